@@ -1,0 +1,83 @@
+"""Every error that qbench raises on purpose. Each message says what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "CalibrationError",
+    "Cancelled",
+    "ConfigError",
+    "DataError",
+    "ExportError",
+    "GraphError",
+    "ModelError",
+    "ParseError",
+    "QBenchError",
+    "QParamsError",
+    "SessionError",
+    "UnsupportedOpsError",
+    "nearest",
+    "shown",
+]
+
+
+class QBenchError(Exception):
+    """Base of all errors that name a mistake in the input rather than a bug in qbench."""
+
+
+class ModelError(QBenchError):
+    """A model file cannot be read, or says something that qbench does not understand."""
+
+
+class UnsupportedOpsError(ModelError):
+    """A model uses ops that qbench has no meaning for; the message lists every such node."""
+
+
+class GraphError(QBenchError):
+    """A graph breaks a rule of the IR: unknown op, undefined value, wrong type, cycle."""
+
+
+class ParseError(GraphError):
+    """IR text that cannot be parsed; the message has line and column."""
+
+
+class QParamsError(QBenchError):
+    """Quantization parameters that mean nothing: scale not positive, zero point out of range."""
+
+
+class ConfigError(QBenchError):
+    """A config with unknown keys, bad values, or selectors that match nothing."""
+
+
+class DataError(QBenchError):
+    """Data of the wrong shape, dtype or content (NaN, infinity, empty)."""
+
+
+class CalibrationError(QBenchError):
+    """Statistics or thresholds that cannot be computed."""
+
+
+class ExportError(QBenchError):
+    """A model or config that cannot be written in the format asked for."""
+
+
+class SessionError(QBenchError):
+    """A session that cannot be made, resumed or edited as asked."""
+
+
+class Cancelled(QBenchError):
+    """Long work stopped because the user asked for it; nothing that was finished is lost."""
+
+
+def shown(name: str, limit: int = 120) -> str:
+    """Quote a name that comes from a file, so that control characters and 10,000 letters cannot spoil a message."""
+    text = repr(name)
+    return text if len(text) <= limit else f"{text[: limit // 2]}...{text[-limit // 4 :]} ({len(name)} characters)"
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the candidate closest to `name`, or an empty string."""
+    matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.5)
+    return f"; did you mean {shown(matches[0])}?" if matches else ""

@@ -1,0 +1,84 @@
+"""Two immutable containers that graphs are made of: a mapping, and an array that is equal by value."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.dtypes import DType, dtype_of
+
+__all__ = ["Constant", "FrozenMap"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class FrozenMap(Mapping[K, V]):
+    """A dict that cannot change, keeps its order, is hashable where its values are, and survives pickling."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[K, V] | None = None) -> None:
+        self._items: dict[K, V] = dict(items or {})
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._items!r})"
+
+
+class Constant:
+    """A read-only array, equal to another if dtype, shape and every bit are the same.
+
+    Parameters
+    ----------
+    array
+        Any shape, any dtype of the IR. It is copied unless it is read-only and contiguous already.
+    """
+
+    def __init__(self, array: NDArray[np.generic]) -> None:
+        dtype_of(array.dtype)
+        if array.flags.writeable or not array.flags.c_contiguous:
+            array = np.array(array, order="C", copy=True)
+            array.flags.writeable = False
+        self.array = array
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return dtype_of(self.array.dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape, as plain ints."""
+        return tuple(self.array.shape)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over dtype, shape and bytes: the identity of the content."""
+        head = f"{self.dtype}{self.shape}".encode()
+        return hashlib.sha256(head + self.array.tobytes()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and (self is other or self.digest == other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Constant({self.dtype}{list(self.shape)}, {self.digest[:12]})"

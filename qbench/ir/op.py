@@ -1,0 +1,177 @@
+"""What an op is: one class that declares its name, operands, attributes, type rule and NumPy meaning.
+
+An op is a frozen dataclass. Its fields are its attributes, with their types and defaults; an instance stands for one
+node, and also knows the qparams of that node's inputs and outputs.
+
+    @register
+    @dataclass(frozen=True, kw_only=True)
+    class LeakyRelu(Op):
+        "x where x > 0, else alpha * x."
+
+        name = "nn.leaky_relu"
+        operands = ("data",)
+        rule = QuantRule.TABLE
+        alpha: float = 0.01
+
+        def infer(self, data: TensorType) -> TensorType:
+            return data
+
+        def compute(self, data: Array) -> Array:
+            return np.where(data > 0, data, data * self.alpha)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, ClassVar, TypeVar, get_type_hints
+
+import numpy as np
+import pydantic
+from numpy.typing import NDArray
+
+from qbench.errors import GraphError, nearest, shown
+from qbench.ir.graph import Attr, Node
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+
+__all__ = ["OPS", "Array", "Op", "QuantRule", "bind", "register"]
+
+Array = NDArray[Any]
+
+
+class QuantRule(StrEnum):
+    """How annotate, realize and the config treat an op."""
+
+    MAC = "mac"
+    """Products of data and weight summed in a wide accumulator: convolution, dense, batch matmul."""
+    BIAS = "bias"
+    """Adds a constant per channel to an accumulator."""
+    CLAMP = "clamp"
+    """Bounds its input (relu, clip): fused into the node before it, and the range is taken after it."""
+    TABLE = "table"
+    """A function of one element: a table over all integers."""
+    ELEMENTWISE = "elementwise"
+    """add, subtract, multiply of two tensors."""
+    AVERAGE = "average"
+    """A sum over a window or axes, then a division: average pools, mean."""
+    SAME = "same"
+    """Moves or selects elements: output has the qparams of its input."""
+    CONCAT = "concat"
+    """Joins tensors: inputs are brought to the qparams of the output."""
+    FLOAT = "float"
+    """Stays in float; `float_reason` says why."""
+    INTERNAL = "internal"
+    """Made by passes (quantize, requantize...); never asked how it should be quantized."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Op:
+    """Base of all op declarations; see the module's text for how one is written."""
+
+    name: ClassVar[str]
+    operands: ClassVar[tuple[str, ...]]
+    """Names of the inputs; the last one may be ``*name`` for any number."""
+    rule: ClassVar[QuantRule] = QuantRule.FLOAT
+    float_reason: ClassVar[str] = "unsupported: no integer form of this op"
+
+    qin: tuple[QParams | None, ...] = ()
+    """qparams of the node's inputs (not an attribute)."""
+    qout: tuple[QParams | None, ...] = ()
+    """qparams of the node's outputs (not an attribute)."""
+
+    def infer(self, *types: TensorType) -> TensorType | tuple[TensorType, ...]:
+        """Types of the outputs from types of the inputs; GraphError where they do not fit."""
+        raise NotImplementedError
+
+    def compute(self, *arrays: Array) -> Array | tuple[Array, ...]:
+        """The meaning, in NumPy."""
+        raise NotImplementedError
+
+    def infer_all(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """`infer`, with the result always a tuple."""
+        result = self.infer(*types)
+        return result if isinstance(result, tuple) else (result,)
+
+    def compute_all(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        """`compute`, with the result always a tuple of arrays (never NumPy scalars)."""
+        result = self.compute(*arrays)
+        return tuple(map(np.asarray, result)) if isinstance(result, tuple) else (np.asarray(result),)
+
+    @classmethod
+    def attributes(cls) -> dict[str, dataclasses.Field[Any]]:
+        """The attribute fields by name."""
+        return {f.name: f for f in dataclasses.fields(cls) if f.name not in ("qin", "qout")}
+
+
+OPS: dict[str, type[Op]] = {}
+"""All declared ops by name. `qbench.ops` fills it."""
+
+OpClass = TypeVar("OpClass", bound=type[Op])
+
+
+def register(cls: OpClass) -> OpClass:
+    """Add an op declaration to the registry."""
+    if cls.name in OPS:
+        raise ValueError(f"op {cls.name} is declared twice")
+    OPS[cls.name] = cls
+    return cls
+
+
+@cache
+def _adapters(cls: type[Op]) -> dict[str, pydantic.TypeAdapter[Any]]:
+    hints = get_type_hints(cls)
+    return {name: pydantic.TypeAdapter(hints[name], config={"strict": True}) for name in cls.attributes()}
+
+
+def _checked(cls: type[Op], node: Node) -> dict[str, Attr]:
+    attrs: Mapping[str, Attr] = node.attrs
+    adapters = _adapters(cls)
+    values: dict[str, Attr] = {}
+    for key, value in attrs.items():
+        if key not in adapters:
+            known = f"{nearest(key, adapters)} (it has {', '.join(adapters) or 'none'})"
+            raise GraphError(f"node {shown(node.name)}: {node.op} has no attribute {shown(key)}{known}")
+        try:
+            values[key] = adapters[key].validate_python(value)
+        except pydantic.ValidationError as error:
+            raise GraphError(
+                f"node {shown(node.name)}: attribute {key}={value!r}: {error.errors()[0]['msg']}"
+            ) from None
+    for key, f in cls.attributes().items():
+        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING and key not in values:
+            raise GraphError(f"node {shown(node.name)}: {node.op} needs the attribute {key}")
+    return values
+
+
+def bind(node: Node, qparams: Mapping[str, QParams] | None = None) -> Op:
+    """The op declaration of a node with the node's attributes and qparams filled in.
+
+    Parameters
+    ----------
+    node
+        Any node.
+    qparams
+        qparams by value name, usually ``graph.qparams``.
+
+    Raises
+    ------
+    GraphError
+        Unknown op, unknown, missing or mistyped attribute, wrong number of inputs.
+    """
+    if node.op not in OPS:
+        raise GraphError(f"node {shown(node.name)}: unknown op {shown(node.op)}{nearest(node.op, OPS)}")
+    cls = OPS[node.op]
+    variadic = bool(cls.operands) and cls.operands[-1].startswith("*")
+    fixed = len(cls.operands) - variadic
+    if len(node.inputs) < fixed or (len(node.inputs) > fixed and not variadic):
+        wants = ", ".join(cls.operands)
+        raise GraphError(f"node {shown(node.name)}: {node.op} takes ({wants}), not {len(node.inputs)} inputs")
+    values = _checked(cls, node)
+    known = qparams or {}
+    qin = tuple(known.get(name) for name in node.inputs)
+    qout = tuple(known.get(name) for name in node.outputs)
+    return cls(**values, qin=qin, qout=qout)  # pyright: ignore[reportArgumentType, reportCallIssue] checked just above

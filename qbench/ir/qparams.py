@@ -1,0 +1,96 @@
+"""Quantization parameters: how the integers of a tensor stand for real numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import QParamsError
+from qbench.ir.dtypes import DType, integer_range, is_integer
+
+__all__ = ["QParams"]
+
+
+@dataclass(frozen=True, slots=True)
+class QParams:
+    """``real = scale * (integer - zero_point)``, for a whole tensor or for each index along one axis.
+
+    Parameters
+    ----------
+    scale
+        Positive and finite; rounded to float32, which is what every file format stores. A tuple where `axis` is given.
+    zero_point
+        The integer that stands for 0.0; within the range of `dtype`. A tuple where `axis` is given.
+    dtype
+        Integer element type.
+    axis
+        Axis that scale and zero_point run along, counted from the front; None means per tensor.
+
+    Raises
+    ------
+    QParamsError
+        Scale not positive and finite, zero point out of range, lengths that differ, dtype not an integer type.
+    """
+
+    scale: float | tuple[float, ...]
+    zero_point: int | tuple[int, ...]
+    dtype: DType
+    axis: int | None = None
+
+    def __post_init__(self) -> None:
+        if not is_integer(self.dtype):
+            raise QParamsError(f"quantized tensors hold integers, not {self.dtype}")
+        per_axis = isinstance(self.scale, tuple)
+        if per_axis != isinstance(self.zero_point, tuple) or per_axis != (self.axis is not None):
+            raise QParamsError("scale and zero_point are tuples exactly where an axis is given")
+        if self.axis is not None and self.axis < 0:
+            raise QParamsError(f"axis {self.axis} must be counted from the front")
+        scales = [float(np.float32(s)) for s in self.scales]
+        if len(scales) != len(self.zero_points):
+            raise QParamsError(f"{len(scales)} scales but {len(self.zero_points)} zero points")
+        low, high = integer_range(self.dtype)
+        for index, (scale, zero_point) in enumerate(zip(scales, self.zero_points, strict=True)):
+            where = f" at index {index} of axis {self.axis}" if per_axis else ""
+            if not (math.isfinite(scale) and scale > 0):
+                raise QParamsError(f"scale {scale}{where} must be positive and finite (as float32)")
+            if not low <= zero_point <= high:
+                raise QParamsError(f"zero point {zero_point}{where} is outside {self.dtype} [{low}, {high}]")
+        object.__setattr__(self, "scale", tuple(scales) if per_axis else scales[0])
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """The scales, one per index of the axis; one in all where per tensor."""
+        return self.scale if isinstance(self.scale, tuple) else (self.scale,)
+
+    @property
+    def zero_points(self) -> tuple[int, ...]:
+        """The zero points, as many as scales."""
+        return self.zero_point if isinstance(self.zero_point, tuple) else (self.zero_point,)
+
+    @property
+    def qmin(self) -> int:
+        """Smallest integer of the dtype."""
+        return integer_range(self.dtype)[0]
+
+    @property
+    def qmax(self) -> int:
+        """Largest integer of the dtype."""
+        return integer_range(self.dtype)[1]
+
+    def scale_array(self, rank: int) -> NDArray[np.float32]:
+        """The scales as float32, shaped to broadcast against a tensor of that rank."""
+        return np.asarray(self.scales, np.float32).reshape(self._broadcast(rank))
+
+    def zero_point_array(self, rank: int) -> NDArray[np.int64]:
+        """The zero points as int64, shaped to broadcast against a tensor of that rank."""
+        return np.asarray(self.zero_points, np.int64).reshape(self._broadcast(rank))
+
+    def _broadcast(self, rank: int) -> tuple[int, ...]:
+        if self.axis is None:
+            return (1,) * rank
+        if self.axis >= rank:
+            raise QParamsError(f"axis {self.axis} is outside a tensor of rank {rank}")
+        return tuple(len(self.scales) if i == self.axis else 1 for i in range(rank))
