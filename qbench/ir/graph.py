@@ -118,4 +118,4 @@ class Graph:
     def __str__(self) -> str:
         from qbench.ir.printer import print_graph  # the printer reads graphs, so it is loaded only when asked for
 
-        return print_graph(self)
+        return print_graph(self, short=True)
