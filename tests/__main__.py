@@ -1,0 +1,74 @@
+"""Run every check of the repository: ``python -m tests [NAME ...]``, all of them or those named.
+
+Style, types, layers, tests (browser tests among them) and notebooks, each with the tools of the running
+environment. Everything runs even after a failure; the exit status is 1 if anything failed. Caches and settings
+stay inside the repository (``.cache``), so a run does not read or write the user's own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+PYTHON = (sys.executable, "-m")
+CHECKS: dict[str, tuple[str, ...]] = {
+    "lint": (*PYTHON, "ruff", "check", "."),
+    "format": (*PYTHON, "ruff", "format", "--check", "."),
+    "types": (*PYTHON, "pyright", "--warnings"),
+    "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
+    "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
+    "notebooks": (
+        *(*PYTHON, "pytest", "notebooks", "-q", "--nbval-lax", "--nbval-current-env"),
+        *("--nbval-sanitize-with", "tests/nbval.cfg", "--nbval-cell-timeout=120"),
+    ),
+}
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of this process, with caches and settings moved into the repository."""
+    ours = {
+        "XDG_CACHE_HOME": "cache",
+        "XDG_CONFIG_HOME": "config",
+        "MPLCONFIGDIR": "matplotlib",
+        "IPYTHONDIR": "ipython",
+        "JUPYTER_CONFIG_DIR": "jupyter/config",
+        "JUPYTER_DATA_DIR": "jupyter/data",
+        "JUPYTER_RUNTIME_DIR": "jupyter/runtime",
+    }
+    for folder in ours.values():
+        (CACHE / folder).mkdir(parents=True, exist_ok=True)
+    variables = {name: str(CACHE / folder) for name, folder in ours.items()}
+    # One BLAS thread each, since the tests already keep every core busy.
+    variables |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+    return {**os.environ, **variables}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in CHECKS]
+    if unknown:
+        print(f"no check named {', '.join(unknown)}; there are {', '.join(CHECKS)}", file=sys.stderr)
+        return 2
+    chosen = names or list(CHECKS)
+    variables = environment()
+    results: list[tuple[str, int, float]] = []
+    for name in chosen:
+        print(f"\n== {name}: {' '.join(CHECKS[name])}", flush=True)
+        start = monotonic()
+        status = subprocess.run(CHECKS[name], cwd=ROOT, env=variables, check=False).returncode
+        results.append((name, status, monotonic() - start))
+
+    print()
+    for name, status, seconds in results:
+        print(f"{name:<10} {'passed' if status == 0 else f'FAILED ({status})':<12} {seconds:6.1f} s")
+    failed = sum(status != 0 for _, status, _ in results)
+    print(f"{len(results) - failed} passed, {failed} failed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

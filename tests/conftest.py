@@ -1,0 +1,62 @@
+"""Fixtures that every test may use: where data is, and which browser to drive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+# A root user's container has no sandbox and no GPU; the rest keeps the browser from calling home.
+BROWSER_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def _folder(variable: str, default: Path) -> Path:
+    folder = Path(os.environ.get(variable, default))
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is absent (set {variable} to another place)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The models and digits of this repository."""
+    return ROOT / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Models and images that are too large for this repository."""
+    return _folder("QBENCH_SHARED_DATA", ROOT.parent / "shared" / "data")
+
+
+@pytest.fixture(scope="session")
+def shared_conformance() -> Path:
+    """Test vectors recorded from other tools."""
+    return _folder("QBENCH_SHARED_CONFORMANCE", ROOT.parent / "shared" / "conformance")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The system's Chromium, which the browser tests drive."""
+    chosen = os.environ.get("QBENCH_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if chosen is None:
+        pytest.skip("no Chromium on this machine (install the system's package, or set QBENCH_CHROMIUM)")
+    return Path(chosen)
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(chromium: Path) -> dict[str, object]:
+    """Make pytest-playwright launch the system's browser instead of one of its own downloads."""
+    return {"executable_path": str(chromium), "args": BROWSER_FLAGS, "headless": True}
