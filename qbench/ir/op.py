@@ -83,11 +83,12 @@ class Op:
     qout: tuple[QParams | None, ...] = ()
     """qparams of the node's outputs (not an attribute)."""
 
-    def infer(self, *types: TensorType) -> TensorType | tuple[TensorType, ...]:
+    # *Any, **Any: the signature that any declaration may narrow to its own operands.
+    def infer(self, *types: Any, **_: Any) -> TensorType | tuple[TensorType, ...]:
         """Types of the outputs from types of the inputs; GraphError where they do not fit."""
         raise NotImplementedError
 
-    def compute(self, *arrays: Array) -> Array | tuple[Array, ...]:
+    def compute(self, *arrays: Any, **_: Any) -> Array | tuple[Array, ...]:
         """The meaning, in NumPy."""
         raise NotImplementedError
 

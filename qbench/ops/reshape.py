@@ -1,0 +1,123 @@
+"""Ops that give the same elements another shape or order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbench.errors import GraphError
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
+from qbench.ops.rules import require
+
+__all__ = ["BatchFlatten", "ExpandDims", "Reshape", "Squeeze", "Transpose"]
+
+
+class _Moved(Op):
+    """All elements of the input, elsewhere; of any dtype."""
+
+    operands = ("data",)
+    rule = QuantRule.SAME
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Reshape(_Moved):
+    """The elements in row-major order, in another shape; one size may be -1, and is then what the others leave."""
+
+    name = "reshape"
+    newshape: tuple[int | str, ...]
+
+    def infer(self, data: TensorType) -> TensorType:
+        total = dim_product(data.shape)
+        require(self.newshape.count(-1) <= 1, f"{self.name}: newshape={self.newshape} has more than one -1")
+        known = tuple(dim for dim in self.newshape if dim != -1)
+        rest = _quotient(total, dim_product(known)) if -1 in self.newshape else None
+        shape = tuple(dim if rest is None or dim != -1 else rest for dim in self.newshape)
+        if rest is None and dim_product(shape) != total:
+            raise GraphError(f"{self.name}: {data} has {total} elements, newshape={self.newshape} {dim_product(shape)}")
+        require(rest is not None or -1 not in shape, f"{self.name}: {data} does not fill newshape={self.newshape}")
+        return TensorType(shape, data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return data.reshape([-1 if isinstance(dim, str) else dim for dim in self.newshape])
+
+
+def _quotient(total: Dim, part: Dim) -> Dim | None:
+    """The size that times `part` gives `total`; None where there is none."""
+    (number, symbol), (divisor, other) = dim_factors(total), dim_factors(part)
+    if divisor == 0 or number % divisor or other not in (None, symbol):
+        return None
+    return dim_product((number // divisor, *(() if symbol is None or other is not None else (symbol,))))
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class BatchFlatten(_Moved):
+    """A matrix: the sizes before `axis` multiplied into rows, the others into columns."""
+
+    name = "nn.batch_flatten"
+    axis: int = 1
+
+    def infer(self, data: TensorType) -> TensorType:
+        require(0 <= self.axis <= data.rank, f"{self.name}: axis {self.axis} is outside 0..{data.rank}")
+        return TensorType((dim_product(data.shape[: self.axis]), dim_product(data.shape[self.axis :])), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return data.reshape(int(np.prod(data.shape[: self.axis])), int(np.prod(data.shape[self.axis :])))
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Transpose(_Moved):
+    """Axis i of the result is axis ``axes[i]`` of the input."""
+
+    name = "transpose"
+    axes: tuple[int, ...]
+
+    def infer(self, data: TensorType) -> TensorType:
+        fits = sorted(self.axes) == list(range(data.rank))
+        require(fits, f"{self.name}: axes={self.axes} is no permutation of the {data.rank} axes of {data}")
+        return TensorType(tuple(data.shape[axis] for axis in self.axes), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return data.transpose(self.axes)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Squeeze(_Moved):
+    """Without these axes, which must be of size 1."""
+
+    name = "squeeze"
+    axes: tuple[int, ...]
+
+    def infer(self, data: TensorType) -> TensorType:
+        for axis in self.axes:
+            require(0 <= axis < data.rank, f"{self.name}: axis {axis} is outside 0..{data.rank - 1} of {data}")
+            require(data.shape[axis] == 1, f"{self.name}: axis {axis} of {data} has size {data.shape[axis]}, not 1")
+        shape = tuple(dim for axis, dim in enumerate(data.shape) if axis not in self.axes)
+        return TensorType(shape, data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return data.squeeze(self.axes)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class ExpandDims(_Moved):
+    """With new axes of size 1, at these positions of the result."""
+
+    name = "expand_dims"
+    axes: tuple[int, ...]
+
+    def infer(self, data: TensorType) -> TensorType:
+        rank = data.rank + len(self.axes)
+        fits = len(set(self.axes)) == len(self.axes) and all(0 <= axis < rank for axis in self.axes)
+        require(fits, f"{self.name}: axes={self.axes} must be different positions in 0..{rank - 1}")
+        dims = iter(data.shape)
+        return TensorType(tuple(1 if axis in self.axes else next(dims) for axis in range(rank)), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return np.expand_dims(data, self.axes)

@@ -1,0 +1,107 @@
+"""What the float declarations share: what operands must be, how shapes combine, and how floats behave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import is_float
+from qbench.ir.op import Array, Op
+from qbench.ir.types import Dim, TensorType, dim_factors
+
+__all__ = [
+    "FloatOp",
+    "axis_within",
+    "broadcast",
+    "fixed",
+    "need_equal",
+    "need_float",
+    "need_rank",
+    "need_same_dtype",
+    "replaced",
+    "require",
+]
+
+
+class FloatOp(Op):
+    """An op on real numbers.
+
+    float16 and bfloat16 operands are computed in float32 and rounded to their own type once, at the op's end. Results
+    follow IEEE 754 and raise no warning: overflow gives infinity, 0/0 gives NaN, as in every runtime.
+    """
+
+    def compute_all(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        """`compute`, in float32 where an operand is of half precision."""
+        half = next((array.dtype for array in arrays if array.dtype.itemsize == 2 and is_real(array)), None)
+        with np.errstate(all="ignore"):
+            if half is None:
+                return super().compute_all(arrays)
+            wide = tuple(array.astype(np.float32) if array.dtype == half else array for array in arrays)
+            return tuple(
+                result.astype(half) if result.dtype == np.float32 else result for result in super().compute_all(wide)
+            )
+
+
+def is_real(array: Array) -> bool:
+    """Whether the array holds floats (bfloat16 has a kind of its own in NumPy)."""
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise GraphError with `message` unless `condition` holds."""
+    if not condition:
+        raise GraphError(message)
+
+
+def need_float(op: Op, *types: TensorType) -> None:
+    """The operands hold floats, all of one dtype."""
+    need_same_dtype(op, *types)
+    require(is_float(types[0].dtype), f"{op.name} wants float operands, not {types[0].dtype}")
+
+
+def need_same_dtype(op: Op, *types: TensorType) -> None:
+    """The operands share one dtype."""
+    given = [t.dtype for t in types]
+    require(len(set(given)) <= 1, f"{op.name} wants operands of one dtype, not {', '.join(given)}; insert a cast")
+
+
+def need_rank(op: Op, operand: str, given: TensorType, rank: int) -> None:
+    """The operand has that many dimensions."""
+    require(given.rank == rank, f"{op.name}: {operand} must have {rank} dimensions, not {given.rank}: {given}")
+
+
+def need_equal(op: Op, what: str, given: object, wanted: object) -> None:
+    """A size is the one that the other operands ask for."""
+    require(given == wanted, f"{op.name}: {what} is {given}, but must be {wanted}")
+
+
+def axis_within(op: Op, axis: int, rank: int) -> int:
+    """The axis, counted from the front; -1 and the like only where the op's default is so."""
+    require(-rank <= axis < rank, f"{op.name}: axis {axis} is outside a tensor of {rank} dimensions")
+    return axis % rank if rank else 0
+
+
+def fixed(op: Op, what: str, dim: Dim) -> int:
+    """A size that must be known before the data is there."""
+    number, symbol = dim_factors(dim)
+    require(symbol is None, f"{op.name}: {what} is {dim}, but must be a number; fix the size of that input")
+    return number
+
+
+def replaced(shape: Sequence[Dim], axis: int, dim: Dim) -> tuple[Dim, ...]:
+    """The shape with one size changed."""
+    return (*shape[:axis], dim, *shape[axis + 1 :])
+
+
+def broadcast(op: Op, *shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """NumPy's broadcasting of shapes; a symbol fits itself and 1."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    result: list[Dim] = []
+    for dims in zip(*padded, strict=True):
+        sizes = {dim for dim in dims if dim != 1}
+        require(len(sizes) <= 1, f"{op.name}: shapes {', '.join(map(str, shapes))} do not broadcast")
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)

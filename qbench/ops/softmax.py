@@ -1,0 +1,48 @@
+"""Softmax and its logarithm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbench.ir.op import Array, register
+from qbench.ir.types import TensorType
+from qbench.ops.rules import FloatOp, axis_within, need_float
+
+__all__ = ["LogSoftmax", "Softmax"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AlongAxis(FloatOp):
+    operands = ("data",)
+    axis: int = -1
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_float(self, data)
+        axis_within(self, self.axis, data.rank)
+        return data
+
+
+@register
+class Softmax(_AlongAxis):
+    """``exp(data) / sum(exp(data))`` along one axis, shifted by the maximum so that nothing overflows."""
+
+    name = "nn.softmax"
+    float_reason = "default for this op: softmax stays in float"
+
+    def compute(self, data: Array) -> Array:
+        powers = np.exp(data - data.max(axis=self.axis, keepdims=True))
+        return powers / powers.sum(axis=self.axis, keepdims=True)
+
+
+@register
+class LogSoftmax(_AlongAxis):
+    """The logarithm of softmax along one axis."""
+
+    name = "nn.log_softmax"
+    float_reason = "default for this op: log_softmax stays in float"
+
+    def compute(self, data: Array) -> Array:
+        shifted = data - data.max(axis=self.axis, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(axis=self.axis, keepdims=True))

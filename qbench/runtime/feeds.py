@@ -1,0 +1,74 @@
+"""Checks of what a caller feeds to a graph: everything that could be wrong with data is found here, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from qbench.errors import DataError, nearest, shown
+from qbench.ir.dtypes import DTYPES, is_float, numpy_dtype
+from qbench.ir.graph import Graph
+from qbench.ir.op import Array
+from qbench.ir.types import TensorType, dim_factors
+
+__all__ = ["check_feeds"]
+
+
+def check_feeds(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, int]:
+    """Raise DataError unless the feeds are exactly the graph's inputs, with their types and finite values.
+
+    Parameters
+    ----------
+    graph
+        Any graph.
+    feeds
+        An array for each input. A symbol such as ``N`` must mean the same size wherever it occurs.
+
+    Returns
+    -------
+    dict
+        The size that each symbol stands for.
+
+    Raises
+    ------
+    DataError
+        It names the input, the type that it wants and the one it was given.
+    """
+    for name in feeds:
+        if name not in graph.inputs:
+            inputs = ", ".join(map(shown, graph.inputs))
+            raise DataError(f"the model has no input {shown(name)}{nearest(name, graph.inputs)} (it has {inputs})")
+    sizes: dict[str, int] = {}
+    for name in graph.inputs:
+        wanted = graph.types[name]
+        if name not in feeds:
+            raise DataError(f"input {shown(name)} is missing: feed it {wanted}")
+        _check(name, wanted, feeds[name], sizes)
+    return sizes
+
+
+def _check(name: str, wanted: TensorType, given: Array, sizes: dict[str, int]) -> None:
+    if type(given) is not np.ndarray:  # at run time anything may come
+        raise DataError(f"input {shown(name)} wants {wanted}, not {type(given).__name__}; make it a NumPy array")
+    told = f"input {shown(name)} wants {wanted}, but was given {given.dtype} of shape {given.shape}"
+    if given.dtype != numpy_dtype(wanted.dtype):
+        cast = f"; use x.astype({wanted.dtype!r})" if given.dtype.name in (*DTYPES, "float64") else ""
+        raise DataError(told + cast)
+    if given.ndim != wanted.rank:
+        raise DataError(f"{told}: {given.ndim} dimensions, not {wanted.rank}")
+    for axis, (dim, size) in enumerate(zip(wanted.shape, given.shape, strict=True)):
+        number, symbol = dim_factors(dim)
+        if symbol is None and size != number:
+            raise DataError(f"{told}: axis {axis} has size {size}, not {number}")
+        if symbol is not None:
+            if size % number:
+                raise DataError(f"{told}: size {size} of axis {axis} is not a multiple of {number}")
+            if sizes.setdefault(symbol, size // number) != size // number:
+                raise DataError(f"{told}: {symbol} is {sizes[symbol]} elsewhere, but {size // number} at axis {axis}")
+    if is_float(wanted.dtype) and not np.isfinite(given).all():
+        bad = np.argwhere(~np.isfinite(given))
+        raise DataError(
+            f"input {shown(name)} has {len(bad)} NaN or infinite values, the first at index {tuple(map(int, bad[0]))}; "
+            "remove or replace them"
+        )

@@ -1,0 +1,100 @@
+"""The NumPy interpreter: runs any graph, float or integer, node by node. Slow and obviously right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry that bind() reads
+from qbench.errors import DataError, GraphError, nearest, shown
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import Array, bind
+from qbench.runtime.feeds import check_feeds
+
+__all__ = ["call", "run", "step"]
+
+
+def run(graph: Graph, feeds: Mapping[str, Array], keep: Iterable[str] = ()) -> dict[str, Array]:
+    """Run a graph.
+
+    Parameters
+    ----------
+    graph
+        Any valid graph.
+    feeds
+        One array per input, of the input's dtype and shape; symbols such as ``N`` may be any size.
+    keep
+        Names of further values wanted. All others are freed after their last use.
+
+    Returns
+    -------
+    dict
+        The graph's outputs, then the kept values, by name. Do not write into them: they may share memory.
+
+    Raises
+    ------
+    DataError
+        A missing or unknown input, a wrong dtype or shape, NaN or infinity; it names the input.
+    GraphError
+        `keep` names no value of the graph.
+    """
+    check_feeds(graph, feeds)
+    wanted = dict.fromkeys((*graph.outputs, *keep))
+    for name in wanted:
+        if name not in graph.types:
+            raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")
+    values: dict[str, Array] = {name: feeds[name] for name in graph.inputs}
+    values |= {name: constant.array for name, constant in graph.constants.items()}
+    last_use = {name: node.name for node in graph.nodes for name in node.inputs}
+    for node in graph.nodes:
+        results = step(graph, node, [values[name] for name in node.inputs])
+        values.update(zip(node.outputs, results, strict=True))
+        for name in (*node.inputs, *node.outputs):
+            if name not in wanted and last_use.get(name, node.name) == node.name:
+                values.pop(name, None)
+    return {name: values[name] for name in wanted}
+
+
+def step(graph: Graph, node: Node, arrays: Sequence[Array]) -> tuple[Array, ...]:
+    """Run one node on the arrays of its inputs, in the order of its operands."""
+    try:
+        return bind(node, graph.qparams).compute_all(tuple(arrays))
+    except Exception as error:
+        given = ", ".join(
+            f"{shown(name)}: {array.dtype}{list(array.shape)}" for name, array in zip(node.inputs, arrays, strict=True)
+        )
+        error.add_note(f"while running node {shown(node.name)}: {node.op}({given})")
+        raise
+
+
+def call(graph: Graph, x: Array | Mapping[str, Array]) -> Array | dict[str, Array]:
+    """Run a graph the short way.
+
+    Parameters
+    ----------
+    graph
+        Any valid graph.
+    x
+        The array for a graph with one input, or arrays by input name.
+
+    Returns
+    -------
+    Array or dict
+        The output, or the outputs by name where there are several.
+
+    Raises
+    ------
+    DataError
+        As `run`, and for a single array where the graph has several inputs.
+    """
+    if isinstance(x, Mapping):
+        feeds = x
+    elif len(graph.inputs) == 1:
+        feeds = {graph.inputs[0]: np.asarray(x)}
+    else:
+        raise DataError(
+            f"the model has {len(graph.inputs)} inputs ({', '.join(map(shown, graph.inputs))}): feed a dict"
+        )
+    outputs = run(graph, feeds)
+    return outputs[graph.outputs[0]] if len(graph.outputs) == 1 else outputs
