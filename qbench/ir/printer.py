@@ -19,7 +19,7 @@ import numpy as np
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.qparams import QParams
 
-__all__ = ["print_graph", "print_node", "print_qparams", "quoted", "value_line"]
+__all__ = ["print_attr", "print_graph", "print_node", "print_qparams", "quoted", "value_line"]
 
 BARE = r"[A-Za-z0-9_./-]+(?::[A-Za-z0-9_./-]+)*"
 """Names that need no quotes."""
@@ -75,6 +75,17 @@ def print_qparams(qparams: QParams, *, short: bool = False) -> str:
     return f"{qparams.dtype}(scale={scale}, zero_point={zero_point}, axis={qparams.axis})"
 
 
+def print_attr(value: Attr) -> str:
+    """An attribute as it stands in the text; floats in their shortest exact form."""
+    if isinstance(value, tuple):
+        return _items([print_attr(item) for item in value], False)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, float):
+        return float.__repr__(value)
+    return repr(value)
+
+
 def quoted(text: str) -> str:
     r"""A string literal on one line; what cannot be seen becomes ``\n``, ``\t`` or ``\u{hex}``."""
     return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else f"\\u{{{ord(c):x}}}") for c in text) + '"'
@@ -82,7 +93,7 @@ def quoted(text: str) -> str:
 
 def _code(graph: Graph, node: Node, short: bool) -> str:
     operands = [_ref(graph, value, short) for value in node.inputs]
-    attrs = [f"{key}={_attr(value)}" for key, value in node.attrs.items()]
+    attrs = [f"{key}={print_attr(value)}" for key, value in node.attrs.items()]
     results = [_ref(graph, value, short) for value in node.outputs]
     return f"{_one_or_tuple(results)} = {node.op}({', '.join(operands + attrs)});"
 
@@ -115,16 +126,6 @@ def _string(text: str, short: bool) -> str:
     if not short or len(text) <= _LONGEST_NAME:
         return quoted(text)
     return f"{quoted(text[:40])}...{quoted(text[-20:])}"
-
-
-def _attr(value: Attr) -> str:
-    if isinstance(value, tuple):
-        return _items([_attr(item) for item in value], False)
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, float):
-        return float.__repr__(value)
-    return repr(value)
 
 
 def _items(items: list[str], short: bool) -> str:
