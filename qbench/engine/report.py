@@ -1,0 +1,172 @@
+"""What a quantized model costs, layer by layer and at its output: frozen data, a table, a DataFrame, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from qbench.errors import SessionError
+from qbench.files import write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LayerReport", "OutputReport", "Report"]
+
+Number = float | tuple[float, ...] | None
+_JSON_KEYS = (
+    "name", "op", "runs_as", "reason", "sqnr_db", "threshold", "scale", "zero_point", "calibrator",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerReport:
+    """One node of the prepared float graph, and what quantization did to it.
+
+    Parameters
+    ----------
+    name, op, tensor
+        The node, its op, and its (first) output.
+    runs_as
+        int8, uint8, int16, int32, float16 or float32: what a MAC op reads, what any other op makes.
+    reason
+        Why it stays in float; None where it does not.
+    sqnr_db
+        Signal of the float model's value over the difference to the quantized model's value there (the error of all
+        layers before included), in dB; infinite where they are equal, None where the value is not there to compare.
+    clipped
+        Fraction of the float model's elements that lie outside of what the encoding can say; None without encoding.
+    threshold, scale, zero_point, bits, calibrator
+        The encoding of `tensor`; tuples where it is per axis; None where it has none.
+    weight, weight_scale, weight_sqnr_db
+        The same for the constant that a MAC op multiplies by: its SQNR is that of the rounded weights alone.
+    macs
+        Multiply-accumulates per sample.
+    """
+
+    name: str
+    op: str
+    tensor: str
+    runs_as: str
+    reason: str | None = None
+    sqnr_db: float | None = None
+    clipped: float | None = None
+    threshold: Number = None
+    scale: Number = None
+    zero_point: int | tuple[int, ...] | None = None
+    bits: int | None = None
+    calibrator: str | None = None
+    weight: str | None = None
+    weight_scale: Number = None
+    weight_sqnr_db: float | None = None
+    macs: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputReport:
+    """What comes out at the end.
+
+    Parameters
+    ----------
+    sqnr_db
+        As for a layer; the lowest where the model has several outputs.
+    agreement
+        Fraction of predictions (argmax of the first output along its class axis) that equal the float model's.
+    top1_float, top1
+        Fraction of right predictions of the float and the quantized model; None without labels.
+    samples
+        How many samples were evaluated.
+    data
+        "evaluation", or "calibration" where the session has no evaluation data (which flatters the result).
+    """
+
+    sqnr_db: float | None
+    agreement: float | None
+    top1_float: float | None = None
+    top1: float | None = None
+    samples: int = 0
+    data: str = "evaluation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The result of one evaluation.
+
+    Parameters
+    ----------
+    by_layer
+        One entry per node of the prepared float graph, in execution order.
+    output
+        The end result.
+    steps_ran
+        Names of the integer graph's nodes that really ran (the rest was known from before), in execution order.
+    reference_steps_ran
+        The same for the float graph that it is compared with.
+    """
+
+    by_layer: tuple[LayerReport, ...]
+    output: OutputReport
+    steps_ran: tuple[str, ...] = ()
+    reference_steps_ran: tuple[str, ...] = ()
+
+    @cached_property
+    def layers(self) -> pd.DataFrame:
+        """The layers as a DataFrame, one row per layer, columns as in :class:`LayerReport`."""
+        import pandas as pd  # takes longer to import than all of qbench
+
+        return pd.DataFrame([asdict(layer) for layer in self.by_layer], columns=list(LayerReport.__dataclass_fields__))
+
+    def layer(self, name: str) -> LayerReport:
+        """The entry of that node."""
+        return next(layer for layer in self.by_layer if layer.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of ``report.json``: plain lists, dicts, finite numbers and None."""
+        layers = [{key: _plain(getattr(layer, key)) for key in _JSON_KEYS} for layer in self.by_layer]
+        keys = ("sqnr_db", "agreement", "top1_float", "top1")
+        return {"layers": layers, "output": {key: _plain(getattr(self.output, key)) for key in keys}}
+
+    def to_json(self) -> str:
+        """``report.json`` as text (strict JSON: what is not finite is null)."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write ``report.json``."""
+        write_text(Path(path), self.to_json())
+
+    def dumps(self) -> str:
+        """All that is in the report, to be read by :meth:`loads`; infinities stay what they are."""
+        return json.dumps(asdict(self), indent=1)
+
+    @staticmethod
+    def loads(text: str) -> Report:
+        """The report that :meth:`dumps` wrote."""
+        try:
+            data = cast("dict[str, Any]", json.loads(text, object_hook=_with_tuples))
+            return Report(
+                by_layer=tuple(LayerReport(**layer) for layer in data["by_layer"]),
+                output=OutputReport(**data["output"]),
+                steps_ran=data["steps_ran"],
+                reference_steps_ran=data["reference_steps_ran"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise SessionError(f"this is no saved report: {error}") from error
+
+    def __str__(self) -> str:
+        from qbench.engine.table import report_table
+
+        return report_table(self)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return [_plain(item) for item in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
+
+
+def _with_tuples(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in data.items()}

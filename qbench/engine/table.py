@@ -1,0 +1,66 @@
+"""A report as text, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qbench.engine.report import LayerReport, OutputReport, Report
+
+__all__ = ["report_table"]
+
+_COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
+    ("layer", lambda layer: _short(layer.name, 32)),
+    ("op", lambda layer: layer.op),
+    ("runs as", lambda layer: layer.runs_as),
+    ("SQNR dB", lambda layer: _number(layer.sqnr_db, ".1f")),
+    ("weight dB", lambda layer: _number(layer.weight_sqnr_db, ".1f")),
+    ("clipped", lambda layer: _number(layer.clipped, ".2%")),
+    ("scale", lambda layer: _values(layer.scale)),
+    ("zero", lambda layer: _values(layer.zero_point)),
+    ("threshold", lambda layer: _values(layer.threshold)),
+    ("calibrator", lambda layer: layer.calibrator or ""),
+    ("reason", lambda layer: _short(layer.reason or "", 60)),
+)
+_RIGHT = {"SQNR dB", "weight dB", "clipped", "scale", "zero", "threshold"}
+
+
+def report_table(report: Report) -> str:
+    """One line per layer, then the output."""
+    rows = [[header for header, _ in _COLUMNS]]
+    rows += [[cell(layer) for _, cell in _COLUMNS] for layer in report.by_layer]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
+    right = [header in _RIGHT for header, _ in _COLUMNS]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if aligned else cell.ljust(width)
+            for cell, width, aligned in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+    lines.insert(1, "-" * max(map(len, lines)))
+    return "\n".join([*lines, "", _summary(report.output)])
+
+
+def _summary(output: OutputReport) -> str:
+    parts = [f"output: SQNR {_number(output.sqnr_db, '.2f') or '-'} dB"]
+    if output.agreement is not None:
+        parts.append(f"agreement with the float model {output.agreement:.2%}")
+    if output.top1 is not None and output.top1_float is not None:
+        parts.append(f"top-1 {output.top1:.2%} (float {output.top1_float:.2%})")
+    return f"{', '.join(parts)}; {output.samples} {output.data} samples"
+
+
+def _number(value: float | None, spec: str) -> str:
+    return "" if value is None else format(value, spec)
+
+
+def _values(value: float | tuple[float, ...] | None) -> str:
+    if isinstance(value, tuple):
+        return f"{min(value):.4g}..{max(value):.4g}" if value else ""
+    return "" if value is None else f"{value:.4g}"
+
+
+def _short(text: str, limit: int) -> str:
+    """Names come from files: no control characters, no 10,000 letters."""
+    text = "".join(c if c.isprintable() else "?" for c in text)
+    return text if len(text) <= limit else f"{text[: limit - 9]}...{text[-6:]}"

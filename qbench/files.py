@@ -1,0 +1,40 @@
+"""Writing files so that a reader never finds half of one: a temporary name in the same folder, then a rename."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["replacing", "write_bytes", "write_text"]
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[Path]:
+    """Give a temporary path beside `path`; what was written there replaces `path` in one step, or nothing does.
+
+    Raises
+    ------
+    OSError
+        Disk full, folder missing or read-only: `path` is what it was before, and nothing is left behind.
+    """
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file at once."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file at once, with the same line ends on every system."""
+    write_bytes(path, text.encode("utf-8"))

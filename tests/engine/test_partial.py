@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbench.engine.cache import ValueCache
+from qbench.engine.dataset import Chunk, Dataset
+from qbench.engine.keys import value_keys
+from qbench.engine.partial import PartialRun
+from qbench.ir.build import rebuild
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph
+from qbench.ir.qparams import QParams
+from qbench.runtime.interpreter import run
+from tests.engine.networks import mlp, node, samples
+
+GRAPH = mlp()
+VALUES = [name for name in GRAPH.types if name not in GRAPH.constants]
+
+
+def chunk(graph: Graph = GRAPH) -> Chunk:
+    return next(Dataset(graph, samples(4)).chunks())
+
+
+def edited(graph: Graph, constant: str) -> Graph:
+    array = graph.constants[constant].array
+    return rebuild(graph, constants=dict(graph.constants) | {constant: Constant(array * np.float32(2))})
+
+
+@given(st.lists(st.tuples(st.lists(st.sampled_from(VALUES)), st.integers(0, 7)), max_size=4), st.integers(0, 2000))
+def test_gives_what_a_full_run_gives_whatever_the_cache_holds(asked: list[tuple[list[str], int]], budget: int):
+    cache, data = ValueCache(budget), chunk()
+    constants = [None, *(name for name in GRAPH.constants)]
+    for wanted, edit in asked:
+        constant = constants[edit % len(constants)]
+        graph = GRAPH if constant is None else edited(GRAPH, constant)
+        wanted.sort(key=VALUES.index)
+        cache.begin()
+        partial = PartialRun(graph, value_keys(graph), data, wanted, cache, set(VALUES))
+        expected = run(graph, data.feeds, keep=VALUES)
+        for name in wanted:
+            assert np.array_equal(partial.take(name), expected[name])
+
+
+def steps(graph: Graph, cache: ValueCache) -> list[str]:
+    partial = PartialRun(graph, value_keys(graph), chunk(), ["y"], cache, set(VALUES))
+    partial.take("y")
+    return partial.steps
+
+
+def test_runs_what_an_edit_made_stale_and_nothing_else():
+    cache = ValueCache(1 << 20)
+    assert steps(GRAPH, cache) == [node.name for node in GRAPH.nodes]
+    assert steps(GRAPH, cache) == []
+    assert steps(edited(GRAPH, "dense_2.bias"), cache) == ["bias_2", "y"]
+    assert steps(edited(GRAPH, "dense_1.weight"), cache) == ["dense_1", "bias_1", "relu_1", "dense_2", "bias_2", "y"]
+    assert steps(GRAPH, cache) == []
+
+
+def test_keys_are_of_the_meaning_and_not_of_the_name():
+    keys = value_keys(GRAPH)
+    renamed = rebuild(
+        GRAPH,
+        nodes=[
+            *GRAPH.nodes[:-1],
+            node("nn.softmax", ["bias_2"], "other"),
+            node("nn.softmax", ["bias_2"], "y", axis=0),
+            node("nn.softmax", ["bias_2"], "q"),
+        ],
+        outputs=["y", "other", "q"],
+        qparams=FrozenMap({"q": QParams(1.0, 0, "int8")}),
+    )
+    other = value_keys(renamed)
+    assert other["other"] == keys["y"]
+    assert len({other["other"], other["y"], other["q"]}) == 3
+    assert {name: other[name] for name in VALUES if name != "y"} == {name: keys[name] for name in VALUES if name != "y"}
+
+
+def test_values_are_freed_after_their_last_use():
+    partial = PartialRun(GRAPH, value_keys(GRAPH), chunk(), ["relu_0", "y"], ValueCache(0), set())
+    partial.take("relu_0")
+    partial.take("y")
+    assert set(partial._arrays) == {"x", *GRAPH.constants}

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from qbench.engine.report import LayerReport, OutputReport, Report
+from qbench.errors import SessionError
+
+REPORT = Report(
+    by_layer=(
+        LayerReport(
+            name="conv<script>\n", op="nn.conv2d", tensor="t", runs_as="uint8", sqnr_db=math.inf, clipped=0.25,
+            scale=0.5, zero_point=3, bits=8, threshold=1.5, calibrator="mse", weight="w",
+            weight_scale=(0.5, 0.25), macs=10,
+        ),
+        LayerReport(
+            name="n" * 10_000, op="nn.softmax", tensor="y", runs_as="float32", reason="default", sqnr_db=-math.inf
+        ),
+    ),
+    output=OutputReport(sqnr_db=20.5, agreement=0.75, samples=4, data="calibration"),
+    steps_ran=("conv",),
+)  # fmt: skip
+
+
+def test_json_is_the_schema():
+    content = json.loads(REPORT.to_json())
+    assert content["layers"][0] == {
+        "name": "conv<script>\n", "op": "nn.conv2d", "runs_as": "uint8", "reason": None, "sqnr_db": None,
+        "threshold": 1.5, "scale": 0.5, "zero_point": 3, "calibrator": "mse",
+    }  # fmt: skip
+    assert content["output"] == {"sqnr_db": 20.5, "agreement": 0.75, "top1_float": None, "top1": None}
+    assert set(content) == {"layers", "output"}
+
+
+def test_save(tmp_path: Path):
+    REPORT.save(tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text("utf-8")) == json.loads(REPORT.to_json())
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_everything_comes_back():
+    assert Report.loads(REPORT.dumps()) == REPORT
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"by_layer": [{"nome": 1}]}'])
+def test_what_is_no_report(text: str):
+    with pytest.raises(SessionError, match="no saved report"):
+        Report.loads(text)
+
+
+def test_layers_are_a_frame():
+    frame = REPORT.layers
+    assert list(frame["macs"]) == [10, 0]
+    assert frame.loc[0, "weight_scale"] == (0.5, 0.25)
+
+
+def test_the_table_has_a_line_per_layer_whatever_the_names():
+    lines = str(REPORT).splitlines()
+    assert len(lines) == 6
+    assert lines[2].startswith("conv<script>?")
+    assert max(map(len, lines)) < 250
+    assert lines[-1] == "output: SQNR 20.50 dB, agreement with the float model 75.00%; 4 calibration samples"
