@@ -1,0 +1,213 @@
+"""Growing a graph node by node, with types known at every step."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry
+from qbench.errors import GraphError, ModelError, UnsupportedOpsError, shown
+from qbench.frontends.onnx.sizes import Size, dim_of
+from qbench.frontends.onnx.source import Array, SourceNode, is_finite
+from qbench.ir.dtypes import DTYPES, is_dtype
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Attr, Node
+from qbench.ir.op import OPS, bind
+from qbench.ir.types import Dim, TensorType
+
+__all__ = ["Builder", "Unsupported", "Value"]
+
+
+class Unsupported(UnsupportedOpsError):
+    """One node that cannot be converted, with the reason; the importer collects them all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """What an ONNX tensor became: a value of the graph, or an array known while importing.
+
+    The array may have dtype object and hold sizes that are known only at run time.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    dtype: str
+    array: Array | None = None
+
+    @staticmethod
+    def known(name: str, array: Array) -> Value:
+        """A value known while importing."""
+        return Value(name, tuple(array.shape), "int64" if array.dtype == object else array.dtype.name, array)
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def constant(self) -> Array | None:
+        """The array, where it is known and all its elements are plain numbers."""
+        return None if self.array is None or self.array.dtype == object else self.array
+
+    def axis(self, axis: int) -> int:
+        """An axis counted from the front; ModelError where there is none such."""
+        if not -self.rank <= axis < self.rank:
+            raise ModelError(f"axis {axis} is outside {shown(self.name)}, which has {self.rank} dimensions")
+        return axis % self.rank
+
+    def size(self, axis: int) -> int:
+        """A size that must be known; Unsupported where it is symbolic."""
+        size = self.shape[self.axis(axis)]
+        if not isinstance(size, int):
+            raise Unsupported(f"size {axis} of {shown(self.name)} is {size}, but must be known: fix it with shapes=")
+        return size
+
+    def integers(self) -> tuple[int, ...]:
+        """The elements of a known list of ints; Unsupported where it is computed at run time."""
+        if self.constant is None:
+            raise Unsupported(f"{shown(self.name)} must be constant")
+        return tuple(int(element) for element in self.constant.ravel())
+
+    def number(self) -> float:
+        """The one element of a known array; Unsupported where it is computed at run time."""
+        if self.constant is None or self.constant.size != 1:
+            raise Unsupported(f"{shown(self.name)} must be one constant number")
+        return float(str(np.float32(self.constant.item())))
+
+    def dims(self) -> tuple[Dim | None, ...]:
+        """The elements of a known list of sizes; None for those that only the run can tell."""
+        if self.array is None:
+            raise Unsupported(f"the sizes in {shown(self.name)} must follow from the model's input shapes")
+        return tuple(map(dim_of, self.array.ravel().tolist()))
+
+
+class Builder:
+    """The graph so far. Converters emit nodes into it; the importer calls `start` and `finish` around each of them."""
+
+    def __init__(self, inputs: Mapping[str, TensorType], taken: Iterable[str]) -> None:
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Constant] = {}
+        self.inputs = dict(inputs)
+        self._taken = set(taken)
+        self._producers: dict[str, Node] = {}
+        self._pending: list[Node] = []
+        self._source: SourceNode | None = None
+
+    def start(self, source: SourceNode) -> None:
+        """Begin to convert a node."""
+        self._source, self._pending = source, []
+
+    def emit(self, op: str, *operands: Value | Array, **attrs: Attr) -> Value:
+        """Add a node with one output."""
+        return self.emit_many(op, operands, 1, **attrs)[0]
+
+    def emit_many(self, op: str, operands: Sequence[Value | Array], count: int, **attrs: Attr) -> tuple[Value, ...]:
+        """Add a node with `count` outputs; attributes equal to the op's default are left out."""
+        source = self._now()
+        values = tuple(self._operand(operand) for operand in operands)
+        base = next(filter(None, source.outputs), source.name)
+        outputs = tuple(self.fresh(f"{base}.{op.split('.')[-1]}") for _ in range(count))
+        fields = OPS[op].attributes()
+        kept = {key: value for key, value in attrs.items() if key not in fields or value != fields[key].default}
+        names = tuple(value.name for value in values)
+        node = Node(source.name, op, names, outputs, FrozenMap(kept), (source.name,))
+        try:
+            types = bind(node).infer_all(tuple(_type(value) for value in values))
+        except GraphError as error:
+            seen = ", ".join(f"{shown(value.name)}: {_type(value)}" for value in values)
+            raise ModelError(f"node {source}: {op}({seen}): {error}") from error
+        self._pending.append(node)
+        self._producers.update(dict.fromkeys(outputs, node))
+        return tuple(Value(name, t.shape, t.dtype) for name, t in zip(outputs, types, strict=True))
+
+    def finish(self, results: Sequence[Value]) -> dict[str, Value]:
+        """Name what was emitted: the first main node gets the source's name, the results its outputs' names.
+
+        Returns
+        -------
+        dict
+            Value by ONNX tensor name. A result that was not made just now (Identity) is an alias.
+        """
+        source = self._now()
+        made = {output for node in self._pending for output in node.outputs}
+        renamed: dict[str, str] = {}
+        for output, result in zip(source.outputs, results, strict=False):
+            if output and result.name in made and result.name not in renamed:
+                renamed[result.name] = output
+        main = next((node for node in self._pending if node.op not in _HELPERS), next(iter(self._pending), None))
+        for node in self._pending:
+            name = source.name if node is main else self.fresh(f"{source.name}.{node.op.split('.')[-1]}")
+            node = dataclasses.replace(
+                node,
+                name=name,
+                inputs=tuple(renamed.get(value, value) for value in node.inputs),
+                outputs=tuple(renamed.get(value, value) for value in node.outputs),
+            )
+            self.nodes.append(node)
+            self._producers.update(dict.fromkeys(node.outputs, node))
+        return {
+            output: dataclasses.replace(result, name=renamed.get(result.name, result.name))
+            if result.array is None
+            else dataclasses.replace(result, name=output)
+            for output, result in zip(source.outputs, results, strict=False)
+            if output
+        }
+
+    def producer(self, value: Value) -> str | None:
+        """The op that made a value."""
+        return self._producers[value.name].op if value.name in self._producers else None
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing else has."""
+        name, count = base, 0
+        while name in self._taken:
+            count += 1
+            name = f"{base}.{count}"
+        self._taken.add(name)
+        return name
+
+    def known(self, like: Value, array: Array) -> Value:
+        """The same constant in another layout; it keeps its name."""
+        return Value.known(like.name, np.ascontiguousarray(array))
+
+    def materialize(self, value: Value) -> Value:
+        """Make sure that a value is in the graph: a known array becomes a constant."""
+        if value.array is None:
+            return value
+        if value.array.dtype == object:
+            open_sizes = ", ".join(str(e.dim) for e in value.array.ravel().tolist() if isinstance(e, Size))
+            raise Unsupported(f"{shown(value.name)} is computed from sizes known only at run time ({open_sizes})")
+        array = value.array.astype(np.float32) if value.array.dtype == np.float64 else value.array
+        if not is_dtype(array.dtype.name):
+            raise ModelError(f"constant {shown(value.name)} is {array.dtype}, which is not one of {', '.join(DTYPES)}")
+        if not is_finite(array):
+            raise ModelError(f"constant {shown(value.name)} contains NaN or infinity")
+        constant = Constant(array)
+        name = value.name
+        if self.constants.get(name) not in (None, constant) or name in self._producers or name in self.inputs:
+            name = self.fresh(name)
+        self.constants[name] = constant
+        return Value(name, constant.shape, constant.dtype)
+
+    def _operand(self, operand: Value | Array) -> Value:
+        if isinstance(operand, np.ndarray):
+            operand = Value.known(self.fresh(f"{self._now().name}.constant"), operand)
+        return self.materialize(operand)
+
+    def _now(self) -> SourceNode:
+        if self._source is None:
+            raise RuntimeError("a converter runs between start and finish")
+        return self._source
+
+
+_HELPERS = frozenset({"expand_dims", "nn.pad", "reshape", "squeeze", "transpose"})
+"""Ops that stand before or after the main node of a conversion."""
+
+
+def _type(value: Value) -> TensorType:
+    if not is_dtype(value.dtype):
+        raise ModelError(f"{shown(value.name)} is {value.dtype}, which is not one of {', '.join(DTYPES)}")
+    return TensorType(value.shape, value.dtype)

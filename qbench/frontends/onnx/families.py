@@ -1,0 +1,7 @@
+"""Imports every family of converters, which fills the table."""
+
+from __future__ import annotations
+
+from qbench.frontends.onnx import activation, conv, elementwise, linear, movement
+
+__all__ = ["activation", "conv", "elementwise", "linear", "movement"]

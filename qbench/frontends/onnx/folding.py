@@ -1,0 +1,185 @@
+"""Evaluating nodes while a model is imported: on constants, and on sizes known only at run time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, defs, helper
+from onnx.reference import ReferenceEvaluator
+
+from qbench.errors import ModelError
+from qbench.frontends.onnx.sizes import Size, Unresolved
+from qbench.frontends.onnx.source import Array, SourceNode
+
+__all__ = ["can_fold", "fold_constants", "fold_sizes"]
+
+_MAX_ELEMENTS = 2**28
+_RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+_NO_TENSORS = frozenset({"If", "Loop", "Scan", "SequenceMap", "Optional", "StringNormalizer", "ImageDecoder"})
+
+
+def can_fold(node: SourceNode) -> bool:
+    """Whether the node is a standard op whose result follows from its inputs alone."""
+    known = not node.domain and defs.has(node.op, node.opset, "")
+    return known and node.op not in _RANDOM | _NO_TENSORS and "Sequence" not in node.op
+
+
+def fold_constants(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
+    """The outputs of a node whose inputs are all constants, by ONNX's reference evaluator.
+
+    Raises
+    ------
+    ModelError
+        The node cannot be evaluated, or would make an enormous tensor.
+    """
+    if _grows_to(node, arrays) > _MAX_ELEMENTS:
+        raise ModelError(f"node {node} makes a constant of more than {_MAX_ELEMENTS} elements")
+    feeds = {f"i{k}": array for k, array in enumerate(arrays) if array is not None}
+    proto = helper.make_node(
+        node.op,
+        ["" if array is None else f"i{k}" for k, array in enumerate(arrays)],
+        [f"o{k}" if output else "" for k, output in enumerate(node.outputs)],
+    )
+    proto.attribute.extend(node.proto.attribute)
+    inputs = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in feeds]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in proto.output if name]
+    graph = helper.make_graph([proto], "fold", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", node.opset)])
+    try:
+        with np.errstate(all="ignore"):
+            evaluator: Any = ReferenceEvaluator(model)
+            results = evaluator.run(None, feeds)
+    except Exception as error:  # the evaluator raises whatever NumPy raises for a malformed node
+        raise ModelError(f"node {node} cannot be evaluated on its constant inputs: {error}") from error
+    made = iter(results)
+    return tuple(np.asarray(next(made)) if output else np.empty(0) for output in node.outputs)
+
+
+def _grows_to(node: SourceNode, arrays: Sequence[Array | None]) -> float:
+    """Elements of the result, for the ops whose result can be far larger than their inputs."""
+    first, *rest = [array for array in arrays if array is not None] or [np.empty(0)]
+    try:
+        if node.op in ("ConstantOfShape", "Expand", "Reshape"):
+            shape = rest[0] if rest else first
+            return math.prod(max(int(size), 1) for size in shape.ravel())
+        if node.op == "Tile":
+            return first.size * math.prod(max(int(n), 1) for n in rest[0].ravel())
+        if node.op == "Range":
+            start, limit, delta = (float(array.item()) for array in (first, *rest))
+            return abs(limit - start) / abs(delta)
+        if node.op == "Pad":
+            pads = node.integers("pads") or tuple(map(int, rest[0].ravel()))
+            return math.prod(size + sum(map(abs, pads)) for size in first.shape)
+        if node.op in ("Resize", "Upsample", "OneHot", "EyeLike", "CenterCropPad", "Unique"):
+            return (
+                first.size
+                * max(float(np.abs(array.astype(np.float64)).max(initial=1)) for array in [first, *rest]) ** 2
+            )
+    except (ArithmeticError, TypeError, ValueError, IndexError):
+        return 0  # malformed: the evaluator says what is wrong
+    return 0
+
+
+_MOVES: dict[str, Callable[[int], bool]] = {
+    # Ops that only move elements, and which of their inputs hold the elements.
+    **dict.fromkeys(("Concat",), lambda index: True),
+    **dict.fromkeys(("Where",), lambda index: index > 0),
+    **dict.fromkeys(
+        (
+            "Expand",
+            "Flatten",
+            "Gather",
+            "Identity",
+            "Reshape",
+            "Slice",
+            "Split",
+            "Squeeze",
+            "Tile",
+            "Transpose",
+            "Unsqueeze",
+        ),
+        lambda index: index == 0,
+    ),
+}
+
+_COMPUTES: dict[str, Callable[..., Any]] = {
+    "Abs": np.abs,
+    "Add": np.add,
+    "Cast": np.asarray,
+    "Ceil": np.asarray,
+    "Div": np.floor_divide,
+    "Equal": np.equal,
+    "Floor": np.asarray,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Max": lambda *arrays: _chain(np.maximum, arrays),
+    "Min": lambda *arrays: _chain(np.minimum, arrays),
+    "Mul": np.multiply,
+    "Sub": np.subtract,
+}
+
+
+def fold_sizes(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
+    """The outputs of a node where some inputs are object arrays that hold sizes known only at run time.
+
+    Raises
+    ------
+    Unresolved
+        The result is no list of such sizes.
+    """
+    if node.op in _MOVES:
+        return _move(node, arrays, _MOVES[node.op])
+    if node.op == "Shape" and arrays[0] is not None:
+        return (np.asarray(arrays[0].shape, np.int64),)
+    if node.op == "ReduceProd" and arrays[0] is not None:
+        result = np.multiply.reduce(arrays[0].ravel(), keepdims=node.flag("keepdims", True))
+    elif node.op in _COMPUTES:
+        operands = [array.astype(object) for array in arrays if array is not None]
+        with np.errstate(all="ignore"):
+            result = _COMPUTES[node.op](*operands)
+    else:
+        raise Unresolved
+    return (_settled(np.asarray(result, object)),)
+
+
+def _chain(function: Callable[..., Any], arrays: tuple[Array, ...]) -> Array:
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = function(result, array)
+    return result
+
+
+def _move(node: SourceNode, arrays: Sequence[Array | None], holds: Callable[[int], bool]) -> tuple[Array, ...]:
+    """Moves numbered tickets with the reference evaluator, then hands each ticket's element back."""
+    elements: list[object] = []
+    tickets: list[Array | None] = []
+    for index, array in enumerate(arrays):
+        if array is None or not holds(index):
+            if array is not None and array.dtype == object:
+                raise Unresolved
+            tickets.append(array)
+            continue
+        numbers = np.arange(len(elements), len(elements) + array.size, dtype=np.int64)
+        tickets.append(numbers.reshape(array.shape))
+        elements.extend(array.ravel().tolist())
+    lookup = np.empty(len(elements), object)
+    lookup[:] = elements
+    return tuple(_settled(lookup[numbers]) for numbers in fold_constants(node, tickets))
+
+
+def _settled(array: Array) -> Array:
+    """An ordinary array where no element depends on the run any more."""
+    elements: list[object] = array.ravel().tolist()
+    if any(isinstance(element, Size) for element in elements):
+        return array
+    if all(isinstance(element, bool | np.bool_) for element in elements) and elements:
+        return array.astype(np.bool_)
+    whole = all(isinstance(element, int) for element in elements)
+    return array.astype(np.int64 if whole else np.float32)

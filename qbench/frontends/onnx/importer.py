@@ -1,0 +1,202 @@
+"""The import itself: nodes in order, each folded, converted or put on the list of what is not supported."""
+
+from __future__ import annotations
+
+import dataclasses
+import graphlib
+import re
+from collections.abc import Mapping, Sequence
+
+from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
+from qbench.frontends.onnx import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
+from qbench.frontends.onnx.sizes import Unresolved
+from qbench.frontends.onnx.source import SourceInput, SourceModel, SourceNode
+from qbench.frontends.onnx.table import CONVERTERS
+from qbench.ir.build import build
+from qbench.ir.dtypes import DTYPES, is_dtype
+from qbench.ir.graph import Graph, Node
+from qbench.ir.types import Dim, TensorType
+
+__all__ = ["import_model"]
+
+
+def import_model(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
+    """Turn what an ONNX file says into a graph.
+
+    Parameters
+    ----------
+    source
+        The model, as :func:`~qbench.frontends.onnx.reading.read_model` gives it.
+    shapes
+        Input shapes that replace those of the file.
+    """
+    for name in shapes:
+        if name not in {i.name for i in source.inputs}:
+            known = [i.name for i in source.inputs]
+            raise ModelError(f"shapes: the model has no input {shown(name)}{nearest(name, known)}")
+    try:
+        return _Importer(source, shapes).run()
+    except GraphError as error:
+        raise ModelError(f"{shown(source.name)}: {error}") from error
+
+
+class _Importer:
+    def __init__(self, source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> None:
+        symbols = _Symbols()
+        inputs = {i.name: _input_type(i, shapes.get(i.name), symbols) for i in source.inputs}
+        taken = source.value_names() | {node.name for node in source.nodes}
+        self.source = source
+        self.builder = Builder(inputs, taken)
+        self.values = {name: Value(name, t.shape, t.dtype) for name, t in inputs.items()}
+        self.values |= {name: Value.known(name, array) for name, array in source.initializers.items()}
+        self.unsupported: dict[str, str] = {}
+        self.lost: dict[str, SourceNode] = {}  # values that an unsupported node should have made
+
+    def run(self) -> Graph:
+        for node in _sorted(self.source.nodes):
+            try:
+                self._take(node)
+            except Unsupported as error:
+                self._give_up(node, str(error))
+            except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+                # A malformed node: lists of the wrong length, numbers out of range. Its converter does not check each.
+                raise ModelError(f"node {node} makes no sense: {error}") from error
+        for name in self.source.outputs:
+            if name not in self.values and name in self.lost:
+                self._give_up(self.lost[name], self.unsupported.get(self.lost[name].name, ""))
+        if self.unsupported:
+            lines = "".join(f"\n  {line}" for line in self.unsupported.values())
+            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
+        outputs = self._outputs()
+        return build(self.source.name, self.builder.inputs, outputs, self.builder.nodes, self.builder.constants)
+
+    def _take(self, node: SourceNode) -> None:
+        lost = [name for name in node.inputs if name not in self.values and name]
+        if lost:
+            for name in lost:
+                origin = self.lost[name]
+                if origin.name not in self.unsupported and (origin.domain, origin.op) in CONVERTERS:
+                    self._give_up(origin, f"its output {shown(name)} is not supported")
+            if (node.domain, node.op) not in CONVERTERS:
+                self._give_up(node, "")
+            self.lost |= dict.fromkeys(node.outputs, node)
+            return
+        values = [self.values[name] if name else None for name in node.inputs]
+        made = self._folded(node, values)
+        if made is None:
+            if (node.domain, node.op) not in CONVERTERS:
+                raise Unsupported("")
+            self.builder.start(node)
+            made = self.builder.finish(CONVERTERS[node.domain, node.op](self.builder, node, values))
+        self.values |= made
+        self.lost |= {name: node for name in node.outputs if name and name not in made}
+
+    def _folded(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
+        """The node's outputs, if they follow from constants or from sizes; None if it has to run."""
+        arrays = [value and value.array for value in values]
+        if any(value is not None and value.array is None for value in values) or not can_fold(node):
+            return None
+        if any(array is not None and array.dtype == object for array in arrays):
+            try:
+                results = fold_sizes(node, arrays)
+            except Unresolved:
+                return None
+        else:
+            results = fold_constants(node, arrays)
+        return {name: Value.known(name, array) for name, array in zip(node.outputs, results, strict=False) if name}
+
+    def _give_up(self, node: SourceNode, why: str) -> None:
+        self.unsupported[node.name] = f"{node}: {why}" if why else str(node)
+        self.lost |= dict.fromkeys(node.outputs, node)
+
+    def _outputs(self) -> list[str]:
+        """Graph outputs keep their names, also where Identity or a constant stands behind them."""
+        nodes = self.builder.nodes
+        names: list[str] = []
+        for name in self.source.outputs:
+            value = self.builder.materialize(self.values[name])
+            if value.name == name:
+                names.append(name)
+                continue
+            renamable = value.name not in (*self.source.outputs, *self.builder.inputs, *self.builder.constants)
+            if renamable and value.name not in names:
+                nodes[:] = [_renamed(node, value.name, name) for node in nodes]
+                self.values = {
+                    key: dataclasses.replace(v, name=name) if v.name == value.name else v
+                    for key, v in self.values.items()
+                }
+            else:
+                copy = Node(self.builder.fresh(f"{name}.copy"), "reshape", (value.name,), (name,))
+                nodes.append(dataclasses.replace(copy, attrs=type(copy.attrs)({"newshape": value.shape})))
+            names.append(name)
+        return names
+
+
+def _renamed(node: Node, old: str, new: str) -> Node:
+    def swap(values: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(new if value == old else value for value in values)
+
+    return dataclasses.replace(node, inputs=swap(node.inputs), outputs=swap(node.outputs))
+
+
+def _sorted(nodes: tuple[SourceNode, ...]) -> list[SourceNode]:
+    makers = {output: node.name for node in nodes for output in node.outputs if output}
+    by_name = {node.name: node for node in nodes}
+    reads = {node.name: [makers[value] for value in node.inputs if value in makers] for node in nodes}
+    seen: set[str] = set()
+    for node in nodes:
+        if not seen.issuperset(reads[node.name]):
+            break
+        seen.add(node.name)
+    else:
+        return list(nodes)
+    try:
+        return [by_name[name] for name in graphlib.TopologicalSorter(reads).static_order()]
+    except graphlib.CycleError as error:
+        circle: list[str] = error.args[1]
+        raise ModelError(f"the graph has a cycle through {' -> '.join(map(shown, circle))}") from None
+
+
+class _Symbols:
+    """Names for sizes that the file leaves open. The first size of every input is the same batch unless named."""
+
+    def __init__(self) -> None:
+        self._by_param: dict[str, str] = {}
+
+    def of(self, size: int | str | None, axis: int, rank: int) -> str:
+        if isinstance(size, str) and re.search("[A-Za-z0-9]", size) and size.lower() != "none":
+            return self._named(size)
+        if axis == 0:
+            return self._named("N")
+        return self._named(
+            f"?{len(self._by_param)}", {2: "H", 3: "W"}.get(axis, f"D{axis}") if rank == 4 else f"D{axis}"
+        )
+
+    def _named(self, param: str, wish: str | None = None) -> str:
+        if param not in self._by_param:
+            base = symbol = re.sub(r"[^A-Za-z0-9_]", "_", wish or param)[:60]
+            if base[0].isdigit():
+                base = symbol = f"_{base}"
+            count = 0
+            while symbol in self._by_param.values():
+                count += 1
+                symbol = f"{base}_{count}"
+            self._by_param[param] = symbol
+        return self._by_param[param]
+
+
+def _input_type(source: SourceInput, override: Sequence[Dim] | None, symbols: _Symbols) -> TensorType:
+    if not is_dtype(source.dtype):
+        raise ModelError(f"input {shown(source.name)} is {source.dtype}, which is not one of {', '.join(DTYPES)}")
+    if override is not None:
+        return TensorType(tuple(override), source.dtype)
+    if source.shape is None:
+        raise ModelError(f"input {shown(source.name)} has no shape: give one with shapes={{name: (...)}}")
+    rank = len(source.shape)
+    sizes: list[Dim] = []
+    for axis, size in enumerate(source.shape):
+        known = isinstance(size, int) and (size > 0 or (size == 0 and axis > 0))
+        sizes.append(size if isinstance(size, int) and known else symbols.of(size, axis, rank))
+    return TensorType(tuple(sizes), source.dtype)

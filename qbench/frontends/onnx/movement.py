@@ -1,0 +1,82 @@
+"""Ops that move or rename elements: reshape, flatten, transpose, identity."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.sizes import element_of
+from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.table import converter
+from qbench.ir.types import Dim, dim_factors
+
+
+@converter("Identity", "input")
+def identity(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """An alias."""
+    return x
+
+
+@converter("Shape", "data", "start end")
+def shape(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """Sizes are known while importing; open ones stay symbols."""
+    chosen = x.shape[slice(node.integer("start", 0), node.integer("end", x.rank))]
+    sizes = np.empty(len(chosen), object)
+    sizes[:] = list(map(element_of, chosen))
+    known = all(isinstance(size, int) for size in chosen)
+    return Value.known(node.outputs[0], sizes.astype(np.int64) if known else sizes)
+
+
+@converter("Reshape", "data shape", "allowzero")
+def reshape(builder: Builder, node: SourceNode, x: Value, target: Value) -> Value:
+    """Sizes are filled in as far as they are known; what only the run can tell is -1."""
+    wanted = list(target.dims())
+    if not node.flag("allowzero"):
+        wanted = [x.shape[x.axis(i)] if size == 0 else size for i, size in enumerate(wanted)]
+    return builder.emit("reshape", x, newshape=resolved(x, wanted))
+
+
+def resolved(x: Value, wanted: list[Dim | None]) -> tuple[Dim, ...]:
+    """A target shape with its one open size worked out where possible, else -1."""
+    open_axes = [i for i, size in enumerate(wanted) if size is None or size == -1]
+    if len(open_axes) > 1:
+        raise Unsupported(f"the shape {wanted} has several sizes known only at run time: fix them with shapes=")
+    sizes: list[Dim] = [-1 if size is None else size for size in wanted]
+    if open_axes:
+        sizes[open_axes[0]] = _missing(x.shape, [size for size in sizes if size != -1])
+    return tuple(sizes)
+
+
+def _missing(shape: tuple[Dim, ...], sizes: list[Dim]) -> Dim:
+    """The size that makes the element counts equal, or -1 where that is not a plain multiple of a symbol."""
+    have, given = (list(map(dim_factors, dims)) for dims in (shape, sizes))
+    symbols = [symbol for _, symbol in have if symbol]
+    for _, symbol in given:
+        if symbol in symbols:
+            symbols.remove(symbol)
+        elif symbol:
+            return -1
+    total, part = math.prod(n for n, _ in have), math.prod(n for n, _ in given)
+    if part == 0 or total % part or len(symbols) > 1:
+        return -1
+    if not symbols:
+        return total // part
+    return symbols[0] if total == part else f"{total // part}*{symbols[0]}"
+
+
+@converter("Flatten", "input", "axis")
+def flatten(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """A matrix: sizes before `axis` together, the rest together."""
+    axis = node.integer("axis", 1)
+    axis = axis + x.rank if axis < 0 else axis
+    if x.rank >= 2 and 0 < axis < x.rank:
+        return builder.emit("nn.batch_flatten", x, axis=axis)
+    return builder.emit("reshape", x, newshape=(1, -1) if axis == 0 else (-1, 1))
+
+
+@converter("Transpose", "data", "perm")
+def transpose(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """Axes in another order, by default reversed."""
+    return builder.emit("transpose", x, axes=node.integers("perm") or tuple(range(x.rank))[::-1])

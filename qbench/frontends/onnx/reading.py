@@ -1,0 +1,166 @@
+"""An ONNX file to plain data. Whatever is wrong with the file becomes a ModelError here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from qbench.errors import ModelError, nearest, shown
+from qbench.frontends.onnx.source import Array, SourceInput, SourceModel, SourceNode
+from qbench.frontends.onnx.tensors import read_tensor
+
+__all__ = ["OPSETS", "read_model"]
+
+OPSETS = range(7, 22)
+"""Versions of the standard op set that can be imported."""
+
+
+def read_model(path: Path) -> SourceModel:
+    """Read and check an ONNX file: names, references and attribute values, not yet the ops."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {shown(str(path))}: {error.strerror or error}") from None
+    if not data:
+        raise ModelError(f"{shown(str(path))} is empty")
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+        if not model.HasField("graph"):
+            raise ModelError(f"{shown(str(path))} is not an ONNX model (it holds no graph)")
+        return _model(model, path)
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{shown(str(path))} is not an ONNX model, or is cut off: {error}") from None
+
+
+def _model(model: ModelProto, path: Path) -> SourceModel:
+    folder, graph = path.parent, model.graph
+    if model.functions:
+        names = ", ".join(shown(f.name) for f in model.functions)
+        raise ModelError(f"the model defines functions of its own ({names}): inline them before import")
+    if graph.sparse_initializer:
+        raise ModelError("sparse initializers are not supported: export the model with dense weights")
+    opsets = _opsets(model)
+    initializers: dict[str, Array] = {}
+    for tensor in graph.initializer:
+        if tensor.name in initializers:
+            raise ModelError(f"two initializers are called {shown(tensor.name)}")
+        initializers[tensor.name] = read_tensor(tensor, folder, f"initializer {shown(tensor.name)}")
+    inputs = tuple(_input(info) for info in graph.input if info.name not in initializers)
+    names = _node_names(graph)
+    nodes = tuple(_node(node, name, opsets, folder) for node, name in zip(graph.node, names, strict=True))
+    source = SourceModel(graph.name or path.stem, inputs, tuple(o.name for o in graph.output), nodes, initializers)
+    _check_references(source)
+    return source
+
+
+def _opsets(model: ModelProto) -> dict[str, int]:
+    versions = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
+    version = versions.get("", 0)
+    if version not in OPSETS:
+        raise ModelError(
+            f"the model uses opset {version or 'none'} of ONNX; qbench reads {OPSETS[0]} to {OPSETS[-1]}: "
+            f"export it again for one of those, or convert it with onnx.version_converter"
+        )
+    return versions
+
+
+def _input(info: ValueInfoProto) -> SourceInput:
+    if not info.name:
+        raise ModelError("a graph input has no name")
+    if info.type.WhichOneof("value") != "tensor_type":
+        raise ModelError(f"input {shown(info.name)} is not a tensor")
+    tensor = info.type.tensor_type
+    if tensor.elem_type not in TensorProto.DataType.values() or tensor.elem_type == TensorProto.UNDEFINED:
+        raise ModelError(f"input {shown(info.name)} has the unknown element type {tensor.elem_type}")
+    dtype = "string" if tensor.elem_type == TensorProto.STRING else _dtype_name(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return SourceInput(info.name, None, dtype)
+    fields = [(dim.WhichOneof("value"), dim) for dim in tensor.shape.dim]
+    sizes = (d.dim_value if kind == "dim_value" else (d.dim_param or None) for kind, d in fields)
+    return SourceInput(info.name, tuple(sizes), dtype)
+
+
+def _dtype_name(elem_type: int) -> str:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)).name
+
+
+def _node_names(graph: GraphProto) -> list[str]:
+    """Nameless nodes are called after their first output."""
+    given = [node.name for node in graph.node if node.name]
+    _no_twins(given, "nodes")
+    taken = set(given)
+    names: list[str] = []
+    for index, node in enumerate(graph.node):
+        name = node.name
+        if not name:
+            base = name = next(filter(None, node.output), f"{node.op_type}_{index}")
+            count = 0
+            while name in taken:
+                count += 1
+                name = f"{base}.{count}"
+            taken.add(name)
+        names.append(name)
+    return names
+
+
+def _no_twins(names: Iterable[str], what: str) -> None:
+    twins = [name for name, count in Counter(names).items() if count > 1]
+    if twins:
+        raise ModelError(f"two {what} are called {', '.join(map(shown, twins))}")
+
+
+def _node(node: NodeProto, name: str, opsets: dict[str, int], folder: Path) -> SourceNode:
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if domain not in opsets:
+        raise ModelError(f"node {shown(name)} uses the domain {shown(domain)}, which the model does not import")
+    _no_twins((a.name for a in node.attribute), f"attributes of node {shown(name)}")
+    attrs = {a.name: _attribute(a, name, folder) for a in node.attribute}
+    return SourceNode(name, node.op_type, domain, opsets[domain], tuple(node.input), tuple(node.output), attrs, node)
+
+
+def _attribute(a: AttributeProto, node: str, folder: Path) -> object:
+    if a.ref_attr_name:
+        raise ModelError(f"node {shown(node)}: attribute {shown(a.name)} refers to a function's parameter")
+    if a.type == AttributeProto.INT:
+        return a.i
+    if a.type == AttributeProto.FLOAT:
+        return _shortest(a.f)
+    if a.type == AttributeProto.STRING:
+        return a.s.decode("utf-8")
+    if a.type == AttributeProto.INTS:
+        return tuple(a.ints)
+    if a.type == AttributeProto.FLOATS:
+        return tuple(map(_shortest, a.floats))
+    if a.type == AttributeProto.STRINGS:
+        return tuple(text.decode("utf-8") for text in a.strings)
+    if a.type == AttributeProto.TENSOR:
+        return read_tensor(a.t, folder, f"the tensor of node {shown(node)}")
+    return a  # graphs, sparse tensors, types: no converter reads them
+
+
+def _shortest(value: float) -> float:
+    """The decimal that a person wrote: the file's float32 of 0.01 comes back as 0.01, not 0.00999999977."""
+    return float(str(np.float32(value)))
+
+
+def _check_references(source: SourceModel) -> None:
+    given = [i.name for i in source.inputs] + list(source.initializers)
+    made = [output for node in source.nodes for output in node.outputs if output]
+    _no_twins(given + made, "values")
+    known = {"", *given, *made}
+    for node in source.nodes:
+        for value in node.inputs:
+            if value not in known:
+                raise ModelError(f"node {node} reads {shown(value)}, which nothing defines{nearest(value, known)}")
+    if not source.outputs:
+        raise ModelError("the model has no outputs")
+    _no_twins(source.outputs, "outputs")
+    for value in source.outputs:
+        if value not in known - {""}:
+            raise ModelError(f"graph output {shown(value)} is made by no node{nearest(value, known)}")

@@ -1,0 +1,109 @@
+"""What an ONNX file says, as plain Python data: nothing after this module touches a protobuf message's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto
+
+from qbench.errors import ModelError, shown
+
+__all__ = ["Array", "SourceInput", "SourceModel", "SourceNode", "is_finite"]
+
+Array = NDArray[Any]
+Kind = TypeVar("Kind", int, float, str)
+
+
+@dataclass(frozen=True)
+class SourceInput:
+    """A graph input; a size is None where the file leaves it open, a str where it gives it a name."""
+
+    name: str
+    shape: tuple[int | str | None, ...] | None
+    dtype: str
+
+
+@dataclass(frozen=True, eq=False)
+class SourceNode:
+    """One ONNX node. An absent optional input or output is an empty string."""
+
+    name: str
+    op: str
+    domain: str
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, object]
+    proto: NodeProto
+
+    def __str__(self) -> str:
+        op = f"{self.domain}.{self.op}" if self.domain else self.op
+        return f"{shown(self.name)} ({op})"
+
+    def integer(self, name: str, default: int) -> int:
+        """An int attribute."""
+        return self._one(name, int, default)
+
+    def real(self, name: str, default: float) -> float:
+        """A float attribute, as the shortest decimal that means the same float32."""
+        return self._one(name, float, default)
+
+    def text(self, name: str, default: str) -> str:
+        """A string attribute."""
+        return self._one(name, str, default)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """An int attribute that means yes or no."""
+        return bool(self._one(name, int, int(default)))
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """A list of ints, or None where the node has no such attribute."""
+        return self._many(name, int)
+
+    def reals(self, name: str) -> tuple[float, ...] | None:
+        """A list of floats, or None where the node has no such attribute."""
+        return self._many(name, float)
+
+    def _one(self, name: str, kind: type[Kind], default: Kind) -> Kind:
+        value = self.attrs.get(name, default)
+        if not isinstance(value, kind):
+            raise ModelError(f"node {self}: attribute {shown(name)} should be a {kind.__name__}")
+        return value
+
+    def _many(self, name: str, kind: type[Kind]) -> tuple[Kind, ...] | None:
+        if name not in self.attrs:
+            return None
+        value = self.attrs[name]
+        if not isinstance(value, tuple):
+            raise ModelError(f"node {self}: attribute {shown(name)} should be a list")
+        items: list[Kind] = []
+        for item in value:  # pyright: ignore[reportUnknownVariableType] checked on the next line
+            if not isinstance(item, kind):
+                raise ModelError(f"node {self}: attribute {shown(name)} should be a list of {kind.__name__}s")
+            items.append(item)
+        return tuple(items)
+
+
+@dataclass(frozen=True, eq=False)
+class SourceModel:
+    """A whole ONNX model; nodes in the file's order."""
+
+    name: str
+    inputs: tuple[SourceInput, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[SourceNode, ...]
+    initializers: Mapping[str, Array]
+
+    def value_names(self) -> set[str]:
+        """Every value's name."""
+        names = {i.name for i in self.inputs} | set(self.initializers)
+        return names.union(*(node.inputs + node.outputs for node in self.nodes)) - {""}
+
+
+def is_finite(array: Array) -> bool:
+    """Whether a real array is free of NaN and infinity; arrays of other kinds are."""
+    return array.dtype.kind not in "fV" or bool(np.isfinite(array.astype(np.float64, copy=False)).all())

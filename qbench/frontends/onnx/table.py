@@ -1,0 +1,78 @@
+"""The conversion table: one small function per ONNX op, with the inputs and attributes that it understands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from qbench.errors import ModelError, nearest, shown
+from qbench.frontends.onnx.builder import Builder, Value
+from qbench.frontends.onnx.source import SourceNode
+
+__all__ = ["CONVERTERS", "Converter", "converter"]
+
+Function = Callable[..., Any]
+"""(builder, node, one value per operand) -> the value, or values, that the outputs became."""
+
+
+@dataclass(frozen=True)
+class Converter:
+    """How one ONNX op becomes graph nodes."""
+
+    function: Function
+    operands: tuple[str, ...]
+    attributes: frozenset[str]
+
+    def __call__(self, builder: Builder, node: SourceNode, values: list[Value | None]) -> tuple[Value, ...]:
+        """Convert a node; the builder emits, the result is what the node's outputs became."""
+        for name in node.attrs:
+            if name not in self.attributes:
+                known = f"it understands {', '.join(sorted(self.attributes)) or 'none'}"
+                raise ModelError(
+                    f"node {node}: the importer does not understand the attribute {shown(name)}"
+                    f"{nearest(name, self.attributes)} ({known})"
+                )
+        result: Value | tuple[Value, ...] = self.function(builder, node, *self._operands(node, values))
+        return result if isinstance(result, tuple) else (result,)
+
+    def _operands(self, node: SourceNode, values: list[Value | None]) -> list[Value | None]:
+        variadic = self.operands[-1:] == ("*",)
+        names = self.operands[:-1] if variadic else self.operands
+        if not variadic:
+            if len(values) > len(names):
+                raise ModelError(f"node {node} has {len(values)} inputs; the op takes {len(names)}")
+            values = values + [None] * (len(names) - len(values))
+        for name, value in zip(names, values, strict=False):
+            if value is None and not name.endswith("?"):
+                raise ModelError(f"node {node} lacks its input {name}")
+        if variadic and (not values or None in values):
+            raise ModelError(f"node {node} lacks an input")
+        return values
+
+
+CONVERTERS: dict[tuple[str, str], Converter] = {}
+"""Converters by domain and op."""
+
+
+def converter(ops: str, operands: str, attributes: str = "", domain: str = "") -> Callable[[Function], Function]:
+    """Register a function for ONNX ops.
+
+    Parameters
+    ----------
+    ops
+        Names of ONNX ops, separated by blanks.
+    operands
+        Names of its inputs; ``name?`` may be absent, a final ``*`` stands for one or more.
+    attributes
+        Names of the attributes that the function reads; any other on a node is an error.
+    domain
+        The op's domain.
+    """
+
+    def register(function: Function) -> Function:
+        for op in ops.split():
+            CONVERTERS[domain, op] = Converter(function, tuple(operands.split()), frozenset(attributes.split()))
+        return function
+
+    return register
