@@ -1,5 +1,18 @@
 """The ops: importing this package fills `qbench.ir.op.OPS` with every declaration."""
 
-from qbench.ops import activation, dense, elementwise, reshape, softmax, unary
+from qbench.ops import activation, conv, dense, elementwise, image, norm, pool, reduce, reshape, select, softmax, unary
 
-__all__ = ["activation", "dense", "elementwise", "reshape", "softmax", "unary"]
+__all__ = [
+    "activation",
+    "conv",
+    "dense",
+    "elementwise",
+    "image",
+    "norm",
+    "pool",
+    "reduce",
+    "reshape",
+    "select",
+    "softmax",
+    "unary",
+]

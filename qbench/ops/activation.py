@@ -7,11 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from qbench.ir.dtypes import integer_range, is_float, is_integer
+from qbench.ir.dtypes import integer_range
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.dense import channelwise
-from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_rank, require
+from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_number, need_rank, require
 from qbench.ops.special import erf, sigmoid
 
 __all__ = [
@@ -50,7 +50,7 @@ class Relu(Op):
     rule = QuantRule.CLAMP
 
     def infer(self, data: TensorType) -> TensorType:
-        require(is_float(data.dtype) or is_integer(data.dtype), f"{self.name} wants numbers, not {data.dtype}")
+        need_number(self, data)
         return data
 
     def compute(self, data: Array) -> Array:
@@ -69,7 +69,7 @@ class Clip(Op):
     a_max: float
 
     def infer(self, data: TensorType) -> TensorType:
-        require(is_float(data.dtype) or is_integer(data.dtype), f"{self.name} wants numbers, not {data.dtype}")
+        need_number(self, data)
         require(self.a_min <= self.a_max, f"{self.name}: a_min={self.a_min} must not exceed a_max={self.a_max}")
         return data
 

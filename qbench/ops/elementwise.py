@@ -6,7 +6,7 @@ import numpy as np
 
 from qbench.ir.op import Array, QuantRule, register
 from qbench.ir.types import TensorType
-from qbench.ops.rules import FloatOp, broadcast, need_same_dtype, require
+from qbench.ops.rules import FloatOp, broadcast, need_number, need_same_dtype, require
 
 __all__ = [
     "Add",
@@ -37,7 +37,7 @@ class Binary(FloatOp):
 
     def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
         need_same_dtype(self, lhs, rhs)
-        require(lhs.dtype != "bool", f"{self.name} wants numbers, not bool")
+        need_number(self, lhs)
         return TensorType(broadcast(self, lhs.shape, rhs.shape), lhs.dtype)
 
 

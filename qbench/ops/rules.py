@@ -18,6 +18,7 @@ __all__ = [
     "fixed",
     "need_equal",
     "need_float",
+    "need_number",
     "need_rank",
     "need_same_dtype",
     "replaced",
@@ -59,6 +60,11 @@ def need_float(op: Op, *types: TensorType) -> None:
     """The operands hold floats, all of one dtype."""
     need_same_dtype(op, *types)
     require(is_float(types[0].dtype), f"{op.name} wants float operands, not {types[0].dtype}")
+
+
+def need_number(op: Op, given: TensorType) -> None:
+    """The operand holds floats or integers."""
+    require(given.dtype != "bool", f"{op.name} wants numbers, not bool")
 
 
 def need_same_dtype(op: Op, *types: TensorType) -> None:

@@ -1,0 +1,121 @@
+"""Reductions over axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from qbench.ir.op import Array, QuantRule, register
+from qbench.ir.types import Dim, TensorType
+from qbench.ops.rules import FloatOp, axis_within, need_float, need_number, require
+
+__all__ = ["ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Reduction", "Sum"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reduction(FloatOp):
+    """Many elements to one, along some axes."""
+
+    operands = ("data",)
+    function: ClassVar[Callable[..., Any]]
+    axes: tuple[int, ...]
+    keepdims: bool = True
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_number(self, data)
+        axes = {axis_within(self, axis, data.rank) for axis in self.axes}
+        require(len(axes) == len(self.axes) > 0, f"{self.name}: axes={self.axes} must be different, and at least one")
+        return TensorType(_reduced(data.shape, axes, self.keepdims), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return type(self).function(data, axis=self.axes, keepdims=self.keepdims)
+
+
+def _reduced(shape: tuple[Dim, ...], axes: set[int], keepdims: bool) -> tuple[Dim, ...]:
+    return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape) if keepdims or axis not in axes)
+
+
+@register
+class Mean(Reduction):
+    """The mean along some axes."""
+
+    name = "mean"
+    rule = QuantRule.AVERAGE
+    function = np.mean
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_float(self, data)
+        return super().infer(data)
+
+
+@register
+class Sum(Reduction):
+    """The sum along some axes, in the dtype of the data."""
+
+    name = "sum"
+
+    def compute(self, data: Array) -> Array:
+        return np.sum(data, axis=self.axes, keepdims=self.keepdims, dtype=data.dtype)
+
+
+@register
+class Prod(Reduction):
+    """The product along some axes, in the dtype of the data."""
+
+    name = "prod"
+
+    def compute(self, data: Array) -> Array:
+        return np.prod(data, axis=self.axes, keepdims=self.keepdims, dtype=data.dtype)
+
+
+@register
+class Max(Reduction):
+    """The largest element along some axes."""
+
+    name = "max"
+    rule = QuantRule.SAME
+    function = np.max
+
+
+@register
+class Min(Reduction):
+    """The smallest element along some axes."""
+
+    name = "min"
+    rule = QuantRule.SAME
+    function = np.min
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Arg(FloatOp):
+    operands = ("data",)
+    float_reason = "unsupported: indices are not quantized"
+    function: ClassVar[Callable[..., Any]]
+    axis: int
+    keepdims: bool = True
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_number(self, data)
+        return TensorType(_reduced(data.shape, {axis_within(self, self.axis, data.rank)}, self.keepdims), "int64")
+
+    def compute(self, data: Array) -> Array:
+        return type(self).function(data, axis=self.axis, keepdims=self.keepdims)
+
+
+@register
+class ArgMax(_Arg):
+    """The index of the largest element along one axis, the first where several are."""
+
+    name = "argmax"
+    function = np.argmax
+
+
+@register
+class ArgMin(_Arg):
+    """The index of the smallest element along one axis, the first where several are."""
+
+    name = "argmin"
+    function = np.argmin
