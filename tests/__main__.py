@@ -19,7 +19,7 @@ PYTHON = (sys.executable, "-m")
 CHECKS: dict[str, tuple[str, ...]] = {
     "lint": (*PYTHON, "ruff", "check", "."),
     "format": (*PYTHON, "ruff", "format", "--check", "."),
-    "types": (*PYTHON, "pyright", "--warnings"),
+    "types": (*PYTHON, "pyright", "--warnings", "--pythonpath", sys.executable),
     "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
     "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
     "notebooks": (
