@@ -201,6 +201,9 @@ class _Parser(Cursor):
                 raise self.error(token, "qparams are scale, zero_point and axis")
             fields[token.text] = operand[0]
         scale, zero_point, axis = fields.get("scale"), fields.get("zero_point"), fields.get("axis")
+        needed = ("scale", "zero_point", "axis") if isinstance(scale, tuple) else ("scale", "zero_point")
+        if missing := [field for field in needed if field not in fields]:
+            raise self.error(start, f"qparams need {' and '.join(missing)} here")
         real = tuple(self.checked(float, item) for item in _several(scale))
         whole = tuple(self.checked(int, item) for item in _several(zero_point))
         if axis is None and not isinstance(scale, tuple):

@@ -26,7 +26,7 @@ BARE = r"[A-Za-z0-9_./-]+(?::[A-Za-z0-9_./-]+)*"
 _BARE = re.compile(BARE)
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _WIDEST = 72
-_LONGEST_NAME = 80
+_LONGEST_NAME = 100
 _MOST_ITEMS = 4
 
 
@@ -38,8 +38,8 @@ def print_graph(graph: Graph, *, short: bool = False) -> str:
     graph
         Any graph.
     short
-        For reading: per-axis qparams of more than 4 entries and names of more than 80 characters are abbreviated, which
-        the parser refuses to guess. Without it the text is exact.
+        For reading: per-axis qparams of more than 4 entries and names of more than 100 characters are abbreviated, and
+        the parser refuses them. Without it the text is exact.
     """
     inputs = ", ".join(f"{_ref(graph, name, short)}: {_value(graph, name, short)}" for name in graph.inputs)
     outputs = [_value(graph, name, short) for name in graph.outputs]
@@ -103,9 +103,9 @@ def _note(graph: Graph, node: Node, short: bool) -> str:
     if node.outputs[:1] != (node.name,):
         parts.append(f"name={_string(node.name, short)}")
     if node.sources != (node.name,):
-        parts.append(f"sources={_items([_string(source, short) for source in node.sources], False)}")
+        parts.append(f"sources={_items([_string(source, short) for source in node.sources], short)}")
     if node.reason:
-        parts.append(f"reason={quoted(node.reason)}")
+        parts.append(f"reason={_string(node.reason, short)}")
     return ", ".join(parts)
 
 

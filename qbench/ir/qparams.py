@@ -48,7 +48,8 @@ class QParams:
             raise QParamsError("scale and zero_point are tuples exactly where an axis is given")
         if self.axis is not None and self.axis < 0:
             raise QParamsError(f"axis {self.axis} must be counted from the front")
-        scales = [float(np.float32(s)) for s in self.scales]
+        with np.errstate(over="ignore"):  # what overflows is refused below
+            scales = [float(np.float32(s)) for s in self.scales]
         if len(scales) != len(self.zero_points):
             raise QParamsError(f"{len(scales)} scales but {len(self.zero_points)} zero points")
         low, high = integer_range(self.dtype)
