@@ -1,0 +1,118 @@
+"""Calibrators as a config names them: a name and parameters. What they compute is in `qbench.calibration`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from qbench.errors import nearest, shown
+from qbench.quant.strict import StrictModel
+
+__all__ = [
+    "CALIBRATOR_PRESETS",
+    "CalibratorSpec",
+    "GlobalScaleSpec",
+    "KlSpec",
+    "MaxSpec",
+    "MseSpec",
+    "PercentileSpec",
+    "PowerOfTwoSpec",
+    "RegisteredSpec",
+]
+
+
+class MaxSpec(StrictModel):
+    """The whole range that was seen."""
+
+    name: Literal["max"] = "max"
+
+
+class PercentileSpec(StrictModel):
+    """The smallest threshold with at least that share (in percent) of the values within it."""
+
+    name: Literal["percentile"] = "percentile"
+    percentile: Annotated[float, Field(gt=0, le=100)] = 99.99
+
+
+class MseSpec(StrictModel):
+    """The threshold with the smallest mean squared error of the quantized values."""
+
+    name: Literal["mse"] = "mse"
+
+
+class KlSpec(StrictModel):
+    """The threshold whose quantized histogram diverges least from the original; defaults are MXNet's and TVM's.
+
+    The published algorithm leaves open what these fields say, and tools differ in each of them.
+    """
+
+    name: Literal["kl"] = "kl"
+    levels: Annotated[int, Field(ge=2, le=65536)] = 255
+    """Number of quantized levels that candidates are merged into."""
+    one_sided: bool = False
+    """Histogram of absolute values rather than of both signs."""
+    zero_bin: Literal["keep", "copy_next", "drop"] = "keep"
+    """The bin at zero: kept, given its neighbour's count (NVIDIA), or emptied (TensorRT)."""
+    folding: bool = True
+    """Add the counts beyond a candidate threshold to its edge bins, rather than forget them."""
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 1e-4
+    """Count moved to each empty bin before the divergence is taken."""
+    tie: Literal["first", "last"] = "first"
+    """Which of several equally good candidates wins."""
+
+
+class PowerOfTwoSpec(StrictModel):
+    """The whole range, its scale raised to a power of two."""
+
+    name: Literal["power_of_two"] = "power_of_two"
+
+
+class GlobalScaleSpec(StrictModel):
+    """The same threshold for every tensor; TVM's default is 8."""
+
+    name: Literal["global_scale"] = "global_scale"
+    threshold: Annotated[float, Field(gt=0)] = 8.0
+
+
+class RegisteredSpec(StrictModel):
+    """The user's own function, by the name that it was registered under."""
+
+    name: Literal["registered"] = "registered"
+    callable: Annotated[str, Field(min_length=1)]
+
+
+CALIBRATOR_PRESETS: Mapping[str, dict[str, Any]] = {
+    **{name: {"name": name} for name in ("max", "percentile", "mse", "kl", "power_of_two", "global_scale")},
+    "kl_mxnet": {"name": "kl"},
+    "kl_nvidia": {
+        "name": "kl",
+        "levels": 128,
+        "one_sided": True,
+        "zero_bin": "copy_next",
+        "smoothing": 0.0,
+        "tie": "last",
+    },
+}
+"""What a bare string in a config stands for."""
+
+
+def _from_name(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value not in CALIBRATOR_PRESETS:
+        known = f"{nearest(value, CALIBRATOR_PRESETS)} (known: {', '.join(CALIBRATOR_PRESETS)})"
+        own = 'your own function is {"name": "registered", "callable": NAME}'
+        raise ValueError(f"unknown calibrator {shown(value)}{known}; {own}")
+    return CALIBRATOR_PRESETS[value]
+
+
+CalibratorSpec = Annotated[
+    Annotated[
+        MaxSpec | PercentileSpec | MseSpec | KlSpec | PowerOfTwoSpec | GlobalScaleSpec | RegisteredSpec,
+        Field(discriminator="name"),
+    ],
+    BeforeValidator(_from_name),
+]
+"""One of the calibrators; in JSON an object with `name`, or a bare name for its defaults."""

@@ -1,0 +1,144 @@
+"""Integers times a multiplier, rounded: one function per kind of multiplier, exact in 64 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import DataError, QParamsError
+from qbench.quant.rounding import FIXED_POINT, POWER_OF_TWO, Rounding
+
+__all__ = ["rescale", "rescale_float32", "rounding_shift"]
+
+Integers = NDArray[np.int64]
+
+_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
+_LIMIT = 2**62 - 1
+"""Accumulators lie within +-2^62, and results saturate near there: a zero point can be added without overflow."""
+
+
+def rescale(acc: NDArray[Any], mantissa: NDArray[Any], shift: NDArray[Any], rounding: Rounding) -> Integers:
+    """``acc * mantissa * 2^(shift - 31)``, rounded as the mode says.
+
+    Parameters
+    ----------
+    acc
+        Integers below 2^62 in magnitude; ``tflite_double`` takes 32-bit integers only.
+    mantissa, shift
+        From `quantized_multiplier`, shaped to broadcast against `acc`.
+    rounding
+        One of the fixed-point modes. They differ in ties, and at extremes: the TFLite modes saturate the result to 32
+        bits and ``tflite_single`` takes a multiplier of 2^30 or more as the largest below it, while TVM's keep 64 bits.
+
+    Raises
+    ------
+    DataError
+        An accumulator too large for the mode.
+    QParamsError
+        `rounding` is not a fixed-point mode.
+    """
+    x, m, s = (np.asarray(a).astype(np.int64) for a in (acc, mantissa, shift))
+    _check_range(x, 2**31 if rounding == "tflite_double" else _LIMIT, rounding)
+    if rounding == "tflite_double":
+        return _divide_by_power(_doubling_high_multiply(_saturating_left_shift(x, s), m), np.maximum(-s, 0))
+    if rounding == "tvm_upward":
+        return _half_up(x, m, s)
+    if rounding == "tvm_tonearest":
+        return np.sign(x) * _half_up(np.abs(x), m, s)
+    if rounding == "tflite_single":
+        return np.clip(_half_up(x, np.where(s > 30, _INT32_MAX, m), np.minimum(s, 30)), _INT32_MIN, _INT32_MAX)
+    raise QParamsError(f"{rounding} is not a fixed-point mode ({', '.join(sorted(FIXED_POINT))})")
+
+
+def rescale_float32(acc: NDArray[Any], multiplier: NDArray[np.float32]) -> Integers:
+    """``acc`` as float32 times a float32 multiplier, ties to even (mode ``fp32_rne``).
+
+    Parameters
+    ----------
+    acc
+        Integers; beyond 2^24 the conversion to float32 rounds, as it does in the runtimes that have this mode.
+    multiplier
+        Positive, shaped to broadcast against `acc`.
+    """
+    with np.errstate(over="ignore"):  # an infinity saturates
+        product = np.rint(np.asarray(acc).astype(np.float32) * np.asarray(multiplier, np.float32))
+    return np.clip(product, -(2.0**62), 2.0**62).astype(np.int64)
+
+
+def rounding_shift(acc: NDArray[Any], shift: NDArray[Any], rounding: Rounding) -> Integers:
+    """``acc / 2^shift``, ties up or to even (modes ``pow2_half_up`` and ``pow2_half_even``).
+
+    Parameters
+    ----------
+    acc
+        Integers below 2^62 in magnitude.
+    shift
+        Right shifts, shaped to broadcast against `acc`; negative ones shift left and saturate near 2^62.
+    rounding
+        One of the power-of-two modes.
+    """
+    if rounding not in POWER_OF_TWO:
+        raise QParamsError(f"{rounding} is not a power-of-two mode ({', '.join(sorted(POWER_OF_TWO))})")
+    x, s = np.asarray(acc).astype(np.int64), np.asarray(shift).astype(np.int64)
+    _check_range(x, _LIMIT, rounding)
+    right = np.clip(s, 0, 63)  # by 63 and more every result is zero
+    down = np.maximum(right - 1, 0)
+    last_bit_dropped = np.where(right > 0, (x >> down) & 1, 0)
+    rounded = (x >> right) + last_bit_dropped
+    if rounding == "pow2_half_even":
+        tie = (last_bit_dropped == 1) & ((x & ((np.int64(1) << down) - 1)) == 0)
+        rounded -= np.where(tie, rounded & 1, 0)
+    return np.where(s < 0, _left_shift(x, np.maximum(-s, 0)), rounded)
+
+
+def _check_range(x: Integers, limit: int, rounding: Rounding) -> None:
+    if x.size and not (-limit <= int(x.min()) and int(x.max()) <= limit):
+        raise DataError(f"accumulator {int(x[np.argmax(np.abs(x))])} is too large for {rounding} (at most {limit})")
+
+
+def _left_shift(x: Integers, by: Integers) -> Integers:
+    by = np.minimum(by, 62)
+    limit = _LIMIT >> by
+    return np.clip(x, -limit, limit) << by
+
+
+def _half(right: Integers) -> Integers:
+    return np.where(right > 0, np.int64(1) << np.maximum(right - 1, 0), 0)
+
+
+def _half_up(x: Integers, mantissa: Integers, shift: Integers) -> Integers:
+    """``floor(x * mantissa / 2^t + 1/2)`` for t = 31 - shift, exactly."""
+    t = 31 - shift
+    if x.size and max(-int(x.min()), int(x.max())) >= 2**31:
+        return _half_up_wide(x, mantissa, t)
+    right = np.clip(t, 0, 63)  # by 63 and more every product, being below 2^62, gives zero
+    return _left_shift((x * mantissa + _half(right)) >> right, np.maximum(-t, 0))
+
+
+def _half_up_wide(x: Integers, mantissa: Integers, t: Integers) -> Integers:
+    """The same where the product needs up to 93 bits: it is held as ``high * 2^31 + low``."""
+    low = (x & _INT32_MAX) * mantissa
+    high = (x >> 31) * mantissa + (low >> 31)
+    low &= _INT32_MAX
+    right = np.clip(t, 0, 31)
+    small = _left_shift(high, 31 - right) + ((low + _half(right)) >> right)
+    right = np.clip(t - 31, 1, 63)
+    return np.where(t > 31, (high + _half(right)) >> right, _left_shift(small, np.maximum(-t, 0)))
+
+
+def _saturating_left_shift(x: Integers, shift: Integers) -> Integers:
+    return np.clip(x << np.clip(shift, 0, 31), _INT32_MIN, _INT32_MAX)
+
+
+def _doubling_high_multiply(x: Integers, mantissa: Integers) -> Integers:
+    """gemmlowp's SaturatingRoundingDoublingHighMul; its saturating case, -2^31 twice, needs a negative mantissa."""
+    return (x * mantissa + 2**30) >> 31
+
+
+def _divide_by_power(x: Integers, exponent: Integers) -> Integers:
+    """gemmlowp's RoundingDivideByPOT: ties away from zero."""
+    exponent = np.minimum(exponent, 32)  # by 32 and more every 31-bit value gives zero
+    mask = (np.int64(1) << exponent) - 1
+    return (x >> exponent) + ((x & mask) > (mask >> 1) + (x < 0))
