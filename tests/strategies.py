@@ -13,7 +13,7 @@ from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, DType, integer_range, is_float, is_integer, numpy_dtype
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import OPS, bind
+from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
@@ -217,7 +217,8 @@ _OPS: tuple[Callable[[_Draft, str], None], ...] = (
     _transpose,
     _flatten,
     _softmax,
-    *((_split, _concatenate) if "split" in OPS else ()),
+    _split,
+    _concatenate,
 )
 
 
