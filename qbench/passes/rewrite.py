@@ -64,6 +64,18 @@ class Rewriter:
         """Whether exactly this node is still in the graph."""
         return self._nodes.get(node.name) == node
 
+    def node(self, name: str) -> Node:
+        """The node of that name as it is now."""
+        return self._nodes[name]
+
+    def find(self, name: str) -> Node | None:
+        """The node of that name as it is now, or None if it is gone."""
+        return self._nodes.get(name)
+
+    def attr(self, node: Node, key: str) -> Any:
+        """An attribute of a node, the op's default where the node does not give it."""
+        return getattr(self.op(node), key)
+
     def producer(self, value: str) -> Node | None:
         """The node that makes a value; None for inputs and constants."""
         return self._nodes[self._makers[value]] if value in self._makers else None
@@ -97,19 +109,23 @@ class Rewriter:
 
     def constant(self, name: str, array: Array, qparams: QParams | None = None) -> str:
         """Add a constant under a name like `name`; returns the name it has."""
-        name, constant = self.fresh(name), Constant(array)
-        self.constants[name], self.types[name] = constant, TensorType(constant.shape, constant.dtype)
+        name = self.fresh(name)
+        self.set_constant(name, array)
         if qparams is not None:
             self.qparams[name] = qparams
         return name
+
+    def set_constant(self, value: str, array: Array) -> None:
+        """Make `value` a constant of exactly that name, or give the constant other contents."""
+        self._changed = True
+        constant = Constant(array)
+        self.constants[value], self.types[value] = constant, TensorType(constant.shape, constant.dtype)
 
     def changed_constant(self, value: str, user: Node, array: Array) -> str:
         """Other contents for a constant as `user` reads it: the name stays unless others read it too."""
         if self.sole_consumer(value) != user or user.inputs.count(value) > 1:
             return self.constant(f"{value}.{user.name}", array)
-        constant = Constant(array)
-        self._changed = True
-        self.constants[value], self.types[value] = constant, TensorType(constant.shape, constant.dtype)
+        self.set_constant(value, array)
         return value
 
     def replace(self, old: Node | Iterable[Node], new: Iterable[Node]) -> None:
@@ -121,9 +137,18 @@ class Rewriter:
         new = tuple(new)
         place = max(self._places[node.name] for node in old)
         for node in old:
-            self._remove(node)
+            self.remove(node)
         for index, node in enumerate(new):
             self._insert(node, (*place, index) if len(new) > 1 else place)
+
+    def remove(self, node: Node) -> None:
+        """Take a node out; whoever reads its outputs must be changed too."""
+        self._changed = True
+        del self._nodes[node.name], self._places[node.name]
+        for value in dict.fromkeys(node.inputs):
+            del self._readers[value][node.name]
+        for value in node.outputs:
+            del self._makers[value]
 
     def update(self, node: Node, **changes: Any) -> Node:
         """Replace a node by one with other fields (``dataclasses.replace``); returns it."""
@@ -149,7 +174,7 @@ class Rewriter:
         """
         output, producer = node.output, self.producer(value)
         if output not in self.outputs:
-            self._remove(node)
+            self.remove(node)
             if producer is not None:
                 self.update(producer, sources=joined_sources(producer, node))
             for reader in self.consumers(output):
@@ -159,7 +184,7 @@ class Rewriter:
             return True
         if producer is None or value in self.outputs:
             return False
-        self._remove(node)
+        self.remove(node)
         if value in self.qparams:
             self.qparams[output] = self.qparams[value]
         outputs = tuple(output if name == value else name for name in producer.outputs)
@@ -188,11 +213,3 @@ class Rewriter:
         for value in node.inputs:
             self._readers.setdefault(value, {})[node.name] = None
         self._makers.update(dict.fromkeys(node.outputs, node.name))
-
-    def _remove(self, node: Node) -> None:
-        self._changed = True
-        del self._nodes[node.name], self._places[node.name]
-        for value in dict.fromkeys(node.inputs):
-            del self._readers[value][node.name]
-        for value in node.outputs:
-            del self._makers[value]

@@ -1,0 +1,103 @@
+"""One way to write each thing, so that the passes after it need to know one only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qbench.ir.graph import Graph
+from qbench.passes.canonicalize.activations import ANCHORS, recognize_activation
+from qbench.passes.canonicalize.bounds import (
+    clip_to_relu,
+    extremum_to_clip,
+    merge_clips,
+    scaled_maximum_to_leaky_relu,
+)
+from qbench.passes.canonicalize.constants import (
+    add_to_bias_add,
+    divide_to_multiply,
+    merge_biases,
+    power_to_product,
+    subtract_to_add,
+)
+from qbench.passes.canonicalize.identities import IDENTITIES, NEUTRAL, remove_identity
+from qbench.passes.canonicalize.padding import merge_pad
+from qbench.passes.canonicalize.rule import Rule
+from qbench.passes.canonicalize.shapes import (
+    RESHAPES,
+    average_to_global,
+    mean_to_global,
+    merge_reshapes,
+    merge_transposes,
+)
+from qbench.passes.rewrite import Rewriter
+
+__all__ = ["CanonicalizePass"]
+
+Rules = dict[str, list[Rule]]
+
+
+def _by_op(ops_by_rule: dict[Rule, Iterable[str]]) -> Rules:
+    """The rules to try at a node, in order, by its op."""
+    rules: Rules = {}
+    for rule, ops in ops_by_rule.items():
+        for op in ops:
+            rules.setdefault(op, []).append(rule)
+    return rules
+
+
+_PHASES = (
+    _by_op({recognize_activation: ANCHORS}),  # first, while the ops are as the exporter wrote them
+    _by_op(
+        {
+            remove_identity: (*IDENTITIES, *NEUTRAL),
+            scaled_maximum_to_leaky_relu: ("maximum",),
+            extremum_to_clip: ("maximum", "minimum"),
+            merge_clips: ("clip", "nn.relu"),
+            clip_to_relu: ("clip",),
+            recognize_activation: ANCHORS,
+            power_to_product: ("power",),
+            divide_to_multiply: ("divide",),
+            subtract_to_add: ("subtract",),
+            add_to_bias_add: ("add",),
+            merge_biases: ("nn.bias_add",),
+            merge_pad: ("nn.conv2d", "nn.avg_pool2d", "nn.max_pool2d"),
+            merge_transposes: ("transpose",),
+            merge_reshapes: RESHAPES,
+            mean_to_global: ("mean",),
+            average_to_global: ("nn.avg_pool2d",),
+        }
+    ),
+)
+"""Rules, each with the ops of the nodes that it starts from."""
+
+
+@dataclass(frozen=True)
+class CanonicalizePass:
+    """Rewrite until no rule applies.
+
+    - ops that change nothing go, and two reshapes, transposes, clips or biases in a row become one;
+    - activation functions written as several ops become nn.gelu, nn.silu, nn.hard_swish or nn.hard_sigmoid;
+    - maximum and minimum with a number become clip, clip(0, inf) becomes nn.relu, max(x, a * x) nn.leaky_relu;
+    - division by a constant becomes a product, subtraction of one a sum, and a sum after a layer nn.bias_add;
+    - zero padding goes into the convolution or pool after it;
+    - averages of whole images become nn.global_avg_pool2d.
+
+    The last node of what is replaced gives the new node its name and its output's name.
+    """
+
+    name: ClassVar[str] = "canonicalize"
+
+    def __call__(self, graph: Graph) -> Graph:
+        rw = Rewriter(graph)
+        for rules in _PHASES:
+            while sum(_apply(rw, rules, name) for name in [node.name for node in rw]):
+                pass
+        return rw.finish()
+
+
+def _apply(rw: Rewriter, rules: Rules, name: str) -> bool:
+    """Whether a rule was applied to the node of that name, if there still is one."""
+    node = rw.find(name)
+    return node is not None and any(rule(rw, node) for rule in rules.get(node.op, ()))

@@ -1,0 +1,70 @@
+"""What a rewriting rule is, and what several of them need."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from qbench.ir.dtypes import is_float
+from qbench.ir.graph import Attr, Node
+from qbench.passes.rewrite import Rewriter, attrs, joined_sources
+
+__all__ = ["FLOAT_MAX", "Rule", "fuse", "scalar", "with_scalar"]
+
+Rule = Callable[[Rewriter, Node], bool]
+"""Rewrites the graph around one node if it can; returns whether it did."""
+
+FLOAT_MAX = float(np.finfo(np.float32).max)
+"""Exporters write this, or infinity, for a bound that does not bound."""
+
+
+def scalar(rw: Rewriter, value: str) -> float | None:
+    """The number that all elements of a float constant share; None where they differ or `value` is no such constant."""
+    array = rw.array(value)
+    if array is None or array.size == 0 or not is_float(rw.types[value].dtype):
+        return None
+    first = array.reshape(-1)[0]
+    return float(first) if array.size == 1 or np.all(array == first) else None
+
+
+def with_scalar(rw: Rewriter, node: Node, *, commutes: bool = True) -> tuple[str, float] | None:
+    """A binary node's tensor operand and its constant number, where the result has the type of the tensor.
+
+    The number is the right operand, or either one where the op commutes.
+    """
+    lhs, rhs = node.inputs
+    for data, other in ((lhs, rhs), (rhs, lhs)) if commutes else ((lhs, rhs),):
+        number = scalar(rw, other)
+        if number is not None and data not in rw.constants and rw.types[data] == rw.types[node.output]:
+            return data, number
+    return None
+
+
+def fuse(rw: Rewriter, nodes: tuple[Node, ...], op: str, inputs: tuple[str, ...], **values: Attr) -> bool:
+    """Replace nodes by one of another op, with the last one's name and output and the sources of all. Returns True."""
+    last = nodes[-1]
+    sources = joined_sources(*nodes)
+    rw.replace(nodes, (dataclasses.replace(last, op=op, inputs=inputs, attrs=attrs(values), sources=sources),))
+    return True
+
+
+def only_read_by(rw: Rewriter, value: str, node: Node) -> bool:
+    """Whether nothing but that node reads a value, so that it need not exist."""
+    return rw.sole_consumer(value) == node
+
+
+def before(rw: Rewriter, node: Node, *ops: str) -> Node | None:
+    """The node that makes the first input, if it is of one of these ops and nothing else reads its output."""
+    producer = rw.producer(node.inputs[0])
+    if producer is None or producer.op not in ops or not only_read_by(rw, producer.output, node):
+        return None
+    return producer
+
+
+def values(rw: Rewriter, node: Node, *keys: str) -> tuple[Any, ...]:
+    """Several attributes of a node, the op's defaults where the node does not give them."""
+    op = rw.op(node)
+    return tuple(getattr(op, key) for key in keys)

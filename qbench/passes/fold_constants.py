@@ -1,0 +1,50 @@
+"""Compute now what does not depend on the input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.graph import Graph
+from qbench.ir.types import numel
+from qbench.passes.rewrite import Rewriter
+
+__all__ = ["FoldConstantsPass"]
+
+
+@dataclass(frozen=True)
+class FoldConstantsPass:
+    """A node whose inputs are all constants becomes constants that have the names of its outputs.
+
+    Its value is the node's own NumPy meaning. A node that makes a graph output stays, since an output must be computed.
+
+    Parameters
+    ----------
+    max_growth
+        Bytes by which the result may exceed the constants that it is made from; a node that would grow them more
+        (broadcast, tile) is cheaper to run than to store, and stays.
+    """
+
+    name: ClassVar[str] = "fold-constants"
+    max_growth: int = 1 << 20
+
+    def __call__(self, graph: Graph) -> Graph:
+        rw = Rewriter(graph)
+        for node in rw:
+            arrays = [rw.array(value) for value in node.inputs]
+            known = tuple(array for array in arrays if array is not None)
+            if len(known) < len(arrays) or not set(node.outputs).isdisjoint(rw.outputs):
+                continue
+            made = [rw.types[value] for value in node.outputs]
+            size = sum(numel(t.shape) * numpy_dtype(t.dtype).itemsize for t in made)
+            if size > sum(array.nbytes for array in known) + self.max_growth:
+                continue
+            with np.errstate(all="ignore"):
+                results = rw.op(node).compute_all(known)
+            rw.remove(node)
+            for value, result in zip(node.outputs, results, strict=True):
+                rw.set_constant(value, result)
+        return rw.finish()
