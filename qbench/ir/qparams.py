@@ -21,7 +21,8 @@ class QParams:
     Parameters
     ----------
     scale
-        Positive and finite; rounded to float32, which is what every file format stores. A tuple where `axis` is given.
+        Positive and finite. Rounded to float32, which is what every file format stores, unless the dtype is int32 or
+        int64: an accumulator's scale is the product of two others and is kept exactly. A tuple where `axis` is given.
     zero_point
         The integer that stands for 0.0; within the range of `dtype`. A tuple where `axis` is given.
     dtype
@@ -48,15 +49,16 @@ class QParams:
             raise QParamsError("scale and zero_point are tuples exactly where an axis is given")
         if self.axis is not None and self.axis < 0:
             raise QParamsError(f"axis {self.axis} must be counted from the front")
+        exact = self.dtype in ("int32", "int64")
         with np.errstate(over="ignore"):  # what overflows is refused below
-            scales = [float(np.float32(s)) for s in self.scales]
+            scales = [float(s) if exact else float(np.float32(s)) for s in self.scales]
         if len(scales) != len(self.zero_points):
             raise QParamsError(f"{len(scales)} scales but {len(self.zero_points)} zero points")
         low, high = integer_range(self.dtype)
         for index, (scale, zero_point) in enumerate(zip(scales, self.zero_points, strict=True)):
             where = f" at index {index} of axis {self.axis}" if per_axis else ""
             if not (math.isfinite(scale) and scale > 0):
-                raise QParamsError(f"scale {scale}{where} must be positive and finite (as float32)")
+                raise QParamsError(f"scale {scale}{where} must be positive and finite")
             if not low <= zero_point <= high:
                 raise QParamsError(f"zero point {zero_point}{where} is outside {self.dtype} [{low}, {high}]")
         object.__setattr__(self, "scale", tuple(scales) if per_axis else scales[0])

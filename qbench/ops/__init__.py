@@ -1,6 +1,26 @@
 """The ops: importing this package fills `qbench.ir.op.OPS` with every declaration."""
 
-from qbench.ops import activation, conv, dense, elementwise, image, norm, pool, reduce, reshape, select, softmax, unary
+from qbench.ops import (
+    activation,
+    conv,
+    dense,
+    elementwise,
+    image,
+    integer_products,
+    integer_rescale,
+    integer_window,
+    norm,
+    pool,
+    qnn_border,
+    qnn_products,
+    qnn_rescale,
+    qnn_window,
+    reduce,
+    reshape,
+    select,
+    softmax,
+    unary,
+)
 
 __all__ = [
     "activation",
@@ -8,8 +28,15 @@ __all__ = [
     "dense",
     "elementwise",
     "image",
+    "integer_products",
+    "integer_rescale",
+    "integer_window",
     "norm",
     "pool",
+    "qnn_border",
+    "qnn_products",
+    "qnn_rescale",
+    "qnn_window",
     "reduce",
     "reshape",
     "select",

@@ -8,7 +8,16 @@ import numpy as np
 
 from qbench.ir.op import Array, QuantRule, register
 from qbench.ir.types import TensorType
-from qbench.ops.rules import FloatOp, axis_within, broadcast, need_equal, need_float, need_rank, require
+from qbench.ops.rules import (
+    FloatOp,
+    axis_within,
+    broadcast,
+    need_equal,
+    need_float,
+    need_rank,
+    need_same_dtype,
+    require,
+)
 
 __all__ = ["BatchMatmul", "BiasAdd", "Dense", "channelwise", "dense"]
 
@@ -92,7 +101,7 @@ class BiasAdd(FloatOp):
     axis: int = 1
 
     def infer(self, data: TensorType, bias: TensorType) -> TensorType:
-        need_float(self, data, bias)
+        need_same_dtype(self, data, bias)
         need_rank(self, "bias", bias, 1)
         axis = axis_within(self, self.axis, data.rank)
         need_equal(self, "the length of bias", bias.shape[0], data.shape[axis])

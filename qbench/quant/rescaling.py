@@ -95,7 +95,9 @@ def rounding_shift(acc: NDArray[Any], shift: NDArray[Any], rounding: Rounding) -
 
 def _check_range(x: Integers, limit: int, rounding: Rounding) -> None:
     if x.size and not (-limit <= int(x.min()) and int(x.max()) <= limit):
-        raise DataError(f"accumulator {int(x[np.argmax(np.abs(x))])} is too large for {rounding} (at most {limit})")
+        raise DataError(
+            f"accumulator {int(x.flat[np.argmax(np.abs(x))])} is too large for {rounding} (at most {limit})"
+        )
 
 
 def _left_shift(x: Integers, by: Integers) -> Integers:

@@ -1,0 +1,76 @@
+"""What the qnn ops share: each says which integer op it stands for, and that op gives it its types and meaning.
+
+A qnn op knows scales (the qparams of the values it reads and makes); an integer op knows only integers. `lower` is the
+one place where scales turn into zero points, mantissas, shifts and tables; legalize puts its answer into the graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from qbench.errors import GraphError
+from qbench.ir.frozen import Constant
+from qbench.ir.op import Array, Op, QuantRule
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+
+__all__ = ["Lowered", "QnnOp"]
+
+
+class Lowered(NamedTuple):
+    """An integer op with its attributes, and the constants it takes after the qnn op's own inputs."""
+
+    op: Op
+    constants: dict[str, Array]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QnnOp(Op):
+    """Base of the ops that `legalize` lowers."""
+
+    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+
+    def lower(self, *types: TensorType) -> Lowered:
+        """The integer op that this one stands for, given the types of its inputs."""
+        raise NotImplementedError
+
+    def infer(self, *types: TensorType) -> TensorType | tuple[TensorType, ...]:
+        op, constants = self.lower(*types)
+        extra = [TensorType(c.shape, c.dtype) for c in map(Constant, constants.values())]
+        inferred = op.infer_all((*types, *extra))
+        for made, q in zip(inferred, self.qout, strict=True):
+            if q is not None and q.dtype != made.dtype:
+                raise GraphError(f"{self.name} makes {made.dtype}, but its qparams are of {q.dtype}")
+        return inferred
+
+    def compute(self, *arrays: Array) -> Array | tuple[Array, ...]:
+        types = [TensorType(array.shape, Constant(np.zeros(0, array.dtype)).dtype) for array in arrays]
+        op, constants = self.lower(*types)
+        return op.compute(*arrays, *constants.values())
+
+    def q_in(self, index: int) -> QParams:
+        """qparams of an input; GraphError where it has none."""
+        return self._known(self.qin, index, "input")
+
+    def q_out(self) -> QParams:
+        """qparams of the output; GraphError where it has none."""
+        return self._known(self.qout, 0, "output")
+
+    def _known(self, all_qparams: tuple[QParams | None, ...], index: int, what: str) -> QParams:
+        q = all_qparams[index] if index < len(all_qparams) else None
+        if q is None:
+            raise GraphError(f"{what} {index} of {self.name} has no qparams")
+        return q
+
+    def one_zero_point(self, index: int) -> int:
+        """The zero point of an input that must be quantized per tensor."""
+        q = self.q_in(index)
+        if q.axis is not None:
+            raise GraphError(
+                f"input {index} ({self.operands[min(index, len(self.operands) - 1)]}) of {self.name} "
+                f"must have one scale, not one per index of axis {q.axis}"
+            )
+        return q.zero_points[0]

@@ -1,0 +1,85 @@
+"""Where real numbers become integers and back: fake_quantize, quantize, dequantize."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import is_float
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+from qbench.quant.arithmetic import dequantize, quantize
+
+__all__ = ["Dequantize", "FakeQuantize", "Quantize"]
+
+
+def _known(qparams: QParams | None, what: str) -> QParams:
+    if qparams is None:
+        raise GraphError(f"{what} has no qparams")
+    return qparams
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Border(Op):
+    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class FakeQuantize(_Border):
+    """Rounds real numbers to those that the output's qparams can express; passes them on while there are none.
+
+    Annotate puts one at every point that realize turns into integers, so that the annotated graph can be run as it
+    stands.
+    """
+
+    name = "qnn.fake_quantize"
+    operands = ("data",)
+    tensor: str = ""
+    """Name of the tensor in the prepared graph, which statistics and encodings go by."""
+    channel_axis: int | None = None
+    """For a weight: the axis that scales may run along."""
+
+    def infer(self, data: TensorType) -> TensorType:
+        if not is_float(data.dtype):
+            raise GraphError(f"fake_quantize takes real numbers, not {data}")
+        return data
+
+    def compute(self, data: Array) -> Array:
+        q = self.qout[0]
+        return data if q is None else dequantize(quantize(data, q), q).astype(data.dtype)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Quantize(_Border):
+    """``saturate(round_half_even(data / scale) + zero_point)`` with the output's qparams (ONNX QuantizeLinear)."""
+
+    name = "qnn.quantize"
+    operands = ("data",)
+
+    def infer(self, data: TensorType) -> TensorType:
+        if not is_float(data.dtype):
+            raise GraphError(f"quantize takes real numbers, not {data}")
+        return data.with_dtype(_known(self.qout[0], "the output of quantize").dtype)
+
+    def compute(self, data: Array) -> Array:
+        return quantize(data, _known(self.qout[0], "the output of quantize"))
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Dequantize(_Border):
+    """``scale * (data - zero_point)`` in float32 with the input's qparams (ONNX DequantizeLinear)."""
+
+    name = "qnn.dequantize"
+    operands = ("data",)
+
+    def infer(self, data: TensorType) -> TensorType:
+        _known(self.qin[0], "the input of dequantize")
+        return data.with_dtype("float32")
+
+    def compute(self, data: Array) -> Array:
+        return dequantize(data, _known(self.qin[0], "the input of dequantize"))

@@ -1,0 +1,143 @@
+"""Quantized ops that change scales: requantize, add, subtract, in the rounding mode that their attribute names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import DType
+from qbench.ir.op import Op, register
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+from qbench.ops.integer_rescale import (
+    IntegerAdd,
+    IntegerAddFloat32,
+    IntegerRequantize,
+    IntegerRequantizeFloat32,
+    IntegerRoundingShift,
+)
+from qbench.ops.qnn_base import Lowered, QnnOp
+from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
+from qbench.quant.rounding import Rounding
+
+__all__ = ["QnnAdd", "QnnRequantize", "QnnSubtract", "ratio"]
+
+
+def ratio(source: QParams, target: QParams, rank: int) -> NDArray[np.float64]:
+    """``source.scale / target.scale``, shaped to broadcast against a tensor of that rank."""
+    axis = source.axis if source.axis is not None else target.axis
+    if target.axis not in (None, axis):
+        raise GraphError(f"cannot rescale from scales along axis {source.axis} to scales along axis {target.axis}")
+    values = np.asarray(source.scales, np.float64) / np.asarray(target.scales, np.float64)
+    shape = [1] * rank
+    if axis is not None:
+        shape[axis] = values.size
+    return values.reshape(shape)
+
+
+def _one(values: tuple[int, ...], what: str) -> int:
+    if len(set(values)) != 1:
+        raise GraphError(f"{what} must have one zero point, not {len(set(values))} different ones")
+    return values[0]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnRequantize(QnnOp):
+    """From one set of qparams to another, usually from an accumulator to a narrow type.
+
+    ``tflite_double`` is defined for 32 bits; accumulators of 64 bits are rounded once, as in TFLite's int16 kernels.
+    """
+
+    name = "qnn.requantize"
+    operands = ("data",)
+    rounding: Rounding
+
+    def lower(self, *types: TensorType) -> Lowered:
+        source, target = self.q_in(0), self.q_out()
+        real = ratio(source, target, types[0].rank)
+        before = _one(source.zero_points, "the input of requantize")
+        after = _one(target.zero_points, "the output of requantize")
+        if self.rounding == "fp32_rne":
+            to_float = IntegerRequantizeFloat32(dtype=target.dtype, zero_point=after, data_zero_point=before)
+            shape = real.shape
+            scales = np.asarray(source.scales, np.float32) / np.asarray(target.scales, np.float32)
+            return Lowered(to_float, {"multiplier": scales.reshape(shape)})
+        if self.rounding in ("pow2_half_up", "pow2_half_even"):
+            to_shift = IntegerRoundingShift(
+                dtype=target.dtype, zero_point=after, data_zero_point=before, rounding=self.rounding
+            )
+            return Lowered(to_shift, {"shift": power_of_two_shift(real)})
+        mantissa, shift = quantized_multiplier(real)
+        wide = source.dtype == "int64" and self.rounding == "tflite_double"
+        to_fixed = IntegerRequantize(
+            dtype=target.dtype,
+            zero_point=after,
+            data_zero_point=before,
+            rounding="tflite_single" if wide else self.rounding,
+        )
+        return Lowered(to_fixed, {"mantissa": mantissa, "shift": shift})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sum(QnnOp):
+    operands = ("lhs", "rhs")
+    rounding: Rounding
+
+    def _lower(self, sign: int) -> Lowered:
+        target = self.q_out()
+        zero_points = (self.one_zero_point(0), self.one_zero_point(1))
+        after = _one(target.zero_points, f"the output of {self.name}")
+        scales = (self.q_in(0).scales[0], self.q_in(1).scales[0])
+        return Lowered(self._op(target.dtype, after, zero_points, scales, target.scales[0], sign), {})
+
+    def _op(
+        self, dtype: DType, after: int, zero_points: tuple[int, int], scales: tuple[float, float], out: float, sign: int
+    ) -> Op:
+        if self.rounding == "fp32_rne":
+            lhs, rhs = (float(np.float32(s) / np.float32(out)) for s in scales)
+            return IntegerAddFloat32(
+                dtype=dtype, zero_point=after, zero_points=zero_points, multipliers=(lhs, sign * rhs)
+            )
+        real = np.asarray(scales, np.float64) / out
+        per_operand = self.rounding in ("tvm_upward", "tvm_tonearest")
+        if self.rounding in ("pow2_half_up", "pow2_half_even"):
+            power_of_two_shift(real)  # only to refuse the others
+        mantissas, shifts = quantized_multiplier(real)
+        if not per_operand:  # one shift for both, so that the sum is rounded once
+            shifts = np.full(2, shifts.max())
+            mantissas = np.rint(np.ldexp(real, 31 - shifts)).astype(np.int64)
+        return IntegerAdd(
+            dtype=dtype,
+            zero_point=after,
+            zero_points=zero_points,
+            mantissa=(int(mantissas[0]), sign * int(mantissas[1])),
+            shift=(int(shifts[0]), int(shifts[1])),
+            rounding=self.rounding,
+            per_operand=per_operand,
+        )
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnAdd(_Sum):
+    """Sum of two quantized tensors at the scale of the output."""
+
+    name = "qnn.add"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        return self._lower(1)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnSubtract(_Sum):
+    """Difference of two quantized tensors at the scale of the output."""
+
+    name = "qnn.subtract"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        return self._lower(-1)

@@ -1,0 +1,139 @@
+"""Quantized averages, functions by table, and bilinear resizing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.op import OPS, Op, register
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+from qbench.ops.image import Resize2d
+from qbench.ops.integer_window import (
+    INTERPOLATION_BITS,
+    IntegerResizeLinear,
+    IntegerSum,
+    IntegerSumPool2d,
+    IntegerTable,
+)
+from qbench.ops.interpolation import Coordinates
+from qbench.ops.qnn_base import Lowered, QnnOp
+from qbench.quant.arithmetic import dequantize, quantize
+
+__all__ = ["QnnResizeLinear", "QnnSum", "QnnSumPool2d", "QnnUnary"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnSum(QnnOp):
+    """Sum over axes into an accumulator whose scale already holds the division by the number of elements."""
+
+    name = "qnn.sum"
+    operands = ("data",)
+    axes: tuple[int, ...]
+    keepdims: bool = True
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerSum(axes=self.axes, keepdims=self.keepdims, data_zero_point=self.one_zero_point(0))
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnSumPool2d(QnnOp):
+    """Sum over windows into an accumulator whose scale already holds the division by `denominator`."""
+
+    name = "qnn.sum_pool2d"
+    operands = ("data",)
+    pool_size: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+    denominator: int
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerSumPool2d(
+            pool_size=self.pool_size,
+            strides=self.strides,
+            padding=self.padding,
+            dilation=self.dilation,
+            ceil_mode=self.ceil_mode,
+            count_include_pad=self.count_include_pad,
+            data_zero_point=self.one_zero_point(0),
+            denominator=self.denominator,
+        )
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnUnary(QnnOp):
+    """A function of one element, as a table over all integers of the input's type.
+
+    The table is filled with the function's own float meaning: dequantize each integer, apply, quantize.
+    """
+
+    name = "qnn.unary"
+    operands = ("data",)
+    function: str
+    """Name of the float op."""
+    parameters: tuple[tuple[str, float | str], ...] = ()
+    """The float op's attributes."""
+    slopes: tuple[float, ...] = ()
+    """For nn.prelu: the slope of each channel."""
+    axis: int | None = None
+    """For nn.prelu with several slopes: the channels' axis."""
+
+    def lower(self, *types: TensorType) -> Lowered:
+        source, target = self.q_in(0), self.q_out()
+        if self.function not in OPS:
+            raise GraphError(f"there is no op {self.function} to make a table of")
+        codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
+        reals = dequantize(codes, QParams(source.scale, self.one_zero_point(0), source.dtype))
+        table = quantize(self._values(reals), target)
+        return Lowered(IntegerTable(axis=self.axis), {"table": table})
+
+    def _values(self, reals: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.slopes:
+            slopes = np.asarray(self.slopes, np.float32).reshape(-1, 1)
+            rows = np.where(reals >= 0, reals, reals * slopes)
+            return rows if self.axis is not None else rows[0]
+        function: Op = OPS[self.function](**dict(self.parameters))  # pyright: ignore[reportArgumentType] checked by the float op when the graph was made
+        return np.asarray(function.compute_all((reals,))[0], np.float32)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnResizeLinear(QnnOp):
+    """Bilinear resizing that keeps the qparams of its input."""
+
+    name = "qnn.resize_linear"
+    operands = ("data",)
+    size: tuple[int, int]
+    coordinate_transformation_mode: Coordinates = "half_pixel"
+    scales: tuple[float, float] | None = None
+
+    def lower(self, *types: TensorType) -> Lowered:
+        resize = Resize2d(
+            size=self.size,
+            method="linear",
+            coordinate_transformation_mode=self.coordinate_transformation_mode,
+            scales=self.scales,
+        )
+        sizes = types[0].shape[2:]
+        tables = [self._table(resize, axis, sizes[axis]) for axis in (0, 1)]
+        return Lowered(IntegerResizeLinear(), {"rows": tables[0], "columns": tables[1]})
+
+    @staticmethod
+    def _table(resize: Resize2d, axis: int, size: int | str) -> NDArray[np.int32]:
+        if not isinstance(size, int):
+            raise GraphError(f"bilinear resizing needs a known height and width, not {size}")
+        indices, weights = resize.neighbours(axis, size)
+        fixed = np.rint(weights[:, 1:] * (1 << INTERPOLATION_BITS))
+        return np.concatenate([indices, fixed], axis=1).astype(np.int32)

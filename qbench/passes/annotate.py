@@ -1,0 +1,229 @@
+"""Decide which nodes run in integers and which tensors are therefore quantized; mark both in the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from qbench.ir.build import rebuild
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.op import OPS, QuantRule, bind
+from qbench.ir.qparams import QParams
+from qbench.passes.groups import Group, find_groups, multiply_axis, rule_of
+from qbench.passes.rewrite import Rewriter
+from qbench.quant.points import Point
+
+__all__ = ["AnnotatePass", "bind_qparams", "points", "quantized_value"]
+
+FAKE = "qnn.fake_quantize"
+
+
+@dataclass(frozen=True)
+class AnnotatePass:
+    """Put a ``qnn.fake_quantize`` at every point, and a reason on every node that stays in float.
+
+    Sums of products run in integers wherever they can. Other ops follow their neighbours: they run in integers if one
+    of their inputs is there already, since going back and forth costs accuracy and time.
+
+    Parameters
+    ----------
+    excluded
+        Nodes that must stay in float, with the reason.
+    """
+
+    name: ClassVar[str] = "annotate"
+    excluded: FrozenMap[str, str] = field(default_factory=FrozenMap[str, str])
+
+    def __call__(self, graph: Graph) -> Graph:
+        """The annotated graph; it computes what the prepared one does until qparams are bound to its points."""
+        groups = find_groups(graph, self.excluded)
+        return _insert_points(graph, groups, _float_reasons(graph, groups, self.excluded))
+
+
+def points(annotated: Graph) -> dict[str, Point]:
+    """The points of an annotated graph, by the name of their float tensor, in execution order."""
+    found: dict[str, Point] = {}
+    source = _sources_of_scales(annotated)
+    for node in annotated.nodes:
+        if node.op != FAKE:
+            continue
+        tensor = str(node.attrs["tensor"])
+        producer = annotated.producers.get(node.inputs[0])
+        if node.inputs[0] not in annotated.constants:
+            name, op = (producer.name, producer.op) if producer else (None, None)
+            found[tensor] = Point(tensor, "activation", node.output, name, op)
+            continue
+        reader = annotated.consumers[node.output][0]
+        axis = node.attrs["channel_axis"]
+        data = next((source[value] for value in reader.inputs if value in source), None)
+        found[tensor] = Point(
+            tensor,
+            "weight",
+            node.output,
+            reader.name,
+            reader.op,
+            axis if isinstance(axis, int) else None,
+            data,
+            _bias_after(annotated, reader),
+        )
+    return found
+
+
+def bind_qparams(annotated: Graph, qparams: Mapping[str, QParams]) -> Graph:
+    """The annotated graph with the qparams of each point filled in, by float tensor: it now runs fake-quantized."""
+    values = {point.value: qparams[tensor] for tensor, point in points(annotated).items() if tensor in qparams}
+    return rebuild(annotated, qparams=dict(annotated.qparams) | values)
+
+
+def quantized_value(graph: Graph, tensor: str) -> str | None:
+    """The value that holds the integers of a float tensor in a realized or legalized graph; None where it is float."""
+    for name in (f"{tensor}.quantized", f"{tensor}.accumulator", tensor):
+        if name in graph.types and name in graph.qparams:
+            return name
+    return None
+
+
+def _float_reasons(graph: Graph, groups: tuple[Group, ...], excluded: Mapping[str, str]) -> dict[str, str]:
+    """The nodes that stay in float, each with its reason."""
+    integer = {value for value, t in graph.input_types().items() if t.dtype == "float32"}
+    reasons: dict[str, str] = {}
+    for group in groups:
+        reason = excluded.get(group.head.name) or _float_reason(graph, group.head, integer)
+        if reason:
+            reasons[group.head.name] = reason
+            reasons.update({n.name: f"neighbour of float: {n.inputs[0]} is float" for n in group.nodes[1:]})
+        else:
+            integer.update(group.outputs)
+    wanted: set[str] = set()
+    for group in reversed(groups):
+        node = group.head
+        if node.name in reasons:
+            continue
+        if rule_of(node) != QuantRule.SAME or wanted.intersection(node.outputs):
+            wanted.update(node.inputs)
+        elif _comes_from_input(graph, node):
+            reasons[node.name] = "neighbour of float: nothing after it runs in integers"
+    return reasons
+
+
+def _comes_from_input(graph: Graph, node: Node) -> bool:
+    """Whether only ops that move elements stand between the graph's input and this node."""
+    while rule_of(node) == QuantRule.SAME:
+        if node.inputs[0] in graph.inputs:
+            return True
+        if node.inputs[0] not in graph.producers:
+            return False
+        node = graph.producers[node.inputs[0]]
+    return False
+
+
+def _float_reason(graph: Graph, node: Node, integer: set[str]) -> str:
+    """Why a node cannot run in integers; empty where it can."""
+    rule, op = rule_of(node), OPS[node.op]
+    if rule == QuantRule.FLOAT:
+        return op.float_reason
+    if rule == QuantRule.INTERNAL:
+        return f"unsupported: {node.op} stands in a float graph"
+    reals = [value for value in node.inputs if value not in graph.constants]
+    if any(graph.types[value].dtype != "float32" for value in (*node.inputs, *node.outputs)):
+        return "unsupported: its tensors are not float32"
+    if not reals:
+        return "unsupported: all its inputs are constants"
+    if rule != QuantRule.MAC and not integer.intersection(reals):
+        return f"neighbour of float: {reals[0]} is float"
+    return _special_reason(graph, node)
+
+
+def _special_reason(graph: Graph, node: Node) -> str:
+    """Limits of single ops."""
+    parameters = [value for value in node.inputs[1:] if value not in graph.constants]
+    static = all(isinstance(dim, int) for dim in graph.types[node.inputs[0]].shape[1:])
+    attrs = bind(node)
+    if node.op == "image.resize2d" and getattr(attrs, "method", "") == "cubic":
+        return "unsupported: cubic resizing has no integer form"
+    if rule_of(node) == QuantRule.AVERAGE and (not static or 0 in getattr(attrs, "axes", ())):
+        return "unsupported: an average over a size that is not known"
+    if node.op == "image.resize2d" and not static:
+        return "unsupported: resizing of a size that is not known"
+    if rule_of(node) in (QuantRule.BIAS, QuantRule.TABLE) and parameters:
+        return f"unsupported: {parameters[0]} is not a constant"
+    return ""
+
+
+def _insert_points(graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str, str]) -> Graph:
+    rewriter = Rewriter(graph)
+    quantized: dict[str, str] = {}  # what integer nodes read in place of a value
+    everywhere: dict[str, str] = {}  # what all nodes read in place of a value that integer nodes make
+    nodes: list[Node] = []
+
+    def fake(value: str, raw: str, channel_axis: int | None) -> Node:
+        name = value if raw != value else rewriter.fresh(f"{value}.q")
+        quantized[value] = name
+        attrs = FrozenMap[str, Attr]({"tensor": value, "channel_axis": channel_axis})
+        producer = graph.producers.get(value)
+        sources = producer.sources if producer else ()
+        return Node(rewriter.fresh(f"{value}.q"), FAKE, (raw,), (name,), attrs, sources)
+
+    moved = {value for group in groups if _moves(group, reasons) for value in group.outputs}
+    for group in groups:
+        if group.head.name in reasons:
+            for node in group.nodes:
+                inputs = tuple(everywhere.get(value, value) for value in node.inputs)
+                nodes.append(dataclasses.replace(node, inputs=inputs, reason=reasons[node.name]))
+            continue
+        for value, axis in _operands(graph, group.head):
+            if value not in quantized and value not in moved:
+                nodes.append(fake(value, value, axis))
+        inputs = tuple(quantized.get(value, value) for value in group.head.inputs)
+        members = [dataclasses.replace(group.head, inputs=inputs), *group.nodes[1:]]
+        if not _moves(group, reasons):
+            value = group.outputs[0]
+            raw = rewriter.fresh(f"{value}.raw") if value in graph.outputs else value
+            members[-1] = dataclasses.replace(members[-1], outputs=(raw,))
+            members.append(fake(value, raw, None))
+            everywhere[value] = quantized[value]
+        nodes.extend(members)
+    return rebuild(graph, nodes=nodes)
+
+
+def _moves(group: Group, reasons: Mapping[str, str]) -> bool:
+    """Whether the group only moves integers about, so that what it makes has the scale of what it reads."""
+    return rule_of(group.head) == QuantRule.SAME and group.head.name not in reasons
+
+
+def _operands(graph: Graph, node: Node) -> list[tuple[str, int | None]]:
+    """The inputs that an integer node reads as integers; for constants with the axis that scales may run along."""
+    rule = rule_of(node)
+    if rule in (QuantRule.BIAS, QuantRule.TABLE):
+        return [(node.inputs[0], None)]
+    return [(value, _channel_axis(graph, node, value)) for value in dict.fromkeys(node.inputs)]
+
+
+def _channel_axis(graph: Graph, node: Node, value: str) -> int | None:
+    if value not in graph.constants:
+        return None
+    if node.op in ("nn.conv2d", "nn.dense"):
+        return 0
+    axis = multiply_axis(graph, node) if node.op == "multiply" else None
+    return None if axis is None else axis - (graph.types[node.output].rank - graph.types[value].rank)
+
+
+def _sources_of_scales(annotated: Graph) -> dict[str, str]:
+    """The activation tensor whose scale each integer value has."""
+    found: dict[str, str] = {}
+    for node in annotated.nodes:
+        if node.op == FAKE and node.inputs[0] not in annotated.constants:
+            found[node.output] = str(node.attrs["tensor"])
+        elif node.inputs and node.inputs[0] in found and rule_of(node) == QuantRule.SAME and not node.reason:
+            found.update(dict.fromkeys(node.outputs, found[node.inputs[0]]))
+    return found
+
+
+def _bias_after(annotated: Graph, node: Node) -> str | None:
+    """The constant that a bias_add right after a node adds."""
+    readers = annotated.consumers[node.output]
+    is_bias = len(readers) == 1 and rule_of(readers[0]) == QuantRule.BIAS and not readers[0].reason
+    return readers[0].inputs[1] if is_bias else None

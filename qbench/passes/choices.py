@@ -1,0 +1,46 @@
+"""What a config says of nodes: which stay in float, and how each rounds."""
+
+from __future__ import annotations
+
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.quant.config import QuantConfig
+from qbench.quant.rounding import Rounding
+
+__all__ = ["excluded_nodes", "node_roundings"]
+
+
+def excluded_nodes(graph: Graph, config: QuantConfig) -> FrozenMap[str, str]:
+    """The nodes of a prepared graph that a config keeps in float, each with the reason."""
+    found: dict[str, str] = {}
+    for node in graph.nodes:
+        reason = ""
+        for number, rule in enumerate(config.rules):
+            if rule.keep_float is not None and rule.matches(node.op, _names(node)):
+                reason = f"excluded by rule {number}" if rule.keep_float else ""
+        layer = config.layers.get(node.name)
+        if layer is not None and layer.keep_float is not None:
+            reason = "excluded by the user" if layer.keep_float else ""
+        if reason:
+            found[node.name] = reason
+    return FrozenMap(found)
+
+
+def node_roundings(graph: Graph, config: QuantConfig) -> FrozenMap[str, Rounding]:
+    """The nodes of a prepared graph whose rounding is not the config's default."""
+    found: dict[str, Rounding] = {}
+    for node in graph.nodes:
+        rounding = config.rounding
+        for rule in config.rules:
+            if rule.rounding is not None and rule.matches(node.op, _names(node)):
+                rounding = rule.rounding
+        layer = config.layers.get(node.name)
+        if layer is not None and layer.rounding is not None:
+            rounding = layer.rounding
+        if rounding != config.rounding:
+            found[node.name] = rounding
+    return FrozenMap(found)
+
+
+def _names(node: Node) -> tuple[str, ...]:
+    return (node.name, *node.outputs)

@@ -1,0 +1,125 @@
+"""Fused groups: the runs of nodes that share one accumulator and one rounding.
+
+A convolution, the bias added to it and the relu after it become one integer step: only what comes out of the last of
+them is rounded to few bits, so only that tensor has a range, a histogram and a scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from qbench.errors import GraphError
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import OPS, QuantRule, bind
+
+__all__ = ["Group", "bias_axis", "find_groups", "group_of", "rule_of"]
+
+_TAKES_BIAS = (QuantRule.MAC,)
+_TAKES_CLAMP = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes fused into one integer step.
+
+    Parameters
+    ----------
+    nodes
+        The head (convolution, add...), then a bias_add and a relu or clip where they follow it alone.
+    """
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def head(self) -> Node:
+        """The node that decides how the group is quantized."""
+        return self.nodes[0]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The values that leave the group; one, but for split."""
+        return self.nodes[-1].outputs
+
+
+def rule_of(node: Node) -> QuantRule:
+    """The quantization rule of a node's op."""
+    if node.op not in OPS:
+        raise GraphError(f"unknown op {node.op}")
+    return OPS[node.op].rule
+
+
+def bias_axis(graph: Graph, head: Node) -> int:
+    """The channel axis of what a sum of products or an elementwise product makes."""
+    if head.op == "nn.conv2d":
+        return 1
+    return graph.types[head.output].rank - 1
+
+
+def find_groups(graph: Graph, excluded: Collection[str] = ()) -> tuple[Group, ...]:
+    """Every node in exactly one group, in execution order.
+
+    Parameters
+    ----------
+    graph
+        Prepared or annotated.
+    excluded
+        Names of nodes that must stand alone, such as those kept in float.
+    """
+    groups: list[Group] = []
+    taken: set[str] = set()
+    for node in graph.nodes:
+        if node.name in taken:
+            continue
+        members = [node]
+        if node.name not in excluded:
+            _extend(graph, members, excluded)
+        taken.update(member.name for member in members)
+        groups.append(Group(tuple(members)))
+    return tuple(groups)
+
+
+def group_of(graph: Graph, excluded: Collection[str] = ()) -> dict[str, str]:
+    """The output tensor of the group that each node is in, by node name (the first one of a split)."""
+    return {node.name: group.outputs[0] for group in find_groups(graph, excluded) for node in group.nodes}
+
+
+def _extend(graph: Graph, members: list[Node], excluded: Collection[str]) -> None:
+    rule = rule_of(members[0])
+    if rule in _TAKES_BIAS or members[0].op == "multiply":
+        follower = _follower(graph, members[-1], excluded)
+        if follower is not None and _is_bias_of(graph, follower, members[0]):
+            members.append(follower)
+    if rule in _TAKES_CLAMP:
+        follower = _follower(graph, members[-1], excluded)
+        if follower is not None and rule_of(follower) == QuantRule.CLAMP:
+            members.append(follower)
+
+
+def _follower(graph: Graph, node: Node, excluded: Collection[str]) -> Node | None:
+    """The one node that reads the output of `node`, where nothing else needs it."""
+    if len(node.outputs) != 1 or node.output in graph.outputs:
+        return None
+    readers = graph.consumers[node.output]
+    if len(readers) != 1 or readers[0].name in excluded or readers[0].inputs[0] != node.output:
+        return None
+    return readers[0]
+
+
+def _is_bias_of(graph: Graph, node: Node, head: Node) -> bool:
+    if rule_of(node) != QuantRule.BIAS or node.inputs[1] not in graph.constants:
+        return False
+    axis = getattr(bind(node), "axis", None)
+    if head.op == "multiply":
+        return multiply_axis(graph, head) in (axis, None)
+    return axis == bias_axis(graph, head)
+
+
+def multiply_axis(graph: Graph, node: Node) -> int | None:
+    """The axis of the result along which the constant factor of a multiply varies; None for one factor for all."""
+    constant = next((value for value in node.inputs if value in graph.constants), None)
+    if constant is None:
+        return None
+    shape, rank = graph.constants[constant].shape, graph.types[node.output].rank
+    varying = [axis for axis, size in enumerate(shape) if size != 1]
+    return varying[0] + rank - len(shape) if len(varying) == 1 else None

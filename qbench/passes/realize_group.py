@@ -1,0 +1,223 @@
+"""The qnn form of one fused group, by the quantization rule of its head."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Attr, Node
+from qbench.ir.op import OPS, QuantRule, bind
+from qbench.ir.qparams import QParams
+from qbench.ops.pool import AvgPool2d
+from qbench.ops.windows import pool_counts
+from qbench.passes.accumulators import accumulator_dtype, accumulator_qparams, largest_product_sum, quantized_bias
+from qbench.passes.annotate import FAKE
+from qbench.passes.groups import Group, bias_axis, rule_of
+from qbench.passes.rewrite import joined_sources
+from qbench.quant.arithmetic import quantize
+from qbench.quant.rounding import Rounding
+
+if TYPE_CHECKING:
+    from qbench.passes.realize import Emitter
+
+__all__ = ["realize_group"]
+
+WIDENING = 2**8
+"""A bias that follows no sum of products is added in units 256 times finer than its input's scale."""
+
+
+def realize_group(emitter: Emitter, group: Group, rounding: Rounding) -> None:
+    """Emit the qnn nodes of an integer group."""
+    rule = rule_of(group.head)
+    if rule == QuantRule.SAME:
+        _move(emitter, group.head)
+        return
+    fake = next(node for node in emitter.graph.consumers[group.outputs[0]] if node.op == FAKE)
+    emitted = _Step(emitter, group, rounding, str(fake.attrs["tensor"]), emitter.encoding(fake))
+    if rule == QuantRule.MAC or group.head.op == "multiply":
+        emitted.products()
+    elif rule == QuantRule.ELEMENTWISE:
+        emitted.sum()
+    elif rule == QuantRule.AVERAGE:
+        emitted.average()
+    elif rule == QuantRule.TABLE:
+        emitted.table()
+    elif rule == QuantRule.CONCAT:
+        emitted.concatenate()
+    elif rule == QuantRule.BIAS:
+        emitted.lone_bias()
+    else:
+        emitted.finish(emitter.integers[group.head.inputs[0]], group.nodes)
+    emitter.integers[fake.output] = emitted.result
+
+
+class _Step:
+    """One group on its way from the integers it reads to the integers it makes."""
+
+    def __init__(self, emitter: Emitter, group: Group, rounding: Rounding, tensor: str, q: QParams) -> None:
+        self.emitter, self.graph = emitter, emitter.graph
+        self.group, self.head, self.rounding = group, group.head, rounding
+        self.tensor, self.q = tensor, q
+        self.result = emitter.integer_name(tensor)
+        self.inputs = tuple(emitter.integers.get(value, value) for value in self.head.inputs)
+
+    def products(self) -> None:
+        """Sum of products, bias, requantize, clip."""
+        lhs, rhs = self.head.inputs
+        if self._is_weight(lhs):
+            lhs, rhs = rhs, lhs  # only a multiply may have it so; the factor with a scale per channel stands right
+        data, weight = self.emitter.q(lhs), self.emitter.q(rhs)
+        sums = accumulator_qparams(data, weight, self._channel_axis(rhs, weight))
+        bias = self._bias(sums)
+        dtype = accumulator_dtype(self._bound(data, weight, rhs), bias)
+        sums = dataclasses.replace(sums, dtype=dtype)
+        attrs = dict(self.head.attrs) | ({"accumulator": dtype} if dtype != "int32" else {})
+        value = self._accumulator_name(self.head)
+        op = f"qnn.{self.head.op.removeprefix('nn.')}"
+        integers = (self.emitter.integers[lhs], self.emitter.integers[rhs])
+        self.emitter.emit(self.head, op, integers, (value,), sums, **attrs)
+        self._bias_and_finish(value, bias, sums, self.group.nodes[1:])
+
+    def sum(self) -> None:
+        """Addition or subtraction, straight at the scale of the output."""
+        clamps = self.group.nodes[1:]
+        value = self.emitter.fresh(f"{self.head.output}.summed") if clamps else self.result
+        op = f"qnn.{self.head.op}"
+        self.emitter.emit(self.head, op, self.inputs, (value,), self.q, rounding=self.rounding)
+        self._clamp(value, clamps)
+
+    def average(self) -> None:
+        """A sum whose scale holds the division, requantize, clip."""
+        source = self.emitter.q(self.head.inputs[0])
+        shape = self.graph.types[self.head.inputs[0]].shape
+        op, declared = "qnn.sum", bind(self.head)
+        attrs: dict[str, Attr] = dict(self.head.attrs)
+        if isinstance(declared, AvgPool2d):
+            counts = pool_counts((int(shape[2]), int(shape[3])), declared.window, declared.count_include_pad)
+            count = math.lcm(*(int(elements) for elements in np.unique(counts)))
+            op, attrs = "qnn.sum_pool2d", attrs | {"denominator": count}
+        else:
+            axes = getattr(declared, "axes", (2, 3))
+            attrs["axes"] = axes
+            count = math.prod(int(shape[axis]) for axis in axes)
+        value = self._accumulator_name(self.head)
+        sums = QParams(source.scales[0] / count, 0, "int32")
+        self.emitter.emit(self.head, op, self.inputs, (value,), sums, **attrs)
+        self.finish(value, self.group.nodes[1:])
+
+    def table(self) -> None:
+        """A function of one element."""
+        function, axis, slopes = self.head.op, None, ()
+        parameters: tuple[Attr, ...] = tuple((key, value) for key, value in self.head.attrs.items())
+        if len(self.head.inputs) > 1:
+            alpha = self.graph.constants[self.head.inputs[1]].array
+            slopes = tuple(float(slope) for slope in alpha.reshape(-1))
+            axis, parameters = (getattr(bind(self.head), "axis", 1) if len(slopes) > 1 else None), ()
+        attrs: dict[str, Attr] = {"function": function}
+        attrs |= {"parameters": parameters} if parameters else {}
+        attrs |= {"slopes": slopes} if slopes else {}
+        attrs |= {"axis": axis} if axis is not None else {}
+        self.emitter.emit(self.head, "qnn.unary", self.inputs[:1], (self.result,), self.q, **attrs)
+
+    def concatenate(self) -> None:
+        """Inputs brought to the qparams of the output, then joined."""
+        parts = tuple(self._requantized(value, f"{value}.for.{self.head.name}") for value in self.inputs)
+        self.emitter.emit(self.head, "concatenate", parts, (self.result,), self.q, **self.head.attrs)
+
+    def lone_bias(self) -> None:
+        """A bias that follows no sum of products: added in finer units than those of the input."""
+        source = self.emitter.q(self.head.inputs[0])
+        sums = QParams(source.scales[0] / WIDENING, 0, "int32")
+        node = self._helper(f"{self.head.name}.widen")
+        value = self.emitter.fresh(f"{self.head.inputs[0]}.wide")
+        self.emitter.emit(node, "qnn.requantize", self.inputs[:1], (value,), sums, rounding=self.rounding)
+        self._bias_and_finish(value, self._bias(sums), sums, self.group.nodes)
+
+    def finish(self, value: str, clamps: tuple[Node, ...]) -> None:
+        """Requantize to the point's qparams, then clip."""
+        before = clamps[0].inputs[0] if clamps else self.tensor
+        requantized = self.emitter.fresh(f"{before}.requantized") if clamps else self.result
+        node = self._helper(f"{self.head.name}.requantize")
+        self.emitter.emit(node, "qnn.requantize", (value,), (requantized,), self.q, rounding=self.rounding)
+        self._clamp(requantized, clamps)
+
+    def _clamp(self, value: str, clamps: tuple[Node, ...]) -> None:
+        for clamp in clamps:
+            declared = bind(clamp)
+            bounds = np.asarray([getattr(declared, "a_min", 0.0), getattr(declared, "a_max", np.inf)], np.float32)
+            low, high = (float(integer) for integer in quantize(bounds.clip(*_FINITE), self.q))
+            self.emitter.emit(clamp, "clip", (value,), (self.result,), self.q, a_min=low, a_max=high)
+
+    def _bias_and_finish(
+        self, value: str, bias: NDArray[np.int64] | None, sums: QParams, followers: tuple[Node, ...]
+    ) -> None:
+        if bias is not None:
+            node = followers[0]
+            q = dataclasses.replace(sums, axis=None if sums.axis is None else 0)
+            constant = self.emitter.constant(node.inputs[1], Constant(bias.astype(numpy_dtype(sums.dtype))), q)
+            summed = self._accumulator_name(node)
+            self.emitter.emit(node, "nn.bias_add", (value, constant), (summed,), sums, **node.attrs)
+            value, followers = summed, followers[1:]
+        self.finish(value, followers)
+
+    def _bias(self, sums: QParams) -> NDArray[np.int64] | None:
+        node = next((node for node in self.group.nodes if rule_of(node) == QuantRule.BIAS), None)
+        return None if node is None else quantized_bias(self.graph.constants[node.inputs[1]].array, sums)
+
+    def _bound(self, data: QParams, weight: QParams, rhs: str) -> NDArray[np.int64] | int:
+        shape = [dim for dim in self.graph.types[rhs].shape if isinstance(dim, int)]
+        if self.head.op in ("nn.conv2d", "nn.dense"):
+            constant = self.emitter.constants.get(self.emitter.integers[rhs])
+            array = None if constant is None else constant.array
+            return largest_product_sum(data, weight, array, math.prod(shape[1:]))
+        return largest_product_sum(data, weight, None, max(shape, default=1) if self.head.op != "multiply" else 1)
+
+    def _channel_axis(self, rhs: str, weight: QParams) -> int:
+        if self.head.op == "multiply" and weight.axis is not None:
+            return weight.axis + self.graph.types[self.head.output].rank - self.graph.types[rhs].rank
+        return bias_axis(self.graph, self.head)
+
+    def _is_weight(self, value: str) -> bool:
+        producer = self.graph.producers.get(value)
+        return producer is not None and producer.op == FAKE and producer.inputs[0] in self.graph.constants
+
+    def _accumulator_name(self, node: Node) -> str:
+        """Sums keep the float tensor's name, unless that is the group's output, whose name its integers have."""
+        last = node is self.group.nodes[-1]
+        return self.emitter.fresh(f"{self.tensor}.accumulator") if last else node.output
+
+    def _requantized(self, value: str, name: str) -> str:
+        if self.emitter.qparams[value] == self.q:
+            return value
+        node, result = self._helper(f"{name}.requantize"), self.emitter.fresh(name)
+        self.emitter.emit(node, "qnn.requantize", (value,), (result,), self.q, rounding=self.rounding)
+        return result
+
+    def _helper(self, name: str) -> Node:
+        return Node(self.emitter.fresh(name), "", (), (), sources=joined_sources(*self.group.nodes))
+
+
+_FINITE = (float(np.finfo(np.float32).min), float(np.finfo(np.float32).max))
+
+
+def _move(emitter: Emitter, node: Node) -> None:
+    """An op that moves elements does so with integers; only what it fills in must be quantized."""
+    source = emitter.integers[node.inputs[0]]
+    q = emitter.qparams[source]
+    attrs: dict[str, Attr] = dict(node.attrs)
+    op = node.op
+    if op == "image.resize2d" and attrs.get("method") == "linear":
+        op = "qnn.resize_linear"
+        attrs = {key: value for key, value in attrs.items() if key in OPS[op].attributes()}
+    if op == "nn.pad":
+        fill = np.asarray([getattr(bind(node), "pad_value", 0.0)], np.float32).clip(*_FINITE)
+        attrs["pad_value"] = float(quantize(fill, q)[0])
+    outputs = tuple(emitter.integer_name(value) for value in node.outputs)
+    emitter.emit(node, op, (source,), outputs, q, **attrs)
+    emitter.integers.update(zip(node.outputs, outputs, strict=True))

@@ -1,0 +1,105 @@
+"""Annotate: where points are put, what stays in float and why."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph
+from qbench.ir.types import TensorType
+from qbench.passes.annotate import AnnotatePass, bind_qparams, points
+from qbench.passes.groups import group_of
+from qbench.quant.points import Point
+from qbench.runtime.interpreter import run
+from tests.passes.quantizable import all_values, every_op, min_max_qparams, node, sample
+
+
+def mlp() -> Graph:
+    ones = Constant(np.ones((4, 4), np.float32))
+    nodes = [
+        node("dense_1", "nn.dense", "x w1", "d1"),
+        node("bias_add_1", "nn.bias_add", "d1 b1", "a1"),
+        node("relu_1", "nn.relu", "a1", "r1"),
+        node("dense_2", "nn.dense", "r1 w2", "d2"),
+        node("softmax", "nn.softmax", "d2", "y"),
+    ]
+    constants = {"w1": ones, "b1": Constant(np.ones(4, np.float32)), "w2": ones}
+    return build("mlp", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, constants)
+
+
+def reasons(graph: Graph, **excluded: str) -> dict[str, str]:
+    return {n.name: n.reason for n in AnnotatePass(FrozenMap(excluded))(graph).nodes if n.reason}
+
+
+def test_only_what_leaves_a_fused_group_is_a_point() -> None:
+    found = points(AnnotatePass()(mlp()))
+    assert list(found) == ["x", "w1", "r1", "w2", "d2"]
+    assert found["r1"] == Point("r1", "activation", "r1.q", "relu_1", "nn.relu")
+    assert found["w1"] == Point("w1", "weight", "w1.q", "dense_1", "nn.dense", 0, "x", "b1")
+    assert found["w2"].bias is None
+
+
+def test_groups_by_node() -> None:
+    assert group_of(mlp()) == {
+        "dense_1": "r1", "bias_add_1": "r1", "relu_1": "r1", "dense_2": "d2", "softmax": "y",
+    }  # fmt: skip
+
+
+def test_softmax_stays_in_float_by_default() -> None:
+    assert reasons(mlp()) == {"softmax": "default for this op: softmax stays in float"}
+
+
+def test_what_follows_an_excluded_node_stays_in_float_with_it() -> None:
+    found = reasons(mlp(), dense_1="excluded by the user")
+    assert found["dense_1"] == "excluded by the user"
+    assert found["bias_add_1"] == "neighbour of float: d1 is float"
+    assert found["relu_1"] == "neighbour of float: a1 is float"
+    assert "dense_2" not in found
+    assert list(points(AnnotatePass(FrozenMap({"dense_1": "excluded by the user"}))(mlp()))) == ["r1", "w2", "d2"]
+
+
+def test_every_op_but_softmax_runs_in_integers() -> None:
+    assert set(reasons(every_op())) == {"softmax"}
+
+
+def test_a_value_read_by_two_nodes_ends_its_group() -> None:
+    nodes = [
+        node("conv", "nn.dense", "x w", "c"),
+        node("relu", "nn.relu", "c", "r"),
+        node("add", "add", "c r", "y"),
+    ]
+    constants = {"w": Constant(np.ones((4, 4), np.float32))}
+    graph = build("g", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, constants)
+    assert list(points(AnnotatePass()(graph))) == ["x", "w", "c", "r", "y"]
+
+
+def test_moving_an_input_about_is_done_in_integers_only_if_something_needs_them() -> None:
+    x = {"x": TensorType(("N", 2, 2), "float32")}
+    flat = node("flat", "reshape", "x", "f", newshape=("N", 4))
+    alone = build("g", x, ["y"], [flat, node("softmax", "nn.softmax", "f", "y")])
+    assert reasons(alone)["flat"] == "neighbour of float: nothing after it runs in integers"
+    constants = {"w": Constant(np.ones((4, 4), np.float32))}
+    dense = build("g", x, ["y"], [flat, node("dense", "nn.dense", "f w", "y")], constants)
+    assert reasons(dense) == {}
+    assert list(points(AnnotatePass()(dense))) == ["x", "w", "y"]
+    assert points(AnnotatePass()(dense))["w"].data == "x"
+
+
+def test_annotated_graph_runs_as_it_stands_and_rounds_once_qparams_are_bound() -> None:
+    graph = every_op()
+    x = sample(graph)
+    annotated = AnnotatePass()(graph)
+    exact = run(graph, {"x": x})["y"]
+    np.testing.assert_array_equal(run(annotated, {"x": x})["y"], exact)
+    fake = bind_qparams(annotated, min_max_qparams(annotated, all_values(graph, x)))
+    rounded = run(fake, {"x": x})["y"]
+    assert not np.array_equal(rounded, exact)
+    np.testing.assert_allclose(rounded, exact, atol=0.1)
+
+
+def test_names_that_are_taken_already() -> None:
+    nodes = [node("a", "nn.dense", "x w", "x.q"), node("b", "nn.dense", "x.q w", "y")]
+    constants = {"w": Constant(np.ones((4, 4), np.float32))}
+    graph = build("g", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, constants)
+    assert set(points(AnnotatePass()(graph))) == {"x", "w", "x.q", "y"}
