@@ -60,3 +60,8 @@ def chromium() -> Path:
 def browser_type_launch_args(chromium: Path) -> dict[str, object]:
     """Make pytest-playwright launch the system's browser instead of one of its own downloads."""
     return {"executable_path": str(chromium), "args": BROWSER_FLAGS, "headless": True}
+
+
+@pytest.fixture(scope="session")
+def base_url() -> None:
+    """Replace the fixture of pytest-base-url, whose form pytest 9 warns of; no test needs a base address."""
