@@ -90,13 +90,13 @@ class Statistics:
         zeros = flat.size - int(np.count_nonzero(flat))
         return cls(low, high, flat.size, zeros, exponent, _frozen(counts))
 
-    @classmethod
-    def merged(cls, parts: Iterable[Statistics]) -> Statistics:
+    @staticmethod
+    def merged(parts: Iterable[Statistics]) -> Statistics:
         """Statistics of all data of the parts together; CalibrationError where there are none."""
         parts = tuple(parts)
         if not parts:
             raise CalibrationError("there are no statistics to merge")
-        return reduce(cls.merge, parts)
+        return reduce(Statistics.merge, parts)
 
     def merge(self, other: Statistics) -> Statistics:
         """Statistics of the data of both: the same, bit for bit, as if it had been seen as one array."""
@@ -119,11 +119,6 @@ class Statistics:
     def bin_width(self) -> float:
         """``2**e``."""
         return 2.0**self.exponent
-
-    @property
-    def magnitudes(self) -> NDArray[np.int64]:
-        """int64[BINS]: the histogram of absolute values, bins ``floor(abs(x) * 2**-e)`` but for x on an edge."""
-        return self.counts[BINS:] + self.counts[BINS - 1 :: -1]
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -49,8 +49,8 @@ class KlSpec(StrictModel):
     """
 
     name: Literal["kl"] = "kl"
-    levels: Annotated[int, Field(ge=2, le=65536)] = 255
-    """Number of quantized levels that candidates are merged into."""
+    levels: Annotated[int, Field(ge=2, le=65536)] | None = None
+    """Number of quantized levels that candidates are merged into; None: what suits the dtype."""
     one_sided: bool = False
     """Histogram of absolute values rather than of both signs."""
     zero_bin: Literal["keep", "copy_next", "drop"] = "keep"
@@ -88,7 +88,6 @@ CALIBRATOR_PRESETS: Mapping[str, dict[str, Any]] = {
     "kl_mxnet": {"name": "kl"},
     "kl_nvidia": {
         "name": "kl",
-        "levels": 128,
         "one_sided": True,
         "zero_bin": "copy_next",
         "smoothing": 0.0,
