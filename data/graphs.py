@@ -62,13 +62,12 @@ def cnn(parameters: Parameters) -> onnx.ModelProto:
     """Return the CNN, batch norm as nodes of their own. It takes flat digits, as the MLP does."""
     writer = Writer("mnist_cnn")
 
-    def block(name: str, h: str, *, strides: tuple[int, int] = (1, 1)) -> str:
+    def block(name: str, h: str, *, stride: int = 1, group: int = 1) -> str:
         weight = parameters[f"{name}.weight"]
         kernel = weight.shape[2:]
         pads = [side // 2 for side in kernel] * 2
-        group = weight.shape[0] if weight.shape[1] == 1 and name.startswith("depthwise") else 1
         weight = writer.parameter(f"{name}.weight", weight)
-        h = writer.node("Conv", name, h, weight, kernel_shape=kernel, pads=pads, strides=strides, group=group)
+        h = writer.node("Conv", name, h, weight, kernel_shape=kernel, pads=pads, strides=(stride, stride), group=group)
         roles = {"gamma": "weight", "beta": "bias", "mean": "running_mean", "variance": "running_var"}
         norm = f"{name}_norm"
         stored = [writer.parameter(f"{norm}.{role}", parameters[f"{norm}.{key}"]) for role, key in roles.items()]
@@ -83,7 +82,7 @@ def cnn(parameters: Parameters) -> onnx.ModelProto:
     h = pooled = writer.node("MaxPool", "max_pool", h, kernel_shape=(2, 2), strides=(2, 2))
     h = relu(block("conv_2", h), "conv_2")
     h = relu(writer.node("Add", "add", block("conv_3", h), pooled), "add")
-    h = relu(block("depthwise_1", h, strides=(2, 2)), "depthwise_1")
+    h = relu(block("depthwise_1", h, stride=2, group=16), "depthwise_1")
     h = relu(block("pointwise_1", h), "pointwise_1")
     branches = [relu(block(name, h), name) for name in ("branch_1", "branch_2")]
     h = writer.node("Concat", "concat", *branches, axis=1)
