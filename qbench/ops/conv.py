@@ -10,7 +10,7 @@ from qbench.ops.convolution import convolve, convolve_transposed
 from qbench.ops.rules import FloatOp, fixed, need_equal, need_float, need_rank, require
 from qbench.ops.windows import Padding, Pair, Window
 
-__all__ = ["Conv2d", "Conv2dTranspose", "conv2d_shape", "need_window", "spatial"]
+__all__ = ["Conv2d", "Conv2dTranspose", "conv2d_shape", "need_window", "spatial", "swept"]
 
 
 def need_window(op: Op, window: Window) -> None:
@@ -25,6 +25,39 @@ def spatial(op: Op, data: TensorType) -> Pair:
     """Height and width of NCHW data; both must be numbers."""
     need_rank(op, "data", data, 4)
     return fixed(op, "the height of data", data.shape[2]), fixed(op, "the width of data", data.shape[3])
+
+
+def swept(op: Op, data: TensorType, window: Window) -> tuple[Dim, Dim]:
+    """Height and width of what a window makes of NCHW data; an open size gives another open size."""
+    need_rank(op, "data", data, 4)
+    counts: list[Dim] = []
+    for axis in (0, 1):
+        size = data.shape[axis + 2]
+        if isinstance(size, str):
+            counts.append(_swept_symbol(op, size, window, axis))
+            continue
+        count = window.counts((size, size))[axis]
+        require(
+            count >= 1, f"{op.name}: a window of {window.reach} does not fit into {data} padded by {window.padding}"
+        )
+        counts.append(count)
+    return counts[0], counts[1]
+
+
+def _swept_symbol(op: Op, symbol: str, window: Window, axis: int) -> str:
+    """A symbol that says how the size came about, so that branches of equal size have equal symbols.
+
+    ``H_4`` is H / 4, rounded up (as strides of 2 and 2 with "same" padding make it); ``H_1m2`` is H - 2.
+    """
+    require("*" not in symbol, f"{op.name}: size {symbol} must be a number; fix the size of that input")
+    border = window.padding[axis] + window.padding[axis + 2] - window.reach[axis] + 1
+    stride, ceil = window.strides[axis], window.ceil_mode
+    if border == 0 and not ceil:
+        base, _, divisor = symbol.rpartition("_")
+        if base and divisor.isdecimal():
+            return f"{base}_{int(divisor) * stride}"
+        return symbol if stride == 1 else f"{symbol}_{stride}"
+    return f"{symbol}_{stride}{'c' * ceil}{'m' if border < 0 else 'p'}{abs(border)}"
 
 
 @register
@@ -53,16 +86,13 @@ def conv2d_shape(
     op: Op, data: TensorType, weight: TensorType, strides: Pair, padding: Padding, dilation: Pair, groups: int
 ) -> tuple[Dim, ...]:
     """The shape that 2-D convolution gives, in floats or in integers; GraphError where the operands do not fit."""
-    shape = spatial(op, data)
     need_rank(op, "weight", weight, 4)
     out, per_group, kh, kw = (fixed(op, f"size {i} of weight", dim) for i, dim in enumerate(weight.shape))
     window = Window((kh, kw), strides, padding, dilation)
     need_window(op, window)
     require(groups >= 1 and out % groups == 0, f"{op.name}: {out} outputs do not split into groups={groups}")
     need_equal(op, "the number of channels of data", data.shape[1], per_group * groups)
-    sizes = window.counts(shape)
-    require(min(sizes) >= 1, f"{op.name}: a window of {window.reach} does not fit into {data} padded by {padding}")
-    return (data.shape[0], out, *sizes)
+    return (data.shape[0], out, *swept(op, data, window))
 
 
 @register

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import TensorType
-from qbench.ops.conv import need_window, spatial
+from qbench.ops.conv import need_window, swept
 from qbench.ops.rules import FloatOp, need_float, need_number, need_rank, require
 from qbench.ops.windows import Padding, Pair, Window, pool_counts, pool_max, pool_sum
 
@@ -31,13 +31,11 @@ class Pool2d(FloatOp):
 
     def infer(self, data: TensorType) -> TensorType:
         need_number(self, data)
-        shape, window = spatial(self, data), self.window
+        window = self.window
         need_window(self, window)
         fits = all(pad < reach for pad, reach in zip(self.padding, window.reach * 2, strict=True))
         require(fits, f"{self.name}: padding={self.padding} must be smaller than the window, {window.reach}")
-        sizes = window.counts(shape)
-        require(min(sizes) >= 1, f"{self.name}: a window of {window.reach} does not fit into {data}")
-        return TensorType((*data.shape[:2], *sizes), data.dtype)
+        return TensorType((*data.shape[:2], *swept(self, data, window)), data.dtype)
 
 
 @register

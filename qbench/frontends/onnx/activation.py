@@ -2,23 +2,130 @@
 
 from __future__ import annotations
 
-from qbench.frontends.onnx.builder import Builder, Value
+import numpy as np
+
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
+
+_LARGEST = float(str(np.finfo(np.float32).max))
 
 
 def _unary(onnx_op: str, op: str) -> None:
     @converter(onnx_op, "X")
-    def convert(builder: Builder, node: SourceNode, x: Value) -> Value:
+    def convert(builder: Builder, node: SourceNode, x: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
         return builder.emit(op, x)
 
 
 for _onnx_op, _op in {
+    "Abs": "abs",
+    "Ceil": "ceil",
+    "Cos": "cos",
+    "Erf": "erf",
+    "Exp": "exp",
+    "Floor": "floor",
+    "HardSwish": "nn.hard_swish",
+    "Log": "log",
+    "Neg": "negative",
+    "Not": "logical_not",
+    "Reciprocal": "reciprocal",
     "Relu": "nn.relu",
+    "Round": "round",
     "Sigmoid": "sigmoid",
+    "Sign": "sign",
+    "Sin": "sin",
+    "Softplus": "nn.softplus",
+    "Sqrt": "sqrt",
     "Tanh": "tanh",
 }.items():
     _unary(_onnx_op, _op)
+
+
+@converter("LeakyRelu", "X", "alpha")
+def leaky_relu(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """x, or alpha * x below zero."""
+    return builder.emit("nn.leaky_relu", x, alpha=node.real("alpha", 0.01))
+
+
+@converter("Elu", "X", "alpha")
+def elu(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """x, or alpha * (exp(x) - 1) below zero."""
+    return builder.emit("nn.elu", x, alpha=node.real("alpha", 1.0))
+
+
+@converter("Celu", "X", "alpha")
+def celu(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """alpha * elu(x / alpha)."""
+    alpha = node.real("alpha", 1.0)
+    if alpha == 1:
+        return builder.emit("nn.elu", x)
+    return builder.emit(
+        "multiply", builder.emit("nn.elu", builder.emit("multiply", x, _like(x, 1 / alpha))), _like(x, alpha)
+    )
+
+
+@converter("Selu", "X", "alpha gamma")
+def selu(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """gamma * elu(x, alpha)."""
+    y = builder.emit("nn.elu", x, alpha=node.real("alpha", 1.6732632))
+    return builder.emit("multiply", y, _like(x, node.real("gamma", 1.050701)))
+
+
+@converter("HardSigmoid", "X", "alpha beta")
+def hard_sigmoid(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """alpha * x + beta between 0 and 1."""
+    return builder.emit("nn.hard_sigmoid", x, alpha=node.real("alpha", 0.2), beta=node.real("beta", 0.5))
+
+
+@converter("Gelu", "X", "approximate")
+def gelu(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """Exact, or by the tanh formula."""
+    return builder.emit("nn.gelu", x, approximate=node.text("approximate", "none"))
+
+
+@converter("Mish", "X")
+def mish(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """x * tanh(softplus(x))."""
+    return builder.emit("multiply", x, builder.emit("tanh", builder.emit("nn.softplus", x)))
+
+
+@converter("Softsign", "X")
+def softsign(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """x / (1 + |x|)."""
+    return builder.emit("divide", x, builder.emit("add", builder.emit("abs", x), _like(x, 1)))
+
+
+@converter("ThresholdedRelu", "X", "alpha")
+def thresholded_relu(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """x above alpha, else 0."""
+    above = builder.emit("greater", x, _like(x, node.real("alpha", 1.0)))
+    return builder.emit("where", above, x, _like(x, 0))
+
+
+@converter("Clip", "input min? max?", "min max")
+def clip(builder: Builder, node: SourceNode, x: Value, low: Value | None, high: Value | None) -> Value:
+    """Bounds are attributes before opset 11, then inputs; either may be absent."""
+    if (low is not None and low.array is None) or (high is not None and high.array is None):
+        y = x if low is None else builder.emit("maximum", x, low)
+        return y if high is None else builder.emit("minimum", y, high)
+    a_min = max(node.real("min", -_LARGEST) if low is None else low.number(), -_LARGEST)
+    a_max = min(node.real("max", _LARGEST) if high is None else high.number(), _LARGEST)
+    if a_max == _LARGEST and a_min in (0, -_LARGEST):
+        return builder.emit("nn.relu", x) if a_min == 0 else x
+    return builder.emit("clip", x, a_min=a_min, a_max=max(a_min, a_max))
+
+
+@converter("PRelu", "X slope")
+def prelu(builder: Builder, node: SourceNode, x: Value, slope: Value) -> Value:
+    """One slope for all, one per channel, or one per element."""
+    shape = (1,) * (x.rank - slope.rank) + slope.shape
+    wide = [axis for axis, size in enumerate(shape) if size != 1]
+    if slope.constant is not None and slope.constant.size == 1:
+        return builder.emit("nn.leaky_relu", x, alpha=slope.number())
+    if slope.constant is not None and len(wide) == 1:
+        return builder.emit("nn.prelu", x, builder.known(slope, slope.constant.reshape(-1)), axis=wide[0])
+    below = builder.emit("multiply", x, slope)
+    return builder.emit("where", builder.emit("greater", x, _like(x, 0)), x, below)
 
 
 @converter("Softmax", "input", "axis")
@@ -37,8 +144,14 @@ def _softmax(builder: Builder, node: SourceNode, x: Value, op: str) -> Value:
     axis = x.axis(node.integer("axis", -1 if node.opset >= 13 else 1))
     wide = [i for i in range(axis, x.rank) if x.shape[i] != 1]
     if node.opset < 13 and len(wide) > 1:
+        if axis == 0 and any(isinstance(size, str) for size in x.shape):
+            raise Unsupported("a softmax over all samples together")
         flat = builder.emit("reshape", x, newshape=(*x.shape[:axis], -1))
         return builder.emit("reshape", builder.emit(op, flat), newshape=x.shape)
     if node.opset < 13 and wide:
         axis = wide[0]
     return builder.emit(op, x, axis=-1 if axis == x.rank - 1 else axis)
+
+
+def _like(x: Value, number: float) -> np.ndarray:
+    return np.asarray(number, x.dtype)

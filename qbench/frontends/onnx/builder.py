@@ -169,6 +169,13 @@ class Builder:
         self._taken.add(name)
         return name
 
+    def sized(self, symbol: str) -> tuple[Value, int]:
+        """An input, and an axis of it, whose size is this symbol."""
+        for name, kind in self.inputs.items():
+            if symbol in kind.shape:
+                return Value(name, kind.shape, kind.dtype), kind.shape.index(symbol)
+        raise Unsupported(f"the size {symbol} is no input's size: fix it with shapes=")
+
     def known(self, like: Value, array: Array) -> Value:
         """The same constant in another layout; it keeps its name."""
         return Value.known(like.name, np.ascontiguousarray(array))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.frontends.onnx.window import Window, flat_again, flattened, spatial, window
@@ -28,7 +28,7 @@ def conv_transpose(builder: Builder, node: SourceNode, x: Value, w: Value, bias:
     rank = spatial(node, w)
     x, w = flattened(builder, x), flattened(builder, w)
     kernel = tuple(w.size(axis) for axis in (2, 3))
-    extra = (0,) * (2 - rank) + (node.integers("output_padding") or (0,) * rank)
+    extra = [0] * (2 - rank) + list(node.integers("output_padding") or (0,) * rank)
     wanted = node.integers("output_shape")
     same = node.text("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER")
     where = window(node, x, kernel, rank, pads_given=not (wanted or same))
@@ -39,14 +39,14 @@ def conv_transpose(builder: Builder, node: SourceNode, x: Value, w: Value, bias:
             size, stride = x.size(i + 2), where.strides[i]
             goal = size * stride if wanted is None else (1, *wanted)[-2:][i] if rank == 1 else wanted[-2:][i]
             total = stride * (size - 1) + extra[i] + (kernel[i] - 1) * where.dilation[i] + 1 - goal
-            if total < 0:
-                raise Unsupported(f"output size {goal} is larger than the convolution makes")
+            extra[i] -= min(total, 0)
+            total = max(total, 0)
             less, more = total // 2, total - total // 2
             upper = node.text("auto_pad", "NOTSET") == "SAME_UPPER"
             lows.append(less if upper else more)
             highs.append(more if upper else less)
         where = Window(where.strides, where.dilation, (*lows, *highs))
-    attrs = _attrs(where) | {"output_padding": extra, "groups": node.integer("group", 1)}
+    attrs = _attrs(where) | {"output_padding": tuple(extra), "groups": node.integer("group", 1)}
     y = builder.emit("nn.conv2d_transpose", x, w, **attrs)
     if bias is not None:
         y = builder.emit("nn.bias_add", y, bias)

@@ -1,6 +1,8 @@
-"""Arithmetic of two or more tensors, with NumPy broadcasting."""
+"""Arithmetic, comparisons and choices over two or more tensors, with NumPy broadcasting."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
@@ -30,14 +32,79 @@ def _biased(builder: Builder, data: Value, addend: Value) -> Value | None:
 
 def _binary(onnx_op: str, op: str) -> None:
     @converter(onnx_op, "A B")
-    def convert(builder: Builder, node: SourceNode, a: Value, b: Value) -> Value:
+    def convert(builder: Builder, node: SourceNode, a: Value, b: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
         return builder.emit(op, a, b)
 
 
 for _onnx_op, _op in {
-    "Sub": "subtract",
-    "Mul": "multiply",
+    "And": "logical_and",
     "Div": "divide",
-    "Pow": "power",
+    "Equal": "equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+    "Mul": "multiply",
+    "Or": "logical_or",
+    "Sub": "subtract",
 }.items():
     _binary(_onnx_op, _op)
+
+
+@converter("Xor", "A B")
+def xor(builder: Builder, node: SourceNode, a: Value, b: Value) -> Value:
+    """Whether exactly one is true."""
+    return builder.emit("logical_not", builder.emit("equal", a, b))
+
+
+@converter("Pow", "X Y")
+def power(builder: Builder, node: SourceNode, x: Value, y: Value) -> Value:
+    """The exponent may be of another dtype than the base."""
+    if y.constant is not None and x.dtype != y.dtype:
+        y = builder.known(y, y.constant.astype(x.dtype))
+    elif x.dtype != y.dtype:
+        y = builder.emit("cast", y, dtype=x.dtype)
+    return builder.emit("power", x, y)
+
+
+@converter("Where", "condition X Y")
+def where(builder: Builder, node: SourceNode, condition: Value, x: Value, y: Value) -> Value:
+    """X where the condition holds, else Y."""
+    return builder.emit("where", condition, x, y)
+
+
+def _joined(builder: Builder, op: str, values: tuple[Value, ...]) -> Value:
+    result = values[0]
+    for value in values[1:]:
+        result = builder.emit(op, result, value)
+    return result
+
+
+@converter("Sum", "*")
+def sum_(builder: Builder, node: SourceNode, *values: Value) -> Value:
+    """The sum of several tensors."""
+    return _joined(builder, "add", values)
+
+
+@converter("Max", "*")
+def maximum(builder: Builder, node: SourceNode, *values: Value) -> Value:
+    """The largest of several tensors."""
+    return _joined(builder, "maximum", _without(-np.inf, values))
+
+
+@converter("Min", "*")
+def minimum(builder: Builder, node: SourceNode, *values: Value) -> Value:
+    """The smallest of several tensors."""
+    return _joined(builder, "minimum", _without(np.inf, values))
+
+
+def _without(neutral: float, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Converters from other frameworks write the maximum with minus infinity."""
+    return tuple(v for v in values if v.constant is None or v.rank or v.constant.item() != neutral) or values
+
+
+@converter("Mean", "*")
+def mean(builder: Builder, node: SourceNode, *values: Value) -> Value:
+    """The mean of several tensors."""
+    total = _joined(builder, "add", values)
+    return total if len(values) == 1 else builder.emit("multiply", total, np.asarray(1 / len(values), total.dtype))

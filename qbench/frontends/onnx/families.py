@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
-from qbench.frontends.onnx import activation, conv, elementwise, linear, movement
+from qbench.frontends.onnx import (
+    activation,
+    conv,
+    elementwise,
+    legacy,
+    linear,
+    movement,
+    norm,
+    pool,
+    reduce,
+    resize,
+    select,
+)
 
-__all__ = ["activation", "conv", "elementwise", "linear", "movement"]
+__all__ = [
+    "activation",
+    "conv",
+    "elementwise",
+    "legacy",
+    "linear",
+    "movement",
+    "norm",
+    "pool",
+    "reduce",
+    "resize",
+    "select",
+]

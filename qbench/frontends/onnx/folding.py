@@ -37,6 +37,8 @@ def fold_constants(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Ar
     ModelError
         The node cannot be evaluated, or would make an enormous tensor.
     """
+    if node.op == "Constant":
+        return (_constant(node),)
     if _grows_to(node, arrays) > _MAX_ELEMENTS:
         raise ModelError(f"node {node} makes a constant of more than {_MAX_ELEMENTS} elements")
     feeds = {f"i{k}": array for k, array in enumerate(arrays) if array is not None}
@@ -58,6 +60,18 @@ def fold_constants(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Ar
         raise ModelError(f"node {node} cannot be evaluated on its constant inputs: {error}") from error
     made = iter(results)
     return tuple(np.asarray(next(made)) if output else np.empty(0) for output in node.outputs)
+
+
+def _constant(node: SourceNode) -> Array:
+    for name, value in node.attrs.items():
+        array = node.array(name) if name == "value" else None
+        if array is not None:
+            return array
+        if name in ("value_int", "value_ints"):
+            return np.asarray(value, np.int64)
+        if name in ("value_float", "value_floats"):
+            return np.asarray(value, np.float32)
+    raise ModelError(f"node {node} holds no numbers")
 
 
 def _grows_to(node: SourceNode, arrays: Sequence[Array | None]) -> float:
@@ -107,12 +121,17 @@ _MOVES: dict[str, Callable[[int], bool]] = {
     ),
 }
 
+
+def _divided(left: Any, right: Any) -> Any:
+    return left / right if isinstance(left, float) or isinstance(right, float) else left // right
+
+
 _COMPUTES: dict[str, Callable[..., Any]] = {
     "Abs": np.abs,
     "Add": np.add,
     "Cast": np.asarray,
     "Ceil": np.asarray,
-    "Div": np.floor_divide,
+    "Div": np.frompyfunc(_divided, 2, 1),
     "Equal": np.equal,
     "Floor": np.asarray,
     "Greater": np.greater,
@@ -171,7 +190,7 @@ def _move(node: SourceNode, arrays: Sequence[Array | None], holds: Callable[[int
         elements.extend(array.ravel().tolist())
     lookup = np.empty(len(elements), object)
     lookup[:] = elements
-    return tuple(_settled(lookup[numbers]) for numbers in fold_constants(node, tickets))
+    return tuple(_settled(np.asarray(lookup[numbers], object)) for numbers in fold_constants(node, tickets))
 
 
 def _settled(array: Array) -> Array:

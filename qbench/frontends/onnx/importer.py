@@ -52,7 +52,7 @@ class _Importer:
         self.values = {name: Value(name, t.shape, t.dtype) for name, t in inputs.items()}
         self.values |= {name: Value.known(name, array) for name, array in source.initializers.items()}
         self.unsupported: dict[str, str] = {}
-        self.lost: dict[str, SourceNode] = {}  # values that an unsupported node should have made
+        self.missing: dict[str, SourceNode] = {}  # outputs that a converter does not make (an index, a mask)
 
     def run(self) -> Graph:
         for node in _sorted(self.source.nodes):
@@ -64,8 +64,7 @@ class _Importer:
                 # A malformed node: lists of the wrong length, numbers out of range. Its converter does not check each.
                 raise ModelError(f"node {node} makes no sense: {error}") from error
         for name in self.source.outputs:
-            if name not in self.values and name in self.lost:
-                self._give_up(self.lost[name], self.unsupported.get(self.lost[name].name, ""))
+            self._blame(name)
         if self.unsupported:
             lines = "".join(f"\n  {line}" for line in self.unsupported.values())
             raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
@@ -73,15 +72,12 @@ class _Importer:
         return build(self.source.name, self.builder.inputs, outputs, self.builder.nodes, self.builder.constants)
 
     def _take(self, node: SourceNode) -> None:
-        lost = [name for name in node.inputs if name not in self.values and name]
+        lost = [name for name in node.inputs if name and name not in self.values]
         if lost:
             for name in lost:
-                origin = self.lost[name]
-                if origin.name not in self.unsupported and (origin.domain, origin.op) in CONVERTERS:
-                    self._give_up(origin, f"its output {shown(name)} is not supported")
+                self._blame(name)
             if (node.domain, node.op) not in CONVERTERS:
                 self._give_up(node, "")
-            self.lost |= dict.fromkeys(node.outputs, node)
             return
         values = [self.values[name] if name else None for name in node.inputs]
         made = self._folded(node, values)
@@ -91,7 +87,7 @@ class _Importer:
             self.builder.start(node)
             made = self.builder.finish(CONVERTERS[node.domain, node.op](self.builder, node, values))
         self.values |= made
-        self.lost |= {name: node for name in node.outputs if name and name not in made}
+        self.missing |= {name: node for name in node.outputs if name and name not in made}
 
     def _folded(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
         """The node's outputs, if they follow from constants or from sizes; None if it has to run."""
@@ -107,9 +103,13 @@ class _Importer:
             results = fold_constants(node, arrays)
         return {name: Value.known(name, array) for name, array in zip(node.outputs, results, strict=False) if name}
 
+    def _blame(self, name: str) -> None:
+        """Put the node that does not make a wanted output on the list."""
+        if name in self.missing:
+            self._give_up(self.missing[name], f"its output {shown(name)} is not supported")
+
     def _give_up(self, node: SourceNode, why: str) -> None:
         self.unsupported[node.name] = f"{node}: {why}" if why else str(node)
-        self.lost |= dict.fromkeys(node.outputs, node)
 
     def _outputs(self) -> list[str]:
         """Graph outputs keep their names, also where Identity or a constant stands behind them."""

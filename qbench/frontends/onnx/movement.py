@@ -1,15 +1,17 @@
-"""Ops that move or rename elements: reshape, flatten, transpose, identity."""
+"""Ops that keep all elements: another shape, order, dtype or only another name."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from onnx import TensorProto, helper
 
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.sizes import element_of
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
+from qbench.ir.dtypes import is_dtype
 from qbench.ir.types import Dim, dim_factors
 
 
@@ -17,6 +19,35 @@ from qbench.ir.types import Dim, dim_factors
 def identity(builder: Builder, node: SourceNode, x: Value) -> Value:
     """An alias."""
     return x
+
+
+@converter("Dropout", "data ratio? training_mode?", "ratio seed")
+def dropout(builder: Builder, node: SourceNode, x: Value, ratio: Value | None, training: Value | None) -> Value:
+    """Nothing, at inference."""
+    if training is not None and (training.constant is None or bool(training.constant.any())):
+        raise Unsupported("training mode")
+    return x
+
+
+@converter("Cast", "input", "to saturate")
+def cast(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """The elements as another dtype."""
+    to = node.integer("to", TensorProto.UNDEFINED)
+    if to not in TensorProto.DataType.values() or to in (TensorProto.UNDEFINED, TensorProto.STRING):
+        raise Unsupported(f"a cast to the element type {to}")
+    return _cast(builder, x, np.dtype(helper.tensor_dtype_to_np_dtype(to)).name)
+
+
+@converter("CastLike", "input target_type", "saturate")
+def cast_like(builder: Builder, node: SourceNode, x: Value, like: Value) -> Value:
+    """The elements in the dtype of another tensor."""
+    return _cast(builder, x, like.dtype)
+
+
+def _cast(builder: Builder, x: Value, dtype: str) -> Value:
+    if not is_dtype(dtype):
+        raise Unsupported(f"a cast to {dtype}")
+    return x if x.dtype == dtype else builder.emit("cast", x, dtype=dtype)
 
 
 @converter("Shape", "data", "start end")
@@ -80,3 +111,33 @@ def flatten(builder: Builder, node: SourceNode, x: Value) -> Value:
 def transpose(builder: Builder, node: SourceNode, x: Value) -> Value:
     """Axes in another order, by default reversed."""
     return builder.emit("transpose", x, axes=node.integers("perm") or tuple(range(x.rank))[::-1])
+
+
+@converter("Squeeze", "data axes?", "axes")
+def squeeze(builder: Builder, node: SourceNode, x: Value, given: Value | None) -> Value:
+    """Axes are an attribute, then (opset 13) an input; none means all of size 1."""
+    axes = node.integers("axes") if given is None else given.integers()
+    if axes is None:
+        axes = tuple(axis for axis, size in enumerate(x.shape) if size == 1)
+    return builder.emit("squeeze", x, axes=tuple(sorted(map(x.axis, axes)))) if axes else x
+
+
+@converter("Unsqueeze", "data axes?", "axes")
+def unsqueeze(builder: Builder, node: SourceNode, x: Value, given: Value | None) -> Value:
+    """Axes are an attribute, then (opset 13) an input."""
+    axes = (node.integers("axes") or ()) if given is None else given.integers()
+    rank = x.rank + len(axes)
+    front = tuple(sorted(axis + rank if axis < 0 else axis for axis in axes))
+    return builder.emit("expand_dims", x, axes=front) if axes else x
+
+
+@converter("DepthToSpace", "input", "blocksize mode")
+def depth_to_space(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """Channels as blocks of pixels."""
+    return builder.emit("nn.depth_to_space", x, block_size=node.integer("blocksize", 0), mode=node.text("mode", "DCR"))
+
+
+@converter("SpaceToDepth", "input", "blocksize")
+def space_to_depth(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """Blocks of pixels as channels."""
+    return builder.emit("nn.space_to_depth", x, block_size=node.integer("blocksize", 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,13 @@ class SourceNode:
     def reals(self, name: str) -> tuple[float, ...] | None:
         """A list of floats, or None where the node has no such attribute."""
         return self._many(name, float)
+
+    def array(self, name: str) -> Array | None:
+        """A tensor, or None where the node has no such attribute."""
+        value = self.attrs.get(name)
+        if value is not None and not isinstance(value, np.ndarray):
+            raise ModelError(f"node {self}: attribute {shown(name)} should be a tensor")
+        return cast("Array | None", value)
 
     def _one(self, name: str, kind: type[Kind], default: Kind) -> Kind:
         value = self.attrs.get(name, default)

@@ -1,0 +1,107 @@
+"""Resize, and its predecessor Upsample."""
+
+from __future__ import annotations
+
+import math
+
+from qbench.errors import ModelError
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.table import converter
+from qbench.frontends.onnx.window import flat_again, flattened
+
+_METHODS = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
+_ATTRS = (
+    "mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside extrapolation_value antialias axes "
+    "keep_aspect_ratio_policy"
+)
+
+
+@converter("Upsample", "X scales?", "mode scales")
+def upsample(builder: Builder, node: SourceNode, x: Value, scales: Value | None) -> Value:
+    """Factors are an attribute in opset 7, an input from 9 on."""
+    factors = node.reals("scales") if scales is None else _reals(scales)
+    return _resize(builder, node, x, _from_scales(x, factors or ()), factors)
+
+
+@converter("Resize", "X roi? scales? sizes?", _ATTRS)
+def resize(
+    builder: Builder, node: SourceNode, x: Value, roi: Value | None, scales: Value | None, sizes: Value | None
+) -> Value:
+    """In opset 10 the second input is scales; from 11 on either scales or sizes are given."""
+    for name, plain in (("exclude_outside", 0), ("antialias", 0)):
+        if node.integer(name, plain) != plain:
+            raise Unsupported(f"{name}={node.integer(name, plain)}")
+    if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
+        raise Unsupported("keep_aspect_ratio_policy other than stretch")
+    scales = roi if node.opset == 10 else scales
+    axes = tuple(map(x.axis, node.integers("axes") or range(x.rank)))
+    if sizes is not None and sizes.shape != (0,):
+        wanted = list(x.shape)
+        for axis, size in zip(axes, sizes.dims(), strict=True):
+            wanted[axis] = x.shape[axis] if size is None else size
+        return _resize(builder, node, x, tuple(wanted), None)
+    if scales is None:
+        raise ModelError(f"node {node} has neither scales nor sizes")
+    factors = [1.0] * x.rank
+    for axis, factor in zip(axes, _reals(scales), strict=True):
+        factors[axis] = factor
+    return _resize(builder, node, x, _from_scales(x, tuple(factors)), tuple(factors))
+
+
+def _reals(value: Value) -> tuple[float, ...]:
+    if value.constant is None:
+        raise Unsupported("the scales are computed from sizes known only at run time: fix them with shapes=")
+    return tuple(float(number) for number in value.constant.ravel())
+
+
+def _from_scales(x: Value, factors: tuple[float, ...]) -> tuple[int | str, ...]:
+    if len(factors) != x.rank:
+        raise ModelError(f"{len(factors)} scales for {x.rank} dimensions")
+    return tuple(
+        size if factor == 1 else math.floor(x.size(axis) * factor)
+        for axis, (size, factor) in enumerate(zip(x.shape, factors, strict=True))
+    )
+
+
+def _resize(
+    builder: Builder, node: SourceNode, x: Value, sizes: tuple[int | str, ...], factors: tuple[float, ...] | None
+) -> Value:
+    changed = {axis for axis in range(x.rank) if sizes[axis] != x.shape[axis]}
+    if not changed and (factors is None or set(factors) == {1.0}):
+        return x
+    if x.rank == 4 and max(changed, default=3) < 3 and min(changed, default=0) > 0:  # N,H,W,C
+        swapped = builder.emit("transpose", x, axes=(0, 3, 1, 2))
+        order = (0, 3, 1, 2)
+        moved = None if factors is None else tuple(factors[axis] for axis in order)
+        y = _resize(builder, node, swapped, tuple(sizes[axis] for axis in order), moved)
+        return builder.emit("transpose", y, axes=(0, 2, 3, 1))
+    if x.rank not in (3, 4) or changed & {0, 1}:
+        raise Unsupported("only the last two of four dimensions, or the last of three, can be resized")
+    rank = x.rank - 2
+    image = flattened(builder, x)
+    height, width = (1, *sizes)[-2:]
+    if not isinstance(height, int) or not isinstance(width, int):
+        raise Unsupported("the new size is known only at run time: fix it with shapes=")
+    scales = None if factors is None else (1.0, *factors[2:])[-2:]
+    if scales is not None and (image.size(2) * scales[0], image.size(3) * scales[1]) == (height, width):
+        scales = None
+    y = builder.emit("image.resize2d", image, size=(height, width), scales=scales, **_mode(node))
+    return flat_again(builder, y, rank)
+
+
+def _mode(node: SourceNode) -> dict[str, str | float]:
+    method = _METHODS.get(node.text("mode", "nearest"))
+    if method is None:
+        raise Unsupported(f"mode {node.text('mode', '')}")
+    if node.op == "Upsample" or node.opset == 10:
+        return {"method": method, "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    coordinates = node.text("coordinate_transformation_mode", "half_pixel")
+    if coordinates == "tf_crop_and_resize":
+        raise Unsupported("coordinate_transformation_mode tf_crop_and_resize")
+    attrs: dict[str, str | float] = {"method": method, "coordinate_transformation_mode": coordinates}
+    if method == "nearest":
+        attrs["nearest_mode"] = node.text("nearest_mode", "round_prefer_floor")
+    if method == "cubic":
+        attrs["cubic_coeff_a"] = node.real("cubic_coeff_a", -0.75)
+    return attrs

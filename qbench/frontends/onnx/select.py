@@ -1,0 +1,179 @@
+"""Ops that cut, join, pad, pick and repeat."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import numpy as np
+
+from qbench.errors import ModelError
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.table import converter
+from qbench.ir.types import Dim
+
+_END = 10**9
+"""Files write this, or more, for: to the end."""
+
+
+@converter("Concat", "*", "axis")
+def concat(builder: Builder, node: SourceNode, *values: Value) -> Value:
+    """Tensors joined along one axis."""
+    axis = values[0].axis(node.integer("axis", 1))
+    return values[0] if len(values) == 1 else builder.emit_many("concatenate", values, 1, axis=axis)[0]
+
+
+@converter("Split", "input split?", "axis split num_outputs")
+def split(builder: Builder, node: SourceNode, x: Value, given: Value | None) -> tuple[Value, ...]:
+    """Sizes are an attribute, then (opset 13) an input; without them the parts are equal, the last perhaps smaller."""
+    axis, count = x.axis(node.integer("axis", 0)), node.integer("num_outputs", len(node.outputs))
+    sizes = node.integers("split") if given is None else given.integers()
+    if sizes is None:
+        total = x.size(axis)
+        part = -(-total // count)
+        sizes = (*[part] * (count - 1), total - part * (count - 1))
+    if len(sizes) != len(node.outputs):
+        raise ModelError(f"node {node} has {len(node.outputs)} outputs for {len(sizes)} parts")
+    if sum(sizes) != x.size(axis):
+        raise ModelError(f"node {node}: parts {sizes} do not add up to {x.size(axis)}")
+    if len(sizes) == 1:
+        return (x,)
+    return builder.emit_many("split", (x,), len(sizes), cuts=tuple(accumulate(sizes[:-1])), axis=axis)
+
+
+@converter("Slice", "data starts? ends? axes? steps?", "starts ends axes")
+def slice_(
+    builder: Builder,
+    node: SourceNode,
+    x: Value,
+    starts: Value | None,
+    ends: Value | None,
+    axes: Value | None,
+    steps: Value | None,
+) -> Value:
+    """Positions are attributes before opset 10, then inputs."""
+    begin = node.integers("starts") if starts is None else starts.integers()
+    end: tuple[Dim | None, ...] | None = node.integers("ends") if ends is None else ends.dims()
+    if begin is None or end is None:
+        raise ModelError(f"node {node} lacks starts or ends")
+    along = (node.integers("axes") or tuple(range(len(begin)))) if axes is None else axes.integers()
+    strides = (1,) * len(begin) if steps is None else steps.integers()
+    cuts = [
+        (x.axis(axis), *cut)
+        for axis, start, stop, step in zip(along, begin, end, strides, strict=True)
+        if (cut := _cut(x.shape[x.axis(axis)], start, stop, step)) is not None
+    ]
+    return sliced(builder, x, cuts)
+
+
+def sliced(builder: Builder, x: Value, cuts: list[tuple[int, int, int, int]]) -> Value:
+    """Slice x by (axis, begin, end, stride)."""
+    if not cuts:
+        return x
+    axes, begin, end, strides = zip(*sorted(cuts), strict=True)
+    return builder.emit("strided_slice", x, begin=begin, end=end, strides=strides, axes=axes)
+
+
+def _cut(size: Dim, start: int, stop: Dim | None, step: int) -> tuple[int, int, int] | None:
+    """(begin, end, stride) counted from the front, or None for the whole axis."""
+    if not isinstance(size, int):
+        if start == 0 and step == 1 and (stop == size or (isinstance(stop, int) and stop >= _END)):
+            return None
+        raise Unsupported(f"a part of an axis of size {size}, which is known only at run time: fix it with shapes=")
+    if not isinstance(stop, int):
+        raise Unsupported("the end is known only at run time: fix it with shapes=")
+    begin, end, stride = slice(start, stop, step).indices(size)
+    if (begin, end, stride) == (0, size, 1):
+        return None
+    return begin, end if end >= 0 else -size - 1, stride  # a negative end of a backward slice lies before the front
+
+
+@converter("Pad", "data pads? constant_value? axes?", "mode pads value")
+def pad(
+    builder: Builder, node: SourceNode, x: Value, pads: Value | None, fill: Value | None, axes: Value | None
+) -> Value:
+    """Widths are an attribute before opset 11, then an input; negative ones cut."""
+    widths = node.integers("pads") if pads is None else pads.integers()
+    along = tuple(range(x.rank)) if axes is None else tuple(map(x.axis, axes.integers()))
+    if widths is None or len(widths) != 2 * len(along):
+        raise ModelError(f"node {node}: pads {widths} should have {2 * len(along)} numbers")
+    mode = node.text("mode", "constant")
+    if mode == "wrap":
+        raise Unsupported("mode wrap")
+    value = node.real("value", 0.0) if fill is None else fill.number()
+    pairs = {axis: (widths[i], widths[i + len(along)]) for i, axis in enumerate(along)}
+    cuts = [
+        (axis, max(-before, 0), x.size(axis) - max(-after, 0), 1)
+        for axis, (before, after) in pairs.items()
+        if before < 0 or after < 0
+    ]
+    x = sliced(builder, x, cuts)
+    grown = tuple((max(b, 0), max(a, 0)) for b, a in (pairs.get(axis, (0, 0)) for axis in range(x.rank)))
+    if not any(map(any, grown)):
+        return x
+    return builder.emit("nn.pad", x, pad_width=grown, mode=mode, pad_value=value if mode == "constant" else 0.0)
+
+
+@converter("Gather", "data indices", "axis")
+def gather(builder: Builder, node: SourceNode, x: Value, indices: Value) -> Value:
+    """One index, or a run of them, is a slice; anything else picks elements."""
+    axis = x.axis(node.integer("axis", 0))
+    if indices.constant is not None and x.array is None and isinstance(x.shape[axis], int) and indices.rank < 2:
+        size = x.size(axis)
+        picked = [i + size if i < 0 else i for i in indices.integers()]
+        first, count = (picked or [0])[0], len(picked)
+        if count and picked == list(range(first, first + count)) and 0 <= first <= size - count:
+            part = sliced(builder, x, [] if count == size else [(axis, first, first + count, 1)])
+            return part if indices.rank else builder.emit("squeeze", part, axes=(axis,))
+    return builder.emit("take", x, indices, axis=axis)
+
+
+@converter("Tile", "input repeats")
+def tile(builder: Builder, node: SourceNode, x: Value, repeats: Value) -> Value:
+    """The tensor several times over along each axis."""
+    if repeats.constant is None:
+        shape = [
+            count if size == 1 else size if count == 1 else None
+            for size, count in zip(x.shape, repeats.dims(), strict=True)
+        ]
+        return _filled(builder, x, shape)
+    reps = repeats.integers()
+    return x if set(reps) <= {1} else builder.emit("tile", x, reps=reps)
+
+
+@converter("Expand", "input shape")
+def expand(builder: Builder, node: SourceNode, x: Value, target: Value) -> Value:
+    """Axes of size 1 repeated to fill a shape; a 1 in the shape keeps the axis as it is."""
+    wanted = target.dims()
+    rank = max(x.rank, len(wanted))
+    have = (1,) * (rank - x.rank) + x.shape
+    goal = (1,) * (rank - len(wanted)) + wanted
+    return _filled(builder, x, [h if g == 1 else g for h, g in zip(have, goal, strict=True)])
+
+
+@converter("ConstantOfShape", "input", "value")
+def constant_of_shape(builder: Builder, node: SourceNode, shape: Value) -> Value:
+    """One number everywhere, in a shape with sizes known only at run time."""
+    value = node.array("value")
+    if value is None:
+        value = np.zeros(1, np.float32)
+    known = Value.known(builder.fresh(f"{node.name}.value"), value.reshape((1,) * shape.size(0)))
+    return _filled(builder, known, list(shape.dims()))
+
+
+def _filled(builder: Builder, x: Value, shape: list[Dim | None]) -> Value:
+    if tuple(shape) == x.shape:
+        return x
+    have = (1,) * (len(shape) - x.rank) + x.shape
+    fixed: list[Dim] = []
+    for h, g in zip(have, shape, strict=True):
+        if g is None:
+            raise Unsupported("a shape with a size known only at run time: fix it with shapes=")
+        fixed.append(h if isinstance(g, str) else g)
+    if tuple(fixed) != x.shape:
+        x = builder.emit("broadcast_to", x, shape=tuple(fixed))
+    for axis, (h, g) in enumerate(zip(have, shape, strict=True)):
+        if isinstance(g, str) and h != g:
+            like, like_axis = builder.sized(g)
+            x = builder.emit("broadcast_like", x, like, axis=axis, like_axis=like_axis)
+    return x
