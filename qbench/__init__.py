@@ -1,0 +1,82 @@
+"""qbench: the workbench for post-training quantization that lives in JupyterLab.
+
+::
+
+    import qbench as qb
+
+    session = qb.Session(qb.load("model.onnx"), calibration=x, evaluation=(x_eval, y_eval), path="model.session")
+    print(session.run())
+    session.override("dense_1", threshold=2.5)
+    print(session.run())
+    qb.export_onnx(session, "model.qdq.onnx")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from qbench.calibration.calibrators import register_calibrator
+    from qbench.engine.report import Report
+    from qbench.errors import QBenchError
+    from qbench.frontends import load
+    from qbench.ir.archive import save
+    from qbench.ir.diff import diff
+    from qbench.ir.graph import Graph
+    from qbench.quant.config import QuantConfig
+    from qbench.runtime.interpreter import call as run
+    from qbench.session.export import export_onnx
+    from qbench.session.session import Session
+    from qbench.widgets import Workbench
+
+__version__ = "0.1.0"
+
+__all__ = [
+    # models
+    "Graph",
+    "load",
+    "save",
+    "run",
+    "diff",
+    # quantization
+    "QuantConfig",
+    "register_calibrator",
+    "Session",
+    "Report",
+    "export_onnx",
+    # in a notebook
+    "Workbench",
+    # what can go wrong
+    "QBenchError",
+    "__version__",
+]
+
+_HOMES = {
+    "Graph": "qbench.ir.graph",
+    "QBenchError": "qbench.errors",
+    "QuantConfig": "qbench.quant.config",
+    "Report": "qbench.engine.report",
+    "Session": "qbench.session.session",
+    "Workbench": "qbench.widgets",
+    "diff": "qbench.ir.diff",
+    "export_onnx": "qbench.session.export",
+    "load": "qbench.frontends",
+    "register_calibrator": "qbench.calibration.calibrators",
+    "run": "qbench.runtime.interpreter:call",
+    "save": "qbench.ir.archive",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for and no more: qbench itself imports at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'qbench' has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(module), attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

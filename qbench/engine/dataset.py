@@ -85,6 +85,16 @@ class Dataset:
         self.labels = _labels(labels, self.samples, what)
 
     @property
+    def pieces(self) -> int:
+        """How many of the smallest pieces that the graph can be fed there are."""
+        return self.samples // self.layout.step
+
+    @property
+    def labels_digest(self) -> str:
+        """Identity of the labels."""
+        return "" if self.labels is None else hashlib.sha256(self.labels.tobytes()).hexdigest()
+
+    @property
     def digest(self) -> str:
         """Identity of the samples (labels apart) and of how they are cut."""
         return hashlib.sha256(" ".join(self._digests).encode()).hexdigest()
@@ -103,6 +113,9 @@ class Dataset:
             stop = start + len(group) * self.layout.step
             yield Chunk(feeds, digest, start, stop)
             start, index = stop, index + 1
+
+    def __iter__(self) -> Iterator[Feeds]:
+        return self.items()
 
     def items(self) -> Iterator[Feeds]:
         """The checked arrays as they were given, one mapping at a time: to be saved."""

@@ -40,8 +40,13 @@ class LayerReport:
         layers before included), in dB; infinite where they are equal, None where the value is not there to compare.
     clipped
         Fraction of the float model's elements that lie outside of what the encoding can say; None without encoding.
+    encoded
+        The tensor whose encoding the layer has: the output of its fused group, which is what an override of the layer
+        changes. None where that is not quantized.
     threshold, scale, zero_point, bits, calibrator
-        The encoding of `tensor`; tuples where it is per axis; None where it has none.
+        That encoding; tuples where it is per axis.
+    chosen_by
+        Which part of the config chose it: ``default: mse``, ``rule 2: ...``, ``override: threshold``.
     weight, weight_scale, weight_sqnr_db
         The same for the constant that a MAC op multiplies by: its SQNR is that of the rounded weights alone.
     macs
@@ -52,6 +57,7 @@ class LayerReport:
     op: str
     tensor: str
     runs_as: str
+    encoded: str | None = None
     reason: str | None = None
     sqnr_db: float | None = None
     clipped: float | None = None
@@ -60,6 +66,7 @@ class LayerReport:
     zero_point: int | tuple[int, ...] | None = None
     bits: int | None = None
     calibrator: str | None = None
+    chosen_by: str | None = None
     weight: str | None = None
     weight_scale: Number = None
     weight_sqnr_db: float | None = None

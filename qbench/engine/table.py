@@ -18,8 +18,8 @@ _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("scale", lambda layer: _values(layer.scale)),
     ("zero", lambda layer: _values(layer.zero_point)),
     ("threshold", lambda layer: _values(layer.threshold)),
-    ("calibrator", lambda layer: layer.calibrator or ""),
-    ("reason", lambda layer: _short(layer.reason or "", 60)),
+    ("chosen by", lambda layer: _short(layer.chosen_by or "", 40)),
+    ("why in float", lambda layer: _short(layer.reason or "", 60)),
 )
 _RIGHT = {"SQNR dB", "weight dB", "clipped", "scale", "zero", "threshold"}
 

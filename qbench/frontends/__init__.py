@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from qbench.frontends.onnx import load_onnx
+from qbench.ir import archive
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim
 
@@ -19,7 +20,7 @@ def load(path: str | PathLike[str], *, shapes: Mapping[str, Sequence[Dim]] | Non
     Parameters
     ----------
     path
-        An ONNX model; external data must lie in the same folder.
+        An ONNX model (external data must lie in the same folder), or the folder of a qbench archive.
     shapes
         Shapes of inputs by name, in place of those that the file states: for files that leave sizes open.
 
@@ -30,4 +31,6 @@ def load(path: str | PathLike[str], *, shapes: Mapping[str, Sequence[Dim]] | Non
     UnsupportedOpsError
         The model uses ops without a meaning in qbench; the message lists all such nodes.
     """
+    if archive.is_archive(path):
+        return archive.load(path)
     return load_onnx(Path(path), shapes or {})

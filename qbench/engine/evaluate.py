@@ -1,0 +1,111 @@
+"""Measure what quantization costs, per layer and at the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+from operator import add
+
+from qbench.engine.cache import ValueCache
+from qbench.engine.dataset import Dataset
+from qbench.engine.layers import Layer, layers_of, value_of
+from qbench.engine.measure import Deviation
+from qbench.engine.predictions import Score
+from qbench.engine.quantized import Quantized
+from qbench.engine.report import LayerReport, OutputReport, Report
+from qbench.engine.side_by_side import Cancel, Measured, Pair, Progress, measure
+from qbench.ir.graph import Graph
+
+__all__ = ["evaluate", "evaluate_output"]
+
+
+def evaluate(
+    quantized: Quantized,
+    data: Dataset,
+    cache: ValueCache | None = None,
+    *,
+    data_name: str = "evaluation",
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Report:
+    """Measure a quantized model on data, running only what the cache does not know yet.
+
+    The result is the same, bit for bit, whatever the cache holds.
+
+    Parameters
+    ----------
+    quantized
+        The model in both forms, float and integer.
+    data
+        Samples, perhaps with labels.
+    cache
+        From earlier evaluations, of this or other models.
+    data_name
+        What the report calls the data.
+    progress, cancel
+        To watch and to stop it.
+
+    Raises
+    ------
+    Cancelled
+        Somebody asked to stop. What was computed by then stays in the cache.
+    DataError
+        The data is no longer what it was, or the labels do not fit the model's predictions.
+    """
+    cache = ValueCache(0) if cache is None else cache
+    cache.begin()
+    layers = layers_of(quantized, cache)
+    outputs = _outputs(quantized)
+    pairs = dict.fromkeys([*(pair for layer in layers for pair in layer.pairs), *outputs])
+    found = measure(quantized, data, pairs, outputs[0], cache, progress, cancel)
+    return Report(
+        by_layer=tuple(_with_measurements(layer, found) for layer in layers),
+        output=_output(found, outputs, data, data_name),
+        steps_ran=_in_order(quantized.graph, found.steps),
+        reference_steps_ran=_in_order(quantized.prepared, found.reference_steps),
+    )
+
+
+def evaluate_output(
+    quantized: Quantized,
+    data: Dataset,
+    cache: ValueCache,
+    *,
+    data_name: str = "evaluation",
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> OutputReport:
+    """The output's part of :func:`evaluate`, for those who need no more: no layer in between is compared."""
+    cache.begin()
+    outputs = _outputs(quantized)
+    found = measure(quantized, data, outputs, outputs[0], cache, progress, cancel)
+    return _output(found, outputs, data, data_name)
+
+
+def _outputs(quantized: Quantized) -> list[Pair]:
+    return [(name, value_of(quantized.graph, name) or name) for name in quantized.prepared.outputs]
+
+
+def _with_measurements(layer: Layer, found: Measured) -> LayerReport:
+    sums = reduce(add, (found.deviations[pair] for pair in layer.pairs), Deviation())
+    own = layer.report.encoded == layer.report.tensor
+    return replace(layer.report, sqnr_db=sums.sqnr_db, clipped=sums.clipped_fraction if own else None)
+
+
+def _output(found: Measured, outputs: Iterable[Pair], data: Dataset, data_name: str) -> OutputReport:
+    ratios = [found.deviations[pair].sqnr_db for pair in outputs]
+    score: Score = found.score
+    labelled = data.labels is not None
+    return OutputReport(
+        sqnr_db=min((r for r in ratios if r is not None), default=None) if None not in ratios else None,
+        agreement=score.share(score.equal),
+        top1_float=score.share(score.right_float) if labelled else None,
+        top1=score.share(score.right) if labelled else None,
+        samples=data.samples,
+        data=data_name,
+    )
+
+
+def _in_order(graph: Graph, names: set[str]) -> tuple[str, ...]:
+    return tuple(node.name for node in graph.nodes if node.name in names)

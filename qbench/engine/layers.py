@@ -1,0 +1,128 @@
+"""What can be said of each layer before any data runs: its type, its reason, its encoding, where its values are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from qbench.engine.cache import ValueCache
+from qbench.engine.macs import macs
+from qbench.engine.measure import deviation
+from qbench.engine.quantized import Quantized
+from qbench.engine.report import LayerReport
+from qbench.ir.dtypes import DType, is_float
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import OPS, QuantRule
+from qbench.passes.annotate import quantized_value
+from qbench.passes.groups import find_groups, group_of
+from qbench.quant.arithmetic import dequantize, quantize
+
+__all__ = ["Layer", "encoded_tensors", "layers_of", "value_of"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer's report without measurements, and what to measure: float tensors and the values that stand for them."""
+
+    report: LayerReport
+    pairs: tuple[tuple[str, str], ...]
+
+
+def layers_of(quantized: Quantized, cache: ValueCache) -> tuple[Layer, ...]:
+    """One entry per node of the prepared graph, in execution order."""
+    prepared = quantized.prepared
+    encoded = encoded_tensors(prepared, quantized.encodings)
+    heads = {node.name: group.head for group in find_groups(prepared) for node in group.nodes}
+    return tuple(_layer(quantized, node, heads[node.name], encoded[node.name], cache) for node in prepared.nodes)
+
+
+def encoded_tensors(prepared: Graph, encodings: Collection[str]) -> dict[str, str | None]:
+    """The tensor whose encoding each node has, by node name: what an override of the node changes.
+
+    That is the output of the node's fused group; for ops that only move elements, the tensor that they move; None where
+    that is not quantized.
+    """
+    outputs = group_of(prepared)
+    found: dict[str, str | None] = {}
+    for node in prepared.nodes:
+        tensor = outputs[node.name]
+        while tensor not in encodings and tensor in prepared.producers:
+            maker = prepared.producers[tensor]
+            if OPS[maker.op].rule != QuantRule.SAME:
+                break
+            tensor = maker.inputs[0]
+        own = node.outputs[0]
+        found[node.name] = tensor if tensor in encodings else own if own in encodings else None
+    return found
+
+
+def value_of(graph: Graph, tensor: str) -> str | None:
+    """The value of the integer graph that stands for a float tensor: in reals if there is one, else in integers."""
+    if tensor in graph.types and (tensor in graph.qparams or is_float(graph.types[tensor].dtype)):
+        return tensor
+    return quantized_value(graph, tensor) or (tensor if tensor in graph.types else None)
+
+
+def _layer(quantized: Quantized, node: Node, head: Node, encoded: str | None, cache: ValueCache) -> Layer:
+    dtype, reason = _runs_as(quantized, node, head)
+    report = LayerReport(
+        name=node.name,
+        op=node.op,
+        tensor=node.outputs[0],
+        runs_as=dtype,
+        reason=reason,
+        encoded=encoded,
+        macs=macs(quantized.prepared, node),
+    )
+    if encoded is not None:
+        encoding = quantized.encodings[encoded]
+        low, high = encoding.qparams.qmin, encoding.qparams.qmax
+        report = replace(
+            report,
+            threshold=encoding.threshold,
+            scale=encoding.qparams.scale,
+            zero_point=encoding.qparams.zero_point,
+            bits=(high - low).bit_length(),
+            calibrator=encoding.calibrator,
+            chosen_by=encoding.reason,
+        )
+    weight = _weight(quantized, node)
+    if weight is not None:
+        scale, ratio = quantized.encodings[weight].qparams.scale, _weight_sqnr(quantized, weight, cache)
+        report = replace(report, weight=weight, weight_scale=scale, weight_sqnr_db=ratio)
+    pairs = tuple((name, value) for name in node.outputs if (value := value_of(quantized.graph, name)) is not None)
+    return Layer(report, pairs)
+
+
+def _runs_as(quantized: Quantized, node: Node, head: Node) -> tuple[DType, str | None]:
+    """The layer's dtype, and the reason where that is a float one."""
+    graph, rule = quantized.graph, OPS[node.op].rule
+    runs = graph.by_name.get(node.name)
+    if runs is not None and OPS[runs.op].rule != QuantRule.INTERNAL and graph.qparams.keys().isdisjoint(runs.outputs):
+        dtypes = [graph.types[name].dtype for name in (*runs.outputs, *runs.inputs)]
+        return next(filter(is_float, dtypes), dtypes[0]), runs.reason or None
+    if runs is not None and rule == QuantRule.MAC:
+        return graph.types[runs.inputs[0]].dtype, None
+    value = quantized_value(graph, node.outputs[0])
+    if value is None or (rule == QuantRule.BIAS and head is not node):
+        return "int32", None
+    return graph.types[value].dtype, None
+
+
+def _weight(quantized: Quantized, node: Node) -> str | None:
+    """The constant that a sum of products multiplies by, where it is quantized."""
+    if OPS[node.op].rule != QuantRule.MAC:
+        return None
+    constants, encodings = quantized.prepared.constants, quantized.encodings
+    return next((name for name in node.inputs if name in constants and name in encodings), None)
+
+
+def _weight_sqnr(quantized: Quantized, name: str, cache: ValueCache) -> float | None:
+    """What rounding does to the weights alone."""
+    constant, qparams = quantized.prepared.constants[name], quantized.encodings[name].qparams
+    key = ("weight", constant.digest, qparams)
+    found = cache.get_result(key)
+    if found is None:
+        found = deviation(constant.array, dequantize(quantize(constant.array, qparams), qparams))
+        cache.put_result(key, found)
+    return found.sqnr_db

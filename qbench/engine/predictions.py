@@ -1,0 +1,75 @@
+"""What a model's output predicts, and how often two models and the labels agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import DataError
+from qbench.ir.op import Array
+
+__all__ = ["Score", "predictions", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Counts that add up over chunks.
+
+    Parameters
+    ----------
+    predictions
+        How many there are; 0 where the output is no choice between classes.
+    equal
+        How many are the float model's.
+    right_float, right
+        How many of the float and of the quantized model's are the label.
+    """
+
+    predictions: int = 0
+    equal: int = 0
+    right_float: int = 0
+    right: int = 0
+
+    def __add__(self, other: Score) -> Score:
+        return Score(
+            self.predictions + other.predictions,
+            self.equal + other.equal,
+            self.right_float + other.right_float,
+            self.right + other.right,
+        )
+
+    def share(self, count: int) -> float | None:
+        """A count as a fraction of the predictions."""
+        return count / self.predictions if self.predictions else None
+
+
+def predictions(output: Array) -> NDArray[np.int64] | None:
+    """The class that each row (or each place of a row) is given; None where the output is no choice between classes.
+
+    Sizes of 1 are dropped but for the first. Classes then lie along the last axis of 2 or 3 axes and along axis 1 of 4
+    or more (an image). Integers are predictions already. Of equal scores the first counts.
+    """
+    kept = [size for size in output.shape[1:] if size != 1]
+    flat = output.reshape(*output.shape[:1], *kept)
+    if output.dtype.kind in "iub":
+        return flat.astype(np.int64)
+    if flat.ndim < 2:
+        return None
+    return np.argmax(flat, axis=1 if flat.ndim > 3 else -1).astype(np.int64)
+
+
+def score(reference: Array, output: Array, labels: NDArray[np.int64] | None) -> Score:
+    """Compare the predictions of one chunk; DataError where labels are not one per prediction."""
+    wanted, made = predictions(reference), predictions(output)
+    if wanted is None or made is None:
+        return Score()
+    equal = int(np.count_nonzero(wanted == made))
+    if labels is None:
+        return Score(wanted.size, equal)
+    if labels.size != wanted.size:
+        raise DataError(f"labels of shape {labels.shape} do not fit predictions of shape {wanted.shape}: one for each")
+    labels = labels.reshape(wanted.shape)
+    right_float, right = (int(np.count_nonzero(classes == labels)) for classes in (wanted, made))
+    return Score(wanted.size, equal, right_float, right)

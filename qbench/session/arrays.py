@@ -1,0 +1,96 @@
+"""Data sets and statistics as npz files; never pickled."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.calibration.statistics import Statistics
+from qbench.engine.dataset import Dataset, Feeds
+from qbench.errors import DataError, SessionError
+from qbench.files import replacing
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.graph import Graph
+
+__all__ = ["load_dataset", "load_statistics", "save_dataset", "save_statistics"]
+
+
+def save_dataset(data: Dataset, folder: Path) -> None:
+    """Write each item of the data as ``NUMBER.npz`` (inputs by number: zip archives limit names), and the labels."""
+    folder.mkdir()
+    for index, feeds in enumerate(data.items()):
+        arrays = {f"input{i}": array for i, array in enumerate(feeds.values())}
+        np.savez(folder / f"{index:08d}.npz", **arrays)  # pyright: ignore[reportArgumentType] the stub's allow_pickle
+    if data.labels is not None:
+        np.save(folder / "labels.npy", data.labels)
+
+
+def load_dataset(graph: Graph, folder: Path, what: str, digest: str) -> Dataset:
+    """Read what `save_dataset` wrote for that graph; SessionError where it is not what it was."""
+    saved = _SavedItems(graph, sorted(folder.glob("*.npz")))
+    labels = folder / "labels.npy"
+    try:
+        items: object = list(saved) if len(saved.paths) == 1 else saved
+        classes = np.load(labels, allow_pickle=False) if labels.exists() else None
+        data = Dataset(graph, items, classes, what=what)
+    except (OSError, ValueError, DataError) as error:
+        raise SessionError(f"{folder}: the {what} data cannot be read: {error}") from error
+    if data.digest != digest:
+        raise SessionError(f"{folder}: the {what} data was changed after it was saved")
+    return data
+
+
+def save_statistics(statistics: Mapping[str, Statistics], path: Path) -> None:
+    """Write the statistics of all tensors to one npz file."""
+    numbers = list(statistics.values())
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            names=np.frombuffer(json.dumps(list(statistics)).encode(), np.uint8),
+            ranges=np.array([(s.min, s.max) for s in numbers], np.float64),
+            integers=np.array([(s.count, s.zeros, s.exponent) for s in numbers], np.int64),
+            counts=np.stack([s.counts for s in numbers]) if numbers else np.zeros((0, 0), np.int64),
+        )
+
+
+def load_statistics(path: Path) -> dict[str, Statistics]:
+    """Read what `save_statistics` wrote; SessionError where it is not that."""
+    try:
+        stored = _arrays(path)
+        names = json.loads(stored["names"].tobytes())
+        counts = stored["counts"]
+        counts.flags.writeable = False
+        rows = zip(names, stored["ranges"].tolist(), stored["integers"].tolist(), counts, strict=True)
+        return {name: Statistics(*ranges, *integers, row) for name, ranges, integers, row in rows}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SessionError(f"{path}: the statistics cannot be read: {error}") from error
+
+
+class _SavedItems:
+    """The items of a data set on disk, read anew on each iteration."""
+
+    def __init__(self, graph: Graph, paths: list[Path]) -> None:
+        self.paths = paths
+        self._dtypes = {name: numpy_dtype(type.dtype) for name, type in graph.input_types().items()}
+
+    def __iter__(self) -> Iterator[Feeds]:
+        for path in self.paths:
+            arrays = _arrays(path)
+            if len(arrays) != len(self._dtypes):
+                raise SessionError(f"{path}: {len(arrays)} arrays, but the model has {len(self._dtypes)} inputs")
+            # npz knows no bfloat16 and no int4: they come back as raw bytes of the same size
+            yield {name: arrays[f"input{i}"].view(dtype) for i, (name, dtype) in enumerate(self._dtypes.items())}
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
+    except (zipfile.BadZipFile, EOFError, AttributeError, TypeError) as error:
+        raise ValueError(f"{path.name} is damaged: {error}") from error

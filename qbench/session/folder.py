@@ -1,0 +1,194 @@
+"""A session on disk: a folder in which every part is replaced whole, so that a killed process leaves a good one.
+
+::
+
+    session.json          format, digest of the model, digests of the data: which of the parts below count
+    model.qbench/         the model as it was given
+    calibration-D/        the data, as npz; D says which data
+    evaluation-D/         the same, with labels.npy
+    statistics-K.npz      what calibration saw; K says in which data and in which graph
+    history.json          all configs, and which one counts
+    report.json           the last report, and its config
+    snapshots.json        configs and reports that were given names
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import pydantic
+
+from qbench.engine.dataset import Dataset
+from qbench.errors import QBenchError, SessionError, shown
+from qbench.files import write_text
+from qbench.ir import archive
+from qbench.ir.graph import Graph
+from qbench.ir.printer import print_graph
+from qbench.session.arrays import load_dataset, save_dataset
+
+__all__ = ["SessionFolder", "graph_digest"]
+
+Part = Literal["history.json", "report.json", "snapshots.json"]
+_MANIFEST, _MODEL = "session.json", "model.qbench"
+
+
+class Manifest(pydantic.BaseModel, extra="forbid", strict=True, frozen=True):
+    """What ``session.json`` says."""
+
+    format: Literal["qbench.session"] = "qbench.session"
+    version: Literal[1] = 1
+    model: str
+    fold_scale_axis: bool
+    calibration: str
+    evaluation: str | None
+
+
+def graph_digest(graph: Graph) -> str:
+    """Identity of a model: every name, type, attribute and weight."""
+    parts = [print_graph(graph), *(f"{name!r} {constant.digest}" for name, constant in graph.constants.items())]
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class SessionFolder:
+    """One session's folder.
+
+    Parameters
+    ----------
+    path
+        Where it is.
+    manifest
+        What it holds.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path, self.manifest = path, manifest
+
+    @classmethod
+    def open(cls, path: Path) -> SessionFolder:
+        """The folder of a saved session; SessionError where there is none, or one that this qbench cannot read."""
+        try:
+            return cls(path, Manifest.model_validate_json((path / _MANIFEST).read_bytes()))
+        except OSError as error:
+            raise SessionError(f"{shown(str(path))} holds no qbench session ({_MANIFEST}: {error.strerror})") from error
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "all of it"
+            raise SessionError(
+                f"{shown(str(path))} holds no session that this qbench can read ({_MANIFEST}: {place}: {first['msg']})"
+            ) from None
+
+    @classmethod
+    def make(
+        cls, path: Path, graph: Graph, fold_scale_axis: bool, calibration: Dataset, evaluation: Dataset | None
+    ) -> SessionFolder:
+        """Start a session at a path, or go on with the one of the same model that is there, on this data.
+
+        Raises
+        ------
+        SessionError
+            Another model's session, or something else, is there: nothing of it is touched. Or nothing can be written.
+        """
+        manifest = Manifest(
+            model=graph_digest(graph),
+            fold_scale_axis=fold_scale_axis,
+            calibration=calibration.digest,
+            evaluation=evaluation.digest + evaluation.labels_digest if evaluation else None,
+        )
+        try:
+            if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                return cls._create(path, manifest, graph, calibration, evaluation)
+            folder = cls.open(path)
+            if folder.manifest.model != manifest.model:
+                raise SessionError(
+                    f"{shown(str(path))} holds the session of another model; choose another path, or remove it"
+                )
+            folder._replace_data(manifest, calibration, evaluation)
+            return folder
+        except (OSError, QBenchError) as error:
+            if isinstance(error, SessionError):
+                raise
+            raise SessionError(f"cannot save the session to {shown(str(path))}: {error}") from error
+
+    def load(self) -> tuple[Graph, Dataset, Dataset | None]:
+        """The model and the data; SessionError where they are damaged or not what they were."""
+        try:
+            graph = archive.load(self.path / _MODEL)
+        except QBenchError as error:
+            raise SessionError(f"the model of the session cannot be read: {error}") from error
+        if graph_digest(graph) != self.manifest.model:
+            raise SessionError(f"{shown(str(self.path))} holds another model than the session was made for")
+        calibration = load_dataset(graph, self._data("calibration"), "calibration", self.manifest.calibration)
+        wanted = self.manifest.evaluation
+        if wanted is None:
+            return graph, calibration, None
+        evaluation = load_dataset(graph, self._data("evaluation"), "evaluation", wanted[: len(calibration.digest)])
+        if evaluation.labels_digest != wanted[len(evaluation.digest) :]:
+            raise SessionError(f"{self._data('evaluation')}: the labels were changed after they were saved")
+        return graph, calibration, evaluation
+
+    def write(self, part: Part, text: str) -> None:
+        """Replace a part; SessionError where that fails (then the old one is still there)."""
+        try:
+            write_text(self.path / part, text)
+        except OSError as error:
+            raise SessionError(
+                f"cannot save {part} of the session to {shown(str(self.path))}: {error.strerror or error}; "
+                "what is in memory is whole: make room and run again"
+            ) from error
+
+    def read(self, part: Part) -> str | None:
+        """A part's text; None where it was not written yet."""
+        try:
+            return (self.path / part).read_text("utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SessionError(f"{part} of the session at {shown(str(self.path))} cannot be read: {error}") from error
+
+    def statistics(self, key: str) -> Path:
+        """Where statistics are, or will be; `key` says of what."""
+        return self.path / f"statistics-{key[:16]}.npz"
+
+    def _data(self, what: Literal["calibration", "evaluation"]) -> Path:
+        digest = self.manifest.calibration if what == "calibration" else self.manifest.evaluation or ""
+        return self.path / f"{what}-{hashlib.sha256(digest.encode()).hexdigest()[:16]}"
+
+    @classmethod
+    def _create(
+        cls, path: Path, manifest: Manifest, graph: Graph, calibration: Dataset, evaluation: Dataset | None
+    ) -> SessionFolder:
+        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            made = cls(scratch / "new", manifest)
+            made.path.mkdir()
+            archive.save(graph, made.path / _MODEL)
+            made._save_data(calibration, evaluation)
+            write_text(made.path / _MANIFEST, manifest.model_dump_json(indent=1))
+            made.path.replace(path)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return cls(path, manifest)
+
+    def _replace_data(self, manifest: Manifest, calibration: Dataset, evaluation: Dataset | None) -> None:
+        old = self.manifest
+        if manifest == old:
+            return
+        self.manifest = manifest
+        self._save_data(calibration, evaluation)
+        write_text(self.path / _MANIFEST, manifest.model_dump_json(indent=1))
+        for what in ("calibration", "evaluation"):
+            for stale in self.path.glob(f"{what}-*"):
+                if stale != self._data(what):
+                    shutil.rmtree(stale, ignore_errors=True)
+
+    def _save_data(self, calibration: Dataset, evaluation: Dataset | None) -> None:
+        for target, data in ((self._data("calibration"), calibration), (self._data("evaluation"), evaluation)):
+            if data is not None and not target.exists():
+                with tempfile.TemporaryDirectory(prefix=".data.", dir=self.path) as scratch:
+                    save_dataset(data, Path(scratch) / "new")
+                    (Path(scratch) / "new").replace(target)
