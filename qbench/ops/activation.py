@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from qbench.ir.dtypes import integer_range
+from qbench.ir.dtypes import integer_range, is_dtype, is_integer
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.dense import channelwise
@@ -59,7 +59,7 @@ class Relu(Op):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class Clip(Op):
+class Clip(FloatOp):
     """``min(max(data, a_min), a_max)``; of an integer tensor the bounds are integers."""
 
     name = "clip"
@@ -74,10 +74,10 @@ class Clip(Op):
         return data
 
     def compute(self, data: Array) -> Array:
-        low, high = self.a_min, self.a_max
-        if data.dtype.kind in "iu":  # bounds beyond the type (or infinite) bound nothing
-            least, most = integer_range(data.dtype.name)  # pyright: ignore[reportArgumentType] NumPy's own names
-            low, high = int(max(low, least)), int(min(high, most))
+        low, high, name = self.a_min, self.a_max, data.dtype.name
+        if is_dtype(name) and is_integer(name):  # bounds beyond the type (or infinite) bound nothing
+            least, most = integer_range(name)
+            low, high = (int(min(max(bound, least), most)) for bound in (low, high))
         return np.clip(data, data.dtype.type(low), data.dtype.type(high))
 
 

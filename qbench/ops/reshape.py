@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbench.errors import GraphError
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
 from qbench.ops.rules import require
@@ -30,26 +29,29 @@ class Reshape(_Moved):
     newshape: tuple[int | str, ...]
 
     def infer(self, data: TensorType) -> TensorType:
-        total = dim_product(data.shape)
-        require(self.newshape.count(-1) <= 1, f"{self.name}: newshape={self.newshape} has more than one -1")
-        known = tuple(dim for dim in self.newshape if dim != -1)
-        rest = _quotient(total, dim_product(known)) if -1 in self.newshape else None
-        shape = tuple(dim if rest is None or dim != -1 else rest for dim in self.newshape)
-        if rest is None and dim_product(shape) != total:
-            raise GraphError(f"{self.name}: {data} has {total} elements, newshape={self.newshape} {dim_product(shape)}")
-        require(rest is not None or -1 not in shape, f"{self.name}: {data} does not fill newshape={self.newshape}")
-        return TensorType(shape, data.dtype)
+        newshape, total = self.newshape, dim_product(data.shape)
+        if -1 in newshape:
+            known = [dim for dim in newshape if dim != -1]
+            require(len(known) == len(newshape) - 1, f"{self.name}: newshape={newshape} has more than one -1")
+            numbers = all(isinstance(dim, int) for dim in known)
+            require(numbers, f"{self.name}: newshape={newshape} has both a symbol and -1; say the size instead of -1")
+            rest = _quotient(total, dim_factors(dim_product(tuple(known)))[0])
+            require(rest is not None, f"{self.name}: the {total} elements of {data} do not fill newshape={newshape}")
+            newshape = tuple(rest if dim == -1 and rest is not None else dim for dim in newshape)
+        wanted = dim_product(newshape)
+        require(wanted == total, f"{self.name}: {data} has {total} elements, newshape={newshape} {wanted}")
+        return TensorType(newshape, data.dtype)
 
     def compute(self, data: Array) -> Array:
         return data.reshape([-1 if isinstance(dim, str) else dim for dim in self.newshape])
 
 
-def _quotient(total: Dim, part: Dim) -> Dim | None:
-    """The size that times `part` gives `total`; None where there is none."""
-    (number, symbol), (divisor, other) = dim_factors(total), dim_factors(part)
-    if divisor == 0 or number % divisor or other not in (None, symbol):
+def _quotient(total: Dim, divisor: int) -> Dim | None:
+    """The size that times `divisor` gives `total`; None where there is none."""
+    number, symbol = dim_factors(total)
+    if divisor == 0 or number % divisor:
         return None
-    return dim_product((number // divisor, *(() if symbol is None or other is not None else (symbol,))))
+    return dim_product((number // divisor, symbol or 1))
 
 
 @register
