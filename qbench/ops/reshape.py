@@ -23,7 +23,11 @@ class _Moved(Op):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Reshape(_Moved):
-    """The elements in row-major order, in another shape; one size may be -1, and is then what the others leave."""
+    """The elements in row-major order, in another shape.
+
+    One size may be -1, and is then what the others leave; beside it, a symbol must be the size of the same axis of the
+    input.
+    """
 
     name = "reshape"
     newshape: tuple[int | str, ...]
@@ -31,11 +35,10 @@ class Reshape(_Moved):
     def infer(self, data: TensorType) -> TensorType:
         newshape, total = self.newshape, dim_product(data.shape)
         if -1 in newshape:
-            known = [dim for dim in newshape if dim != -1]
-            require(len(known) == len(newshape) - 1, f"{self.name}: newshape={newshape} has more than one -1")
-            numbers = all(isinstance(dim, int) for dim in known)
-            require(numbers, f"{self.name}: newshape={newshape} has both a symbol and -1; say the size instead of -1")
-            rest = _quotient(total, dim_factors(dim_product(tuple(known)))[0])
+            require(newshape.count(-1) == 1, f"{self.name}: newshape={newshape} has more than one -1")
+            copied = all((dim,) == data.shape[i : i + 1] for i, dim in enumerate(newshape) if isinstance(dim, str))
+            require(copied, f"{self.name}: a symbol beside -1 must be the size of its axis: {newshape} from {data}")
+            rest = _quotient(total, dim_product(tuple(dim for dim in newshape if dim != -1)))
             require(rest is not None, f"{self.name}: the {total} elements of {data} do not fill newshape={newshape}")
             newshape = tuple(rest if dim == -1 and rest is not None else dim for dim in newshape)
         wanted = dim_product(newshape)
@@ -43,15 +46,17 @@ class Reshape(_Moved):
         return TensorType(newshape, data.dtype)
 
     def compute(self, data: Array) -> Array:
+        if -1 in self.newshape:
+            return data.reshape([data.shape[i] if isinstance(dim, str) else dim for i, dim in enumerate(self.newshape)])
         return data.reshape([-1 if isinstance(dim, str) else dim for dim in self.newshape])
 
 
-def _quotient(total: Dim, divisor: int) -> Dim | None:
-    """The size that times `divisor` gives `total`; None where there is none."""
-    number, symbol = dim_factors(total)
-    if divisor == 0 or number % divisor:
+def _quotient(total: Dim, part: Dim) -> Dim | None:
+    """The size that times `part` gives `total`; None where there is none."""
+    (number, symbol), (divisor, other) = dim_factors(total), dim_factors(part)
+    if divisor == 0 or number % divisor or other not in (None, symbol):
         return None
-    return dim_product((number // divisor, symbol or 1))
+    return dim_product((number // divisor, symbol if symbol is not None and other is None else 1))
 
 
 @register

@@ -110,6 +110,16 @@ def test_symbolic_batch() -> None:
     assert result.shape == ("N", 32, 112, 112)
 
 
+def test_symbolic_image() -> None:
+    """An open size gives an open size, named by how it came about: equal names are equal sizes."""
+    same = {"strides": (2, 2), "padding": (1, 1, 1, 1)}
+    half = infer("nn.conv2d", ("N", 3, "H", "W"), (8, 3, 3, 3), **same)[0].shape
+    assert half == ("N", 8, "H_2", "W_2")
+    assert infer("nn.conv2d", half, (8, 8, 3, 3), **same)[0].shape == ("N", 8, "H_4", "W_4")
+    assert infer("nn.conv2d", ("N", 3, "H", "W"), (8, 3, 1, 1))[0].shape == ("N", 8, "H", "W")
+    assert infer("nn.conv2d", ("N", 3, "H", "W"), (8, 3, 3, 1))[0].shape == ("N", 8, "H_1m2", "W")
+
+
 BAD = {
     "channels": (((1, 4, 5, 5), (2, 3, 3, 3)), {}, "number of channels of data is 4, but must be 3"),
     "groups": (((1, 4, 5, 5), (3, 2, 3, 3)), {"groups": 2}, "3 outputs do not split into groups=2"),
@@ -118,7 +128,7 @@ BAD = {
     "window": (((1, 4, 2, 5), (2, 4, 3, 3)), {}, r"a window of \(3, 3\) does not fit"),
     "strides": (((1, 4, 5, 5), (2, 4, 3, 3)), {"strides": (0, 1)}, r"strides=\(0, 1\) must be at least"),
     "padding": (((1, 4, 5, 5), (2, 4, 3, 3)), {"padding": (0, -1, 0, 0)}, "must not be negative; slice"),
-    "symbolic height": (((1, 4, "H", 5), (2, 4, 3, 3)), {}, "the height of data is H, but must be a number"),
+    "symbolic channels": (((1, "C", 5, 5), (2, 4, 3, 3)), {}, "number of channels of data is C, but must be 4"),
     "list": (((1, 4, 5, 5), (2, 4, 3, 3)), {"strides": [1, 1]}, "attribute strides=.* valid tuple"),
     "three": (((1, 4, 5, 5), (2, 4, 3, 3)), {"strides": (1, 1, 1)}, "attribute strides"),
 }
