@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.errors import GraphError, shown
 from qbench.ir.graph import Node
 from qbench.ir.op import Array
 from qbench.ir.types import Dim
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["LAYERS", "channel_axis", "per_channel", "scaled"]
+__all__ = ["LAYERS", "channel_axis", "narrowed", "per_channel", "product", "scaled"]
 
 LAYERS = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 """Ops with a weight whose products are summed, one sum for each output channel."""
@@ -40,9 +42,32 @@ def scaled(rw: Rewriter, layer: Node, scale: NDArray[np.float64], side: Literal[
     start again in each group.
     """
     weight = rw.constants[layer.inputs[1]].array
-    axis = int((side == "inputs") != (layer.op == "nn.conv2d_transpose"))
-    groups: int = rw.attr(layer, "groups") if axis == 1 and layer.op != "nn.dense" else 1
-    blocks = weight.astype(np.float64).reshape(groups, -1, *weight.shape[1:])
-    ones = (1,) * (weight.ndim - 2)
-    factors = scale.reshape(groups, 1, -1, *ones) if axis == 1 else scale.reshape(1, -1, 1, *ones)
-    return (blocks * factors).reshape(weight.shape).astype(weight.dtype)
+    if (side == "outputs") != (layer.op == "nn.conv2d_transpose"):
+        return product(weight.reshape(scale.size, -1), scale.reshape(-1, 1), layer).reshape(weight.shape)
+    groups = 1 if layer.op == "nn.dense" else rw.attr(layer, "groups")
+    blocks = weight.reshape(groups, -1, weight.shape[1], math.prod(weight.shape[2:]))
+    return product(blocks, scale.reshape(groups, 1, -1, 1), layer).reshape(weight.shape)
+
+
+def product(array: Array, factors: NDArray[np.float64], node: Node) -> Array:
+    """The array times the factors, in double precision, in the array's dtype; `node` is where a result is too large."""
+    result = np.empty_like(array)
+    with np.errstate(over="ignore"):  # NumPy multiplies and rounds piece by piece: no copy in double precision
+        np.multiply(array, factors, out=result, dtype=np.float64, casting="same_kind")
+    return _finite(result, node)
+
+
+def narrowed(array: NDArray[np.float64], dtype: np.dtype[np.generic], node: Node) -> Array:
+    """The array in a constant's own dtype; `node` is where a number is too large for it."""
+    with np.errstate(over="ignore"):
+        return _finite(array.astype(dtype), node)
+
+
+def _finite(array: Array, node: Node) -> Array:
+    if not np.isfinite(array).all():
+        raise GraphError(
+            f"node {shown(node.name)}: a constant folded into it has numbers beyond {array.dtype}; "
+            f"check the scales, and the variances of batch norms, around it in the model file"
+        )
+    array.flags.writeable = False  # so that Constant need not copy it
+    return array

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qbench.errors import GraphError, shown
 from qbench.ir.graph import Graph, Node
-from qbench.passes.channels import LAYERS, channel_axis, scaled
+from qbench.passes.channels import LAYERS, channel_axis, narrowed, scaled
 from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 
 __all__ = ["FoldBatchNormPass"]
@@ -46,7 +46,7 @@ def _fold(rw: Rewriter, norm: Node) -> None:
     layer, bias = _layer_before(rw, norm, axis)
     if layer is None:
         shape = [-1 if i == axis else 1 for i in range(rank)]
-        factors = rw.constant(f"{norm.name}.scale", scale.reshape(shape).astype(dtype))
+        factors = rw.constant(f"{norm.name}.scale", narrowed(scale.reshape(shape), dtype, norm))
         multiply = Node(
             rw.fresh(f"{norm.name}.multiply"),
             "multiply",
@@ -98,5 +98,6 @@ def _layer_before(rw: Rewriter, norm: Node, axis: int) -> tuple[Node | None, Nod
 
 def _bias_add(rw: Rewriter, norm: Node, data: str, shift: Vector, axis: int) -> Node:
     """The bias_add that stands where the norm stood; its bias is called as the norm's beta was."""
-    bias = rw.changed_constant(norm.inputs[2], norm, shift.astype(rw.constants[norm.inputs[2]].array.dtype))
+    dtype = rw.constants[norm.inputs[2]].array.dtype
+    bias = rw.changed_constant(norm.inputs[2], norm, narrowed(shift, dtype, norm))
     return replace(norm, op="nn.bias_add", inputs=(data, bias), attrs=attrs({} if axis == 1 else {"axis": axis}))

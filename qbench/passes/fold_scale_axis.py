@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.graph import Graph, Node
-from qbench.passes.channels import LAYERS, channel_axis, per_channel, scaled
+from qbench.passes.channels import LAYERS, channel_axis, per_channel, product, scaled
 from qbench.passes.rewrite import Rewriter, joined_sources
 
 __all__ = ["FoldScaleAxisPass"]
@@ -62,7 +62,7 @@ def _into_layer_before(rw: Rewriter, multiply: Node, data: str, factor: str) -> 
     shift = rw.array(bias.inputs[1])
     if shift is None or rw.attr(bias, "axis") % rw.types[data].rank != axis:
         return False
-    inputs = (layer.output, rw.changed_constant(bias.inputs[1], bias, (shift * scale).astype(shift.dtype)))
+    inputs = (layer.output, rw.changed_constant(bias.inputs[1], bias, product(shift, scale, bias)))
     rw.replace(layer, (_scaled(rw, layer, multiply, scale, "outputs"),))
     sources = joined_sources(bias, multiply)
     rw.replace((bias, multiply), (replace(bias, inputs=inputs, outputs=multiply.outputs, sources=sources),))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from qbench.errors import QBenchError
-from qbench.ir.build import rebuild
 from qbench.ir.graph import Graph
+from qbench.ir.verify import verify
 
 __all__ = ["Pass", "Pipeline", "Step", "Trace"]
 
@@ -98,8 +98,3 @@ class Pipeline:
             if on_step is not None:
                 on_step(step)
         return trace
-
-
-def verify(graph: Graph) -> None:
-    """Check the graph by making it again."""
-    rebuild(graph)

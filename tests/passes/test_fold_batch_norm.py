@@ -108,6 +108,14 @@ def test_impossible_variance_is_named() -> None:
         FoldBatchNormPass()(graph(node("bn", "nn.batch_norm", "x", *norm_inputs()), **params))
 
 
+def test_overflow_is_named() -> None:
+    tiny = norm(4) | {"bn_var": np.full(4, 1e-38, np.float32), "bn_gamma": np.full(4, 1e38, np.float32)}
+    conv = node("l", "nn.conv2d", "x", "w")
+    g = graph(conv, node("bn", "nn.batch_norm", "l", *norm_inputs(), epsilon=0.0), w=array(4, 4, 1, 1), **tiny)
+    with pytest.raises(GraphError, match=r"'l'.*beyond float32"):
+        FoldBatchNormPass()(g)
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("left", [False, True])
