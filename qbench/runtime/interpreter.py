@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -15,7 +15,12 @@ from qbench.runtime.feeds import check_feeds
 __all__ = ["call", "run", "step"]
 
 
-def run(graph: Graph, feeds: Mapping[str, Array], keep: Iterable[str] = ()) -> dict[str, Array]:
+def run(
+    graph: Graph,
+    feeds: Mapping[str, Array],
+    keep: Iterable[str] = (),
+    observe: Callable[[str, Array], None] | None = None,
+) -> dict[str, Array]:
     """Run a graph.
 
     Parameters
@@ -26,6 +31,8 @@ def run(graph: Graph, feeds: Mapping[str, Array], keep: Iterable[str] = ()) -> d
         One array per input, of the input's dtype and shape; symbols such as ``N`` may be any size.
     keep
         Names of further values wanted. All others are freed after their last use.
+    observe
+        Told the name and array of each input and each node's outputs, in execution order, before they are freed.
 
     Returns
     -------
@@ -46,14 +53,23 @@ def run(graph: Graph, feeds: Mapping[str, Array], keep: Iterable[str] = ()) -> d
             raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")
     values: dict[str, Array] = {name: feeds[name] for name in graph.inputs}
     values |= {name: constant.array for name, constant in graph.constants.items()}
+    seen = observe or _ignore
+    for name in graph.inputs:
+        seen(name, feeds[name])
     last_use = {name: node.name for node in graph.nodes for name in node.inputs}
     for node in graph.nodes:
         results = step(graph, node, [values[name] for name in node.inputs])
-        values.update(zip(node.outputs, results, strict=True))
+        for name, result in zip(node.outputs, results, strict=True):
+            values[name] = result
+            seen(name, result)
         for name in (*node.inputs, *node.outputs):
             if name not in wanted and last_use.get(name, node.name) == node.name:
                 values.pop(name, None)
     return {name: values[name] for name in wanted}
+
+
+def _ignore(name: str, array: Array) -> None:
+    """Nobody observes."""
 
 
 def step(graph: Graph, node: Node, arrays: Sequence[Array]) -> tuple[Array, ...]:

@@ -1,0 +1,151 @@
+"""Statistics of every activation, in one streaming pass over the data."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, wait
+from contextlib import closing
+from itertools import islice
+from typing import Protocol
+
+from tqdm.auto import tqdm
+
+from qbench.calibration.samples import Data, count_samples, samples
+from qbench.calibration.statistics import Statistics
+from qbench.errors import Cancelled, DataError, GraphError, nearest, shown
+from qbench.ir.dtypes import is_float
+from qbench.ir.graph import Graph
+from qbench.ir.op import Array
+from qbench.runtime.interpreter import run
+
+__all__ = ["Cancel", "collect"]
+
+Numbered = tuple[int, Mapping[str, Array]]
+Found = dict[str, Statistics]
+Parts = Generator[tuple[int, Found], None, None]
+
+_TASK = 8  # samples that an executor's worker is given at a time, with the graph
+_AHEAD = 32  # such tasks that are submitted before the first of them is done: what bounds memory
+_PATIENCE = 0.1  # seconds between looks at `cancel` while workers are busy
+
+
+class Cancel(Protocol):
+    """What stops long work: a `threading.Event`, or anything else that can be asked."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        ...
+
+
+def collect(
+    graph: Graph,
+    data: Data,
+    *,
+    tensors: Iterable[str] | None = None,
+    executor: Executor | None = None,
+    progress: bool | Callable[[int, int | None], object] = False,
+    cancel: Cancel | None = None,
+) -> dict[str, Statistics]:
+    """Run data through a float graph, one sample at a time, and take statistics of its activations.
+
+    Memory is bounded by one sample's activations (for each worker). The result is the same, bit for bit, for any order
+    of the samples, any number of them per array, and any executor.
+
+    Parameters
+    ----------
+    graph
+        A prepared float graph.
+    data
+        An array, arrays by input name, or an iterable of either; axis 0 counts samples. Read once.
+    tensors
+        Names of the values wanted; all float inputs and node outputs by default.
+    executor
+        Where samples are run: threads, processes, or a cluster. Here and now by default.
+    progress
+        True shows a bar; a callable is told the number of samples done and, where known, of all.
+    cancel
+        Looked at after each sample, or with an executor after each handful.
+
+    Returns
+    -------
+    dict
+        Statistics by tensor name, in execution order. A tensor that never had any elements has none.
+
+    Raises
+    ------
+    DataError
+        Empty data, wrong shape or dtype, or NaN or infinity anywhere; it names the sample and the tensor.
+    GraphError
+        `tensors` names something that the graph has not.
+    Cancelled
+        `cancel` was set.
+    """
+    names = _observed(graph, tensors)
+    numbered = enumerate(samples(graph, data))
+    total = count_samples(graph, data)
+    parts = _here(graph, names, numbered) if executor is None else _there(graph, names, numbered, executor, cancel)
+    found: Found = {}
+    done = 0
+    with closing(parts), tqdm(total=total, desc="calibrating", unit="sample", disable=progress is not True) as bar:
+        for number, part in parts:
+            found |= {name: found[name].merge(new) if name in found else new for name, new in part.items()}
+            done += number
+            bar.update(number)
+            if callable(progress):
+                progress(done, total)
+            if cancel is not None and cancel.is_set():
+                raise Cancelled(f"calibration was cancelled after {done} samples")
+    return {name: found[name] for name in names if name in found}
+
+
+def _observed(graph: Graph, tensors: Iterable[str] | None) -> tuple[str, ...]:
+    floats = [name for name in graph.activations() if is_float(graph.types[name].dtype)]
+    if tensors is None:
+        return tuple(floats)
+    wanted = set(tensors)
+    for name in sorted(wanted.difference(floats)):
+        raise GraphError(f"the graph has no float activation {shown(name)}{nearest(name, floats)}")
+    return tuple(name for name in floats if name in wanted)
+
+
+def _here(graph: Graph, names: tuple[str, ...], numbered: Iterable[Numbered]) -> Parts:
+    return (_run_samples(graph, names, [sample]) for sample in numbered)
+
+
+def _there(
+    graph: Graph, names: tuple[str, ...], numbered: Iterator[Numbered], executor: Executor, cancel: Cancel | None
+) -> Parts:
+    tasks = iter(lambda: list(islice(numbered, _TASK)), [])
+    running: deque[Future[tuple[int, Found]]] = deque()
+    try:
+        while True:
+            for task in islice(tasks, _AHEAD - len(running)):
+                running.append(executor.submit(_run_samples, graph, names, task))
+            if not running:
+                return
+            if cancel is not None and cancel.is_set():
+                raise Cancelled("calibration was cancelled")
+            if wait(
+                list(running)[:1], timeout=_PATIENCE
+            ).done:  # in order, so that the first bad sample is the one told
+                yield running.popleft().result()
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _run_samples(graph: Graph, names: tuple[str, ...], numbered: list[Numbered]) -> tuple[int, Found]:
+    wanted, found = frozenset(names), Found()
+
+    def observe(name: str, array: Array) -> None:
+        if name in wanted and array.size:
+            new = Statistics.of(array, name)
+            found[name] = found[name].merge(new) if name in found else new
+
+    for number, feeds in numbered:
+        try:
+            run(graph, feeds, observe=observe)
+        except DataError as error:
+            raise DataError(f"sample {number}: {error}") from error
+    return len(numbered), found

@@ -1,0 +1,110 @@
+"""Data as the user has it, cut into what a graph is fed: one sample at a time, or its fixed batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from qbench.errors import DataError, nearest, shown
+from qbench.ir.graph import Graph
+from qbench.ir.op import Array
+from qbench.ir.types import dim_factors
+
+__all__ = ["Data", "count_samples", "samples"]
+
+Data = Array | Mapping[str, Array] | Iterable[Array] | Iterable[Mapping[str, Array]]
+"""An array (of the only input), arrays by input name, or any number of those one after the other.
+
+Axis 0 counts samples. Statistics do not depend on how many of them come in one array.
+"""
+
+
+def samples(graph: Graph, data: Data) -> Iterator[dict[str, Array]]:
+    """Cut data into the smallest pieces that the graph can be fed.
+
+    Parameters
+    ----------
+    graph
+        Where an input has a symbol as its first size, it is fed one sample at a time (and inputs without one are fed
+        whole); where none has, all are fed as many samples as their first size says.
+    data
+        See `Data`; read once, front to back, no more of it at a time than one array.
+
+    Raises
+    ------
+    DataError
+        No samples, an unknown or missing input, or a number of samples that does not go up in batches.
+    """
+    rows = _rows(graph)
+    empty = True
+    for item in _items(data):
+        feeds = _by_name(graph, item)
+        pieces = _pieces(graph, feeds, rows)
+        for i in range(pieces):
+            empty = False
+            yield {name: a[i * rows[name] : (i + 1) * rows[name]] if name in rows else a for name, a in feeds.items()}
+    if empty:
+        raise DataError("the data is empty: give at least one sample")
+
+
+def count_samples(graph: Graph, data: object) -> int | None:
+    """How many pieces `samples` will cut, where that can be known without reading the data."""
+    if not isinstance(data, (np.ndarray, Mapping, list, tuple)):
+        return None
+    rows = _rows(graph)
+    return sum(_pieces(graph, _by_name(graph, item), rows) for item in _items(cast("object", data)))
+
+
+def _rows(graph: Graph) -> dict[str, int]:
+    """How much of axis 0 one piece takes, by input; inputs that are not there are fed whole."""
+    firsts = {name: dim_factors(type.shape[0]) for name, type in graph.input_types().items() if type.shape}
+    symbolic = {name: number for name, (number, symbol) in firsts.items() if symbol is not None}
+    return symbolic or {name: max(number, 1) for name, (number, _) in firsts.items()}
+
+
+def _items(data: object) -> Iterable[object]:
+    if isinstance(data, (np.ndarray, Mapping)):
+        return (cast("object", data),)
+    if isinstance(data, (str, bytes)) or not isinstance(cast("object", data), Iterable):
+        kind = type(data).__name__
+        raise DataError(f"data must be arrays, arrays by input name, or an iterable of those, not {kind}")
+    return cast("Iterable[object]", data)
+
+
+def _by_name(graph: Graph, item: object) -> dict[str, Array]:
+    inputs = ", ".join(map(shown, graph.inputs))
+    if isinstance(item, np.ndarray):
+        if len(graph.inputs) != 1:
+            raise DataError(f"the model has {len(graph.inputs)} inputs ({inputs}): give a dict of arrays")
+        item = {graph.inputs[0]: cast("Array", item)}
+    if not isinstance(item, Mapping):
+        kind = type(item).__name__
+        raise DataError(f"data must be NumPy arrays, or dicts of them by input name ({inputs}), not {kind}")
+    given = cast("Mapping[str, Any]", item)
+    for name in given:
+        if name not in graph.inputs:
+            raise DataError(f"the model has no input {shown(name)}{nearest(name, graph.inputs)} (it has {inputs})")
+    for name in graph.inputs:
+        if not isinstance(given.get(name), np.ndarray):
+            found = "is missing" if name not in given else f"is {type(given[name]).__name__}, not a NumPy array"
+            raise DataError(f"input {shown(name)} {found}")
+    return {name: np.asarray(given[name]) for name in graph.inputs}
+
+
+def _pieces(graph: Graph, feeds: Mapping[str, Array], rows: Mapping[str, int]) -> int:
+    counts: dict[str, int] = {}
+    for name, size in rows.items():
+        array, wanted = feeds[name], graph.types[name]
+        told = f"input {shown(name)} wants {wanted}, but was given {array.dtype} of shape {array.shape}"
+        if array.ndim != wanted.rank:
+            axis = "; axis 0 counts samples (x[None] adds it)" if array.ndim == wanted.rank - 1 else ""
+            raise DataError(f"{told}: {array.ndim} dimensions, not {wanted.rank}{axis}")
+        if len(array) % size:
+            raise DataError(f"{told}; it takes {size} samples at a time, and {len(array)} is no multiple of that")
+        counts[name] = len(array) // size
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{shown(name)}: {number}" for name, number in counts.items())
+        raise DataError(f"the inputs have different numbers of samples ({told})")
+    return next(iter(counts.values()), 1)
