@@ -60,10 +60,6 @@ class Rewriter:
             if name in self._nodes:
                 yield self._nodes[name]
 
-    def __contains__(self, node: Node) -> bool:
-        """Whether exactly this node is still in the graph."""
-        return self._nodes.get(node.name) == node
-
     def node(self, name: str) -> Node:
         """The node of that name as it is now."""
         return self._nodes[name]
@@ -107,12 +103,10 @@ class Rewriter:
             result = f"{name}.{count}"
         return result
 
-    def constant(self, name: str, array: Array, qparams: QParams | None = None) -> str:
+    def constant(self, name: str, array: Array) -> str:
         """Add a constant under a name like `name`; returns the name it has."""
         name = self.fresh(name)
         self.set_constant(name, array)
-        if qparams is not None:
-            self.qparams[name] = qparams
         return name
 
     def set_constant(self, value: str, array: Array) -> None:
@@ -156,13 +150,9 @@ class Rewriter:
         self.replace(node, (result,))
         return result
 
-    def insert_after(self, node: Node, new: Iterable[Node]) -> None:
-        """Add nodes right after one."""
-        self.replace(node, (node, *new))
-
-    def redirect(self, value: str, to: str, nodes: Iterable[Node] | None = None) -> None:
-        """Let the readers of a value (all, or those given) read another one; graph outputs stay."""
-        for node in self.consumers(value) if nodes is None else nodes:
+    def redirect(self, value: str, to: str) -> None:
+        """Let the readers of a value read another one; graph outputs stay."""
+        for node in self.consumers(value):
             self.update(node, inputs=tuple(to if name == value else name for name in node.inputs))
 
     def bypass(self, node: Node, value: str) -> bool:

@@ -104,7 +104,7 @@ GELU = {
     "half_first": erf(node("h", "multiply", "x", "half"), node("y", "multiply", "h", "p")),
     "half_left": erf(node("h", "multiply", "half", "x"), node("y", "multiply", "p", "h"), scale="multiply"),
     "half_inner": erf(node("h", "multiply", "half", "p"), node("y", "multiply", "x", "h")),
-    "halved": erf(node("two", "add", "one", "one"), node("m", "multiply", "x", "p"), node("y", "divide", "m", "two")),
+    "halved": erf(node("m", "multiply", "x", "p"), node("y", "divide", "m", "two")),
 }
 GELU_TANH = {
     "pow": [
@@ -135,24 +135,34 @@ HARD_SWISH = {
         node("d", "multiply", "r6", "sixth"), node("y", "multiply", "x", "d"),
     ],
 }  # fmt: skip
+HARD_SIGMOID: list[tuple[dict[str, Attr], list[Node]]] = [
+    ({"alpha": 1 / 6}, [*RELU6, node("y", "divide", "r", "six")]),
+    (
+        {},
+        [
+            node("m", "multiply", "x", "fifth"),
+            node("a", "add", "m", "half"),
+            node("y", "clip", "a", a_min=0.0, a_max=1.0),
+        ],
+    ),
+]
 FUNCTIONS = (
     [("nn.gelu", {}, nodes) for nodes in GELU.values()]
     + [("nn.gelu", {"approximate": "tanh"}, nodes) for nodes in GELU_TANH.values()]
     + [("nn.silu", {}, nodes) for nodes in SILU.values()]
     + [("nn.hard_swish", {}, nodes) for nodes in HARD_SWISH.values()]
-    + [("nn.hard_sigmoid", {"alpha": 1 / 6, "beta": 0.5}, [*RELU6, node("y", "divide", "r", "six")])]
+    + [("nn.hard_sigmoid", attrs, nodes) for attrs, nodes in HARD_SIGMOID]
 )
 
 
 @pytest.mark.parametrize("behind_an_add", [False, True])
 @pytest.mark.parametrize(("op", "attrs", "nodes"), FUNCTIONS)
 def test_activation_functions(op: str, attrs: dict[str, Attr], nodes: list[Node], behind_an_add: bool) -> None:
-    numbers = scalars(coeff=0.044715, root2_pi=math.sqrt(2 / math.pi), sixth=1 / 6, two=2)
+    numbers = scalars(coeff=0.044715, root2_pi=math.sqrt(2 / math.pi), sixth=1 / 6, fifth=0.2, two=2)
     if behind_an_add:  # the function's own variable is a sum too
-        nodes = [node("x", "add", "v", "w"), *(n for n in nodes if n.name != "two")]
+        nodes = [node("x", "add", "v", "w"), *nodes]
         g = graph(*nodes, inputs={"v": (2, 8), "w": (2, 8)}, **numbers)
     else:
-        nodes = [n for n in nodes if n.name != "two"]
         g = graph(*nodes, x=(2, 8), **numbers)
     result = canonical(g)
     assert last(result) == (op, attrs)
@@ -317,6 +327,12 @@ def test_max_pool_merges_a_pad_of_minus_infinity() -> None:
 def test_a_window_of_padding_alone_keeps_its_zero() -> None:
     pool = node("y", "nn.max_pool2d", "p", pool_size=(2, 2), strides=(2, 2))
     g = graph(node("a", "nn.relu", "x"), node("p", "nn.pad", "a", pad_width=((0, 0), (0, 0), (2, 2), (2, 2))), pool)
+    assert canonical(g) is g
+
+
+def test_a_pad_that_is_also_the_weight() -> None:
+    pad = node("p", "nn.pad", "x", pad_width=PADDED)
+    g = graph(pad, node("y", "nn.conv2d", "p", "p"), x=(4, 4, 6, 6))
     assert canonical(g) is g
 
 

@@ -72,7 +72,8 @@ def test_bypass_of_a_node_behind_an_input() -> None:
 def test_replace_keeps_the_order_and_infers_types() -> None:
     rw = Rewriter(graph(*CHAIN))
     rw.replace(CHAIN[0], [node("p", "nn.relu", "x"), node("a", "nn.relu", "p")])
-    rw.insert_after(rw.consumers("x")[0], [node("q", "negative", "p")])
+    p = rw.node("p")
+    rw.replace(p, [p, node("q", "negative", "p")])
     assert rw.types["q"] == X
     assert [n.name for n in rw] == ["p", "q", "a", "b", "z"]
     assert [n.name for n in rw.finish().nodes] == ["p", "q", "a", "b", "z"]

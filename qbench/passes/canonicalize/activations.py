@@ -32,7 +32,11 @@ ANCHORS: dict[str, tuple[tuple[str, FrozenMap[str, Attr]], ...]] = {
     "erf": (("nn.gelu", FrozenMap()),),
     "tanh": (("nn.gelu", FrozenMap({"approximate": "tanh"})),),
     "sigmoid": (("nn.silu", FrozenMap()),),
-    "clip": (("nn.hard_swish", FrozenMap()), ("nn.hard_sigmoid", FrozenMap({"alpha": 1 / 6, "beta": 0.5}))),
+    "clip": (
+        ("nn.hard_swish", FrozenMap()),
+        ("nn.hard_sigmoid", FrozenMap({"alpha": 1 / 6})),
+        ("nn.hard_sigmoid", FrozenMap()),
+    ),
     "nn.hard_sigmoid": (("nn.hard_swish", FrozenMap()),),
 }
 """The op that each function is looked for from."""
@@ -56,16 +60,12 @@ def recognize_activation(rw: Rewriter, node: Node) -> bool:
 
 def _values_before(rw: Rewriter, node: Node) -> list[str]:
     """The values that `node` is computed from by a few simple ops, nearest first."""
-    found = dict.fromkeys(node.inputs)
-    for value in list(found):
-        pending = [value]
-        while pending and len(found) < _REACH:
-            producer = rw.producer(pending.pop(0))
-            if producer is not None and producer.op in _GLUE:
-                new = [name for name in producer.inputs if name not in found and name not in rw.constants]
-                found.update(dict.fromkeys(new))
-                pending += new
-    return list(found)
+    found = list(node.inputs)
+    for value in found:  # grows on the way
+        producer = rw.producer(value)
+        if producer is not None and producer.op in _GLUE and len(found) < _REACH:
+            found += [name for name in producer.inputs if name not in found and name not in rw.constants]
+    return found
 
 
 def _nodes_after(rw: Rewriter, node: Node) -> Iterator[Node]:

@@ -12,7 +12,7 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Attr, Node
 from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 
-__all__ = ["FLOAT_MAX", "Rule", "fuse", "scalar", "with_scalar"]
+__all__ = ["FLOAT_MAX", "Rule", "before", "fuse", "scalar", "values", "with_scalar"]
 
 Rule = Callable[[Rewriter, Node], bool]
 """Rewrites the graph around one node if it can; returns whether it did."""
@@ -51,17 +51,12 @@ def fuse(rw: Rewriter, nodes: tuple[Node, ...], op: str, inputs: tuple[str, ...]
     return True
 
 
-def only_read_by(rw: Rewriter, value: str, node: Node) -> bool:
-    """Whether nothing but that node reads a value, so that it need not exist."""
-    return rw.sole_consumer(value) == node
-
-
 def before(rw: Rewriter, node: Node, *ops: str) -> Node | None:
-    """The node that makes the first input, if it is of one of these ops and nothing else reads its output."""
+    """The node that makes the first input, if it is of one of these ops and its output is read here only, once."""
     producer = rw.producer(node.inputs[0])
-    if producer is None or producer.op not in ops or not only_read_by(rw, producer.output, node):
+    if producer is None or producer.op not in ops or rw.sole_consumer(node.inputs[0]) != node:
         return None
-    return producer
+    return producer if node.inputs.count(node.inputs[0]) == 1 else None
 
 
 def values(rw: Rewriter, node: Node, *keys: str) -> tuple[Any, ...]:
