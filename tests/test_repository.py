@@ -30,6 +30,13 @@ def test_ci_finds_exactly_one_test_command_in_the_readme() -> None:
     assert ".venv/bin/pip install -e '.[test]'" in commands[0]
 
 
+def test_files_that_the_readme_names_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    named = set(re.findall(r"\b(?:data|notebooks|tests)/[\w./]*\.\w+", text))
+    assert "data/mnist_mlp.onnx" in named
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def test_no_python_from_3_11_on_is_excluded() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"

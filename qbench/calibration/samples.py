@@ -67,7 +67,7 @@ def _rows(graph: Graph) -> dict[str, int]:
 def _items(data: object) -> Iterable[object]:
     if isinstance(data, (np.ndarray, Mapping)):
         return (cast("object", data),)
-    if isinstance(data, (str, bytes)) or not isinstance(cast("object", data), Iterable):
+    if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
         kind = type(data).__name__
         raise DataError(f"data must be arrays, arrays by input name, or an iterable of those, not {kind}")
     return cast("Iterable[object]", data)

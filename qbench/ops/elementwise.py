@@ -1,44 +1,32 @@
-"""Ops on two tensors, element by element, with NumPy's broadcasting."""
+"""Arithmetic on two tensors, element by element, with NumPy's broadcasting."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
 from qbench.ir.op import Array, QuantRule, register
 from qbench.ir.types import TensorType
-from qbench.ops.rules import FloatOp, broadcast, need_number, need_same_dtype, require
+from qbench.ops.rules import FloatOp, broadcast, need_number, need_same_dtype
 
-__all__ = [
-    "Add",
-    "Binary",
-    "Comparison",
-    "Divide",
-    "Equal",
-    "Greater",
-    "GreaterEqual",
-    "Less",
-    "LessEqual",
-    "LogicalAnd",
-    "LogicalNot",
-    "LogicalOr",
-    "Maximum",
-    "Minimum",
-    "Multiply",
-    "Power",
-    "Subtract",
-    "Where",
-]
+__all__ = ["Add", "Binary", "Divide", "Maximum", "Minimum", "Multiply", "Power", "Subtract"]
 
 
 class Binary(FloatOp):
     """A function of two numbers of one dtype, floats or integers."""
 
     operands = ("lhs", "rhs")
+    function: ClassVar[Callable[[Array, Array], Array]]
 
     def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
         need_same_dtype(self, lhs, rhs)
         need_number(self, lhs)
         return TensorType(broadcast(self, lhs.shape, rhs.shape), lhs.dtype)
+
+    def compute(self, lhs: Array, rhs: Array) -> Array:
+        return type(self).function(lhs, rhs)
 
 
 @register
@@ -47,9 +35,7 @@ class Add(Binary):
 
     name = "add"
     rule = QuantRule.ELEMENTWISE
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs + rhs
+    function = np.add
 
 
 @register
@@ -58,9 +44,7 @@ class Subtract(Binary):
 
     name = "subtract"
     rule = QuantRule.ELEMENTWISE
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs - rhs
+    function = np.subtract
 
 
 @register
@@ -69,9 +53,31 @@ class Multiply(Binary):
 
     name = "multiply"
     rule = QuantRule.ELEMENTWISE
+    function = np.multiply
 
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs * rhs
+
+@register
+class Power(Binary):
+    """``lhs`` to the power of ``rhs``."""
+
+    name = "power"
+    function = np.power
+
+
+@register
+class Maximum(Binary):
+    """The larger of the two; NaN where either is."""
+
+    name = "maximum"
+    function = np.maximum
+
+
+@register
+class Minimum(Binary):
+    """The smaller of the two; NaN where either is."""
+
+    name = "minimum"
+    function = np.minimum
 
 
 @register
@@ -83,154 +89,5 @@ class Divide(Binary):
     def compute(self, lhs: Array, rhs: Array) -> Array:
         if lhs.dtype.kind not in "iu":
             return lhs / rhs
-        quotient = lhs // rhs
+        quotient = lhs // rhs  # rounded down; one too low where the signs differ and something remains
         return quotient + ((lhs % rhs != 0) & ((lhs < 0) != (rhs < 0))).astype(lhs.dtype)
-
-
-@register
-class Power(Binary):
-    """``lhs`` to the power of ``rhs``."""
-
-    name = "power"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return np.power(lhs, rhs)
-
-
-@register
-class Maximum(Binary):
-    """The larger of the two; NaN where either is."""
-
-    name = "maximum"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return np.maximum(lhs, rhs)
-
-
-@register
-class Minimum(Binary):
-    """The smaller of the two; NaN where either is."""
-
-    name = "minimum"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return np.minimum(lhs, rhs)
-
-
-class Comparison(FloatOp):
-    """A question about two elements of one dtype; the answers are bool."""
-
-    operands = ("lhs", "rhs")
-    float_reason = "unsupported: comparisons have no integer form"
-
-    def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
-        need_same_dtype(self, lhs, rhs)
-        return TensorType(broadcast(self, lhs.shape, rhs.shape), "bool")
-
-
-@register
-class Equal(Comparison):
-    """Whether ``lhs == rhs``."""
-
-    name = "equal"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs == rhs
-
-
-@register
-class Less(Comparison):
-    """Whether ``lhs < rhs``."""
-
-    name = "less"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs < rhs
-
-
-@register
-class LessEqual(Comparison):
-    """Whether ``lhs <= rhs``."""
-
-    name = "less_equal"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs <= rhs
-
-
-@register
-class Greater(Comparison):
-    """Whether ``lhs > rhs``."""
-
-    name = "greater"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs > rhs
-
-
-@register
-class GreaterEqual(Comparison):
-    """Whether ``lhs >= rhs``."""
-
-    name = "greater_equal"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs >= rhs
-
-
-class _Logical(FloatOp):
-    operands = ("lhs", "rhs")
-    float_reason = "default for this op: truth values are not quantized"
-
-    def infer(self, *types: TensorType) -> TensorType:
-        given = ", ".join(t.dtype for t in types)
-        require(all(t.dtype == "bool" for t in types), f"{self.name} wants bool, not {given}")
-        return TensorType(broadcast(self, *(t.shape for t in types)), "bool")
-
-
-@register
-class LogicalAnd(_Logical):
-    """Whether both are true."""
-
-    name = "logical_and"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs & rhs
-
-
-@register
-class LogicalOr(_Logical):
-    """Whether either is true."""
-
-    name = "logical_or"
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return lhs | rhs
-
-
-@register
-class LogicalNot(_Logical):
-    """Whether it is false."""
-
-    name = "logical_not"
-    operands = ("data",)
-
-    def compute(self, data: Array) -> Array:
-        return ~data
-
-
-@register
-class Where(FloatOp):
-    """`lhs` where the condition is true, else `rhs`."""
-
-    name = "where"
-    operands = ("condition", "lhs", "rhs")
-    float_reason = "unsupported: a choice between tensors of different qparams has no integer form"
-
-    def infer(self, condition: TensorType, lhs: TensorType, rhs: TensorType) -> TensorType:
-        require(condition.dtype == "bool", f"{self.name}: the condition must be bool, not {condition.dtype}")
-        need_same_dtype(self, lhs, rhs)
-        return TensorType(broadcast(self, condition.shape, lhs.shape, rhs.shape), lhs.dtype)
-
-    def compute(self, condition: Array, lhs: Array, rhs: Array) -> Array:
-        return np.where(condition, lhs, rhs)

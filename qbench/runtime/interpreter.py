@@ -78,7 +78,7 @@ def step(graph: Graph, node: Node, arrays: Sequence[Array]) -> tuple[Array, ...]
         return bind(node, graph.qparams).compute_all(tuple(arrays))
     except Exception as error:
         given = ", ".join(
-            f"{shown(name)}: {array.dtype}{list(array.shape)}" for name, array in zip(node.inputs, arrays, strict=True)
+            f"{shown(name)}: {array.dtype}{list(array.shape)}" for name, array in zip(node.inputs, arrays, strict=False)
         )
         error.add_note(f"while running node {shown(node.name)}: {node.op}({given})")
         raise

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -63,15 +65,11 @@ def test_overflow_in_half_precision_is_infinity() -> None:
 
 
 def test_values_are_freed_after_their_last_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    import gc
-    import weakref
-
     alive: dict[str, weakref.ref[np.ndarray]] = {}
     seen: list[set[str]] = []
     real = interpreter.step
 
-    def watched(graph, node, arrays):  # type: ignore[no-untyped-def]
-        del arrays[len(node.inputs) :]
+    def watched(graph: Graph, node: Node, arrays: list[np.ndarray]) -> tuple[np.ndarray, ...]:
         gc.collect()
         seen.append({name for name, ref in alive.items() if ref() is not None})
         results = real(graph, node, arrays)

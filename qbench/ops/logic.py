@@ -1,0 +1,123 @@
+"""Questions about elements, whose answers are bool, and what is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from qbench.ir.op import Array, register
+from qbench.ir.types import TensorType
+from qbench.ops.rules import FloatOp, broadcast, need_same_dtype, require
+
+__all__ = ["Where"]
+
+
+class _Comparison(FloatOp):
+    operands = ("lhs", "rhs")
+    float_reason = "unsupported: comparisons have no integer form"
+    function: ClassVar[Callable[[Array, Array], Array]]
+
+    def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
+        need_same_dtype(self, lhs, rhs)
+        return TensorType(broadcast(self, lhs.shape, rhs.shape), "bool")
+
+    def compute(self, lhs: Array, rhs: Array) -> Array:
+        return type(self).function(lhs, rhs)
+
+
+@register
+class Equal(_Comparison):
+    """Whether ``lhs == rhs``."""
+
+    name = "equal"
+    function = np.equal
+
+
+@register
+class Less(_Comparison):
+    """Whether ``lhs < rhs``."""
+
+    name = "less"
+    function = np.less
+
+
+@register
+class LessEqual(_Comparison):
+    """Whether ``lhs <= rhs``."""
+
+    name = "less_equal"
+    function = np.less_equal
+
+
+@register
+class Greater(_Comparison):
+    """Whether ``lhs > rhs``."""
+
+    name = "greater"
+    function = np.greater
+
+
+@register
+class GreaterEqual(_Comparison):
+    """Whether ``lhs >= rhs``."""
+
+    name = "greater_equal"
+    function = np.greater_equal
+
+
+class _Logical(FloatOp):
+    operands = ("lhs", "rhs")
+    float_reason = "default for this op: truth values are not quantized"
+    function: ClassVar[Callable[..., Array]]
+
+    def infer(self, *types: TensorType) -> TensorType:
+        given = ", ".join(t.dtype for t in types)
+        require(all(t.dtype == "bool" for t in types), f"{self.name} wants bool, not {given}")
+        return TensorType(broadcast(self, *(t.shape for t in types)), "bool")
+
+    def compute(self, *arrays: Array) -> Array:
+        return type(self).function(*arrays)
+
+
+@register
+class LogicalAnd(_Logical):
+    """Whether both are true."""
+
+    name = "logical_and"
+    function = np.logical_and
+
+
+@register
+class LogicalOr(_Logical):
+    """Whether either is true."""
+
+    name = "logical_or"
+    function = np.logical_or
+
+
+@register
+class LogicalNot(_Logical):
+    """Whether it is false."""
+
+    name = "logical_not"
+    operands = ("data",)
+    function = np.logical_not
+
+
+@register
+class Where(FloatOp):
+    """`lhs` where the condition is true, else `rhs`."""
+
+    name = "where"
+    operands = ("condition", "lhs", "rhs")
+    float_reason = "unsupported: a choice between tensors of different qparams has no integer form"
+
+    def infer(self, condition: TensorType, lhs: TensorType, rhs: TensorType) -> TensorType:
+        require(condition.dtype == "bool", f"{self.name}: the condition must be bool, not {condition.dtype}")
+        need_same_dtype(self, lhs, rhs)
+        return TensorType(broadcast(self, condition.shape, lhs.shape, rhs.shape), lhs.dtype)
+
+    def compute(self, condition: Array, lhs: Array, rhs: Array) -> Array:
+        return np.where(condition, lhs, rhs)
