@@ -14,7 +14,7 @@ from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
 from qbench.ops.rules import FloatOp, axis_within, broadcast, fixed, need_same_dtype, replaced, require
 
-__all__ = ["BroadcastTo", "Cast", "Concatenate", "Pad", "Split", "StridedSlice", "Take", "Tile"]
+__all__ = ["BroadcastLike", "BroadcastTo", "Cast", "Concatenate", "Pad", "Split", "StridedSlice", "Take", "Tile"]
 
 _END = 2**31 - 1
 """An end at least this large means: to the end, also of an axis whose size is not known yet."""
@@ -184,6 +184,26 @@ class BroadcastTo(Op):
         sizes = (1,) * (len(self.shape) - data.ndim) + data.shape
         shape = tuple(size if isinstance(dim, str) else dim for dim, size in zip(self.shape, sizes, strict=True))
         return np.broadcast_to(data, shape)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class BroadcastLike(FloatOp):
+    """A tensor repeated along one axis of size 1, as often as another tensor is long: a class token for each sample."""
+
+    name = "broadcast_like"
+    operands = ("data", "like")
+    float_reason = "default for this op: it repeats a constant for each sample"
+    axis: int = 0
+    like_axis: int = 0
+
+    def infer(self, data: TensorType, like: TensorType) -> TensorType:
+        axis, other = axis_within(self, self.axis, data.rank), axis_within(self, self.like_axis, like.rank)
+        require(data.shape[axis] == 1, f"{self.name}: axis {axis} of {data} must have size 1")
+        return TensorType(replaced(data.shape, axis, like.shape[other]), data.dtype)
+
+    def compute(self, data: Array, like: Array) -> Array:
+        return np.repeat(data, like.shape[self.like_axis], axis=self.axis)
 
 
 @register

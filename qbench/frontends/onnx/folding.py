@@ -14,9 +14,10 @@ from qbench.errors import ModelError
 from qbench.frontends.onnx.sizes import Size, Unresolved
 from qbench.frontends.onnx.source import Array, SourceNode
 
-__all__ = ["can_fold", "fold_constants", "fold_sizes"]
+__all__ = ["MAX_ELEMENTS", "can_fold", "fold_constants", "fold_sizes"]
 
-_MAX_ELEMENTS = 2**28
+MAX_ELEMENTS = 2**28
+"""No constant that a model computes may be larger."""
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -39,8 +40,8 @@ def fold_constants(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Ar
     """
     if node.op == "Constant":
         return (_constant(node),)
-    if _grows_to(node, arrays) > _MAX_ELEMENTS:
-        raise ModelError(f"node {node} makes a constant of more than {_MAX_ELEMENTS} elements")
+    if _grows_to(node, arrays) > MAX_ELEMENTS:
+        raise ModelError(f"node {node} makes a constant of more than {MAX_ELEMENTS} elements")
     feeds = {f"i{k}": array for k, array in enumerate(arrays) if array is not None}
     proto = helper.make_node(
         node.op,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -69,7 +70,7 @@ def reshape(builder: Builder, node: SourceNode, x: Value, target: Value) -> Valu
     return builder.emit("reshape", x, newshape=resolved(x, wanted))
 
 
-def resolved(x: Value, wanted: list[Dim | None]) -> tuple[Dim, ...]:
+def resolved(x: Value, wanted: Sequence[Dim | None]) -> tuple[Dim, ...]:
     """A target shape with its one open size worked out where possible, else -1."""
     open_axes = [i for i, size in enumerate(wanted) if size is None or size == -1]
     if len(open_axes) > 1:

@@ -80,7 +80,7 @@ def _resize(
         raise Unsupported("only the last two of four dimensions, or the last of three, can be resized")
     rank = x.rank - 2
     image = flattened(builder, x)
-    height, width = (1, *sizes)[-2:]
+    height, width = (1, *sizes[2:])[-2:]
     if not isinstance(height, int) or not isinstance(width, int):
         raise Unsupported("the new size is known only at run time: fix it with shapes=")
     scales = None if factors is None else (1.0, *factors[2:])[-2:]

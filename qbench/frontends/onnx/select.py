@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from itertools import accumulate
 
 import numpy as np
 
 from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.folding import MAX_ELEMENTS
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.ir.types import Dim
@@ -157,21 +159,23 @@ def constant_of_shape(builder: Builder, node: SourceNode, shape: Value) -> Value
     value = node.array("value")
     if value is None:
         value = np.zeros(1, np.float32)
-    known = Value.known(builder.fresh(f"{node.name}.value"), value.reshape((1,) * shape.size(0)))
-    return _filled(builder, known, list(shape.dims()))
+    dims = list(shape.dims())
+    fixed = [1 if size is None or isinstance(size, str) else size for size in dims]
+    if math.prod(fixed) > MAX_ELEMENTS:
+        raise ModelError(f"node {node} makes a constant of shape {dims}")
+    known = Value.known(builder.fresh(f"{node.name}.value"), np.full(fixed, value.item(), value.dtype))
+    return _filled(builder, known, dims)
 
 
 def _filled(builder: Builder, x: Value, shape: list[Dim | None]) -> Value:
     if tuple(shape) == x.shape:
         return x
+    if None in shape:
+        raise Unsupported("a shape with a size known only at run time: fix it with shapes=")
     have = (1,) * (len(shape) - x.rank) + x.shape
-    fixed: list[Dim] = []
-    for h, g in zip(have, shape, strict=True):
-        if g is None:
-            raise Unsupported("a shape with a size known only at run time: fix it with shapes=")
-        fixed.append(h if isinstance(g, str) else g)
-    if tuple(fixed) != x.shape:
-        x = builder.emit("broadcast_to", x, shape=tuple(fixed))
+    fixed = tuple(h if isinstance(g, str) or g is None else g for h, g in zip(have, shape, strict=True))
+    if fixed != x.shape:
+        x = builder.emit("broadcast_to", x, shape=fixed)
     for axis, (h, g) in enumerate(zip(have, shape, strict=True)):
         if isinstance(g, str) and h != g:
             like, like_axis = builder.sized(g)

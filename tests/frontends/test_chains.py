@@ -1,0 +1,221 @@
+"""Constant chains and chains over sizes known only at run time are folded, as exporters write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, numpy_helper
+
+from qbench.errors import UnsupportedOpsError
+from qbench.frontends import load
+from qbench.frontends.onnx.sizes import Size, Unresolved
+from tests.frontends.models import check, model, node, random, save
+
+ONE = {"zero": np.array([0]), "one": np.array([1]), "i0": np.array(0), "minus": np.array([-1])}
+
+
+def test_a_view_with_the_batch_taken_from_the_input(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "i0"], ["n"]),
+        node("Unsqueeze", ["n", "zero"], ["n1"]),
+        node("Concat", ["n1", "minus"], ["target"], axis=0),
+        node("Reshape", ["x", "target"], ["out"]),
+    ]
+    graph = check(save(model(nodes, {"x": ["N", 3, 4]}, ["out"], ONE), tmp_path), {"x": random(2, 3, 4)})
+    assert [(n.op, n.attrs["newshape"]) for n in graph.nodes] == [("reshape", ("N", 12))]
+    assert not graph.constants
+
+
+def test_channel_shuffle_multiplies_and_divides_sizes(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Slice", ["s", "zero", "one"], ["n"]),
+        node("Slice", ["s", "one", "two"], ["c"]),
+        node("Div", ["c", "two"], ["half"]),
+        node("Slice", ["s", "two", "big"], ["hw"]),
+        node("Concat", ["n", "two", "half", "hw"], ["t1"], axis=0),
+        node("Reshape", ["x", "t1"], ["r1"]),
+        node("Transpose", ["r1"], ["r2"], perm=[0, 2, 1, 3, 4]),
+        node("Concat", ["n", "minus", "hw"], ["t2"], axis=0),
+        node("Reshape", ["r2", "t2"], ["out"]),
+    ]
+    constants = ONE | {"two": np.array([2]), "big": np.array([2**63 - 1])}
+    graph = check(save(model(nodes, {"x": ["N", 6, 3, 5]}, ["out"], constants), tmp_path), {"x": random(2, 6, 3, 5)})
+    assert [n.op for n in graph.nodes] == ["reshape", "transpose", "reshape"]
+    assert graph.types["out"].shape == ("N", 6, 3, 5)
+
+
+def test_heads_fold_into_the_batch_and_back(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "i0"], ["n"]),
+        node("Mul", ["n", "four"], ["n4"]),
+        node("Unsqueeze", ["n4", "zero"], ["n41"]),
+        node("Concat", ["n41", "rest"], ["t1"], axis=0),
+        node("Reshape", ["x", "t1"], ["r"]),
+        node("Softmax", ["r"], ["p"]),
+        node("Div", ["n4", "four"], ["nn"]),
+        node("Unsqueeze", ["nn", "zero"], ["nn1"]),
+        node("Concat", ["nn1", "four1", "rest"], ["t2"], axis=0),
+        node("Reshape", ["p", "t2"], ["out"]),
+    ]
+    constants = ONE | {"four": np.array(4), "four1": np.array([4]), "rest": np.array([5, 6])}
+    graph = check(save(model(nodes, {"x": ["B", 4, 5, 6]}, ["out"], constants), tmp_path), {"x": random(3, 4, 5, 6)})
+    assert graph.types["p"].shape == ("4*B", 5, 6)
+
+
+def test_pads_computed_in_five_steps(tmp_path: Path) -> None:
+    nodes = [
+        node("Constant", [], ["pads"], value=numpy_helper.from_array(np.array([1, 2, 0, 1]))),
+        node("ConstantOfShape", ["four"], ["zeros"], value=numpy_helper.from_array(np.array([0]))),
+        node("Concat", ["pads", "zeros"], ["all"], axis=0),
+        node("Reshape", ["all", "pairs"], ["m"]),
+        node("Slice", ["m", "minus", "low", "zero", "minus"], ["flipped"]),
+        node("Transpose", ["flipped"], ["t"], perm=[1, 0]),
+        node("Reshape", ["t", "minus"], ["flat"]),
+        node("Cast", ["flat"], ["final"], to=TensorProto.INT64),
+        node("Pad", ["x", "final"], ["out"]),
+    ]
+    constants = ONE | {"four": np.array([4]), "pairs": np.array([-1, 2]), "low": np.array([-(2**63)])}
+    graph = check(save(model(nodes, {"x": ["N", 3, 4, 5]}, ["out"], constants), tmp_path), {"x": random(2, 3, 4, 5)})
+    assert [n.op for n in graph.nodes] == ["nn.pad"]
+
+
+@pytest.mark.parametrize("way", ["Expand", "Tile", "ConstantOfShape"])
+def test_a_class_token_is_repeated_for_each_sample(tmp_path: Path, way: str) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Slice", ["s", "zero", "one"], ["n"]),
+        node("Concat", ["n", "one", "one" if way == "Tile" else "five"], ["t"], axis=0),
+        node(way, ["t"] if way == "ConstantOfShape" else ["token", "t"], ["tokens"]),
+        node("Concat", ["tokens", "x"], ["out"], axis=1),
+    ]
+    constants = ONE | {"five": np.array([5]), "token": random(1, 1, 5)}
+    graph = check(save(model(nodes, {"x": ["N", 3, 5]}, ["out"], constants), tmp_path), {"x": random(2, 3, 5)})
+    assert [n.op for n in graph.nodes] == ["broadcast_like", "concatenate"]
+
+
+def test_expand_with_the_usual_choice_between_shape_and_ones(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Slice", ["s", "zero", "one"], ["n"]),
+        node("Concat", ["n", "minus", "minus"], ["t"], axis=0),
+        node("Shape", ["t"], ["rank"]),
+        node("ConstantOfShape", ["rank"], ["ones"], value=numpy_helper.from_array(np.array([1]))),
+        node("Mul", ["ones", "minus"], ["minuses"]),
+        node("Equal", ["t", "minuses"], ["same"]),
+        node("Where", ["same", "ones", "t"], ["target"]),
+        node("Expand", ["token", "target"], ["out"]),
+    ]
+    constants = ONE | {"token": random(1, 4, 5)}
+    check(save(model(nodes, {"x": ["N", 3, 5]}, ["out"], constants), tmp_path), {"x": random(2, 3, 5)})
+
+
+def test_attention_scale_from_a_size(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "last"], ["d"]),
+        node("Cast", ["d"], ["f"], to=TensorProto.DOUBLE),
+        node("Sqrt", ["f"], ["r"]),
+        node("Cast", ["r"], ["scale"], to=TensorProto.FLOAT),
+        node("Div", ["x", "scale"], ["out"]),
+    ]
+    graph = check(
+        save(model(nodes, {"x": ["N", 3, 16]}, ["out"], ONE | {"last": np.array(-1)}), tmp_path),
+        {"x": random(2, 3, 16)},
+    )
+    assert graph.constants["scale"].array == np.float32(4)
+
+
+def test_data_made_from_an_open_size_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Cast", ["s"], ["f"], to=TensorProto.FLOAT),
+        node("Mul", ["x", "f"], ["out"]),
+    ]
+    path = save(model(nodes, {"x": ["N", 2]}, ["out"]), tmp_path)
+    with pytest.raises(UnsupportedOpsError, match=r"sizes known only at run time \(N\)"):
+        load(path)
+    check(path, {"x": random(3, 2)}, shapes={"x": (3, 2)})
+
+
+def test_outputs_behind_identities_keep_their_names(tmp_path: Path) -> None:
+    nodes = [
+        node("Relu", ["x"], ["a"]),
+        node("Identity", ["a"], ["out1"]),
+        node("Identity", ["a"], ["out2"]),
+        node("Identity", ["x"], ["out3"]),
+        node("Identity", ["c"], ["out4"]),
+        node("Neg", ["a"], ["out5"]),
+    ]
+    outputs = [f"out{i}" for i in range(1, 6)]
+    graph = check(save(model(nodes, {"x": ["N", 2]}, outputs, {"c": random(3)}), tmp_path), {"x": random(3, 2)})
+    assert graph.outputs == tuple(outputs)
+
+
+def test_double_and_half_precision_constants(tmp_path: Path) -> None:
+    nodes = [
+        node("Cast", ["c"], ["f"], to=TensorProto.FLOAT),
+        node("Mul", ["x", "f"], ["y"]),
+        node("Cast", ["y"], ["h"], to=TensorProto.FLOAT16),
+        node("Mul", ["h", "half"], ["out"]),
+    ]
+    constants = {"c": random(3, dtype=np.float64), "half": random(3, dtype=np.float16)}
+    proto = model(nodes, {"x": ["N", 3]}, ["out"], constants, dtypes={"out": TensorProto.FLOAT16})
+    check(save(proto, tmp_path), {"x": random(2, 3)})
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ([None, 3], ("N", 3)),
+        ([0, 3], ("N", 3)),
+        ([-1, 3, "?", "?"], ("N", 3, "H", "W")),
+        (["?", "None", 4], ("N", "D1", 4)),
+        (["batch size", "4 x"], ("batch_size", "_4_x")),
+        (["a b", "a_b"], ("a_b", "a_b_1")),
+        (["seq", "seq"], ("seq", "seq")),
+        (["\N{GREEK SMALL LETTER ALPHA}1", 2], ("_1", 2)),
+        (["x" * 10_000, 2], ("x" * 60, 2)),
+    ],
+)
+def test_names_of_open_sizes(tmp_path: Path, given: list[object], wanted: tuple[object, ...]) -> None:
+    proto = model([node("Relu", ["x"], ["y"])], {"x": [1 if d in (0, -1) else d for d in given]})  # type: ignore[misc]
+    for size, dim in zip(given, proto.graph.input[0].type.tensor_type.shape.dim, strict=True):
+        if size in (0, -1):
+            dim.dim_value = size  # type: ignore[assignment]
+    assert load(save(proto, tmp_path)).types["x"].shape == wanted
+
+
+SIZES = st.sampled_from(["N", "2*N", "M", None]).map(Size)
+
+
+@given(SIZES, st.one_of(SIZES, st.integers(-4, 9)), st.integers(1, 50))
+def test_arithmetic_of_sizes_agrees_with_numbers(left: Size, right: Size | int, n: int) -> None:
+    def number(value: object) -> object:
+        if not isinstance(value, Size):
+            return value
+        return {None: None, "M": n + 1}.get(value.dim) if value.dim in (None, "M") else _count(value.dim, n)
+
+    a, b = number(left), number(right)
+    for operate in (lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x // y):
+        if right == 0 if not isinstance(right, Size) else False:
+            continue
+        result = number(operate(left, right))
+        if result is not None and a is not None and b is not None:
+            assert result == operate(a, b)
+    try:
+        equal = left == right
+    except Unresolved:
+        return
+    assert a is None or b is None or equal == (a == b)
+
+
+def _count(dim: str, n: int) -> int:
+    factor, _, symbol = dim.rpartition("*")
+    return int(factor or 1) * (n if symbol == "N" else n + 1)
