@@ -17,7 +17,7 @@ import re
 import numpy as np
 
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.qparams import QParams
+from qbench.ir.qparams import EXACT_SCALES, QParams
 
 __all__ = ["print_attr", "print_graph", "print_node", "print_qparams", "quoted", "value_line"]
 
@@ -65,8 +65,9 @@ def value_line(graph: Graph, name: str, *, short: bool = False) -> str:
 
 
 def print_qparams(qparams: QParams, *, short: bool = False) -> str:
-    """``int8(scale=0.5, zero_point=0)``; float32 scales in their shortest form, equal zero points written once."""
-    scales = [str(np.float32(scale)) for scale in qparams.scales]
+    """``int8(scale=0.5, zero_point=0)``; scales in their shortest exact form, equal zero points written once."""
+    exact = qparams.dtype in EXACT_SCALES
+    scales = [repr(scale) if exact else str(np.float32(scale)) for scale in qparams.scales]
     zero_points = [str(zero_point) for zero_point in qparams.zero_points]
     if qparams.axis is None:
         return f"{qparams.dtype}(scale={scales[0]}, zero_point={zero_points[0]})"

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from qbench.errors import QParamsError
 from qbench.ir.dtypes import DType, integer_range, is_integer
 
-__all__ = ["QParams"]
+__all__ = ["EXACT_SCALES", "QParams"]
+
+EXACT_SCALES: tuple[DType, ...] = ("int32", "int64")  # accumulators: the product of two scales, not rounded to float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class QParams:
             raise QParamsError("scale and zero_point are tuples exactly where an axis is given")
         if self.axis is not None and self.axis < 0:
             raise QParamsError(f"axis {self.axis} must be counted from the front")
-        exact = self.dtype in ("int32", "int64")
+        exact = self.dtype in EXACT_SCALES
         with np.errstate(over="ignore"):  # what overflows is refused below
             scales = [float(s) if exact else float(np.float32(s)) for s in self.scales]
         if len(scales) != len(self.zero_points):
