@@ -61,7 +61,7 @@ class QuantConfig(StrictModel):
         dtypes: list[DType | None] = [self.activations.dtype, self.weights.dtype]
         for rule in self.rules:
             dtypes += (rule.dtype, rule.weights_dtype)
-        known = [dtype for dtype in dict.fromkeys(dtypes) if dtype is not None]
+        known: list[DType] = [dtype for dtype in dict.fromkeys(dtypes) if dtype]
         for name, override in self.tensors.items():
             complaint = None if override.dtype else override.zero_point_complaint(*known)
             if complaint:

@@ -16,7 +16,7 @@ Integers = NDArray[np.int64]
 
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 _LIMIT = 2**62 - 1
-"""Accumulators lie within +-2^62, and results saturate near there: a zero point can be added without overflow."""
+"""Accumulators lie below 2^62 in magnitude, and results saturate there: a zero point can be added without overflow."""
 
 
 def rescale(acc: NDArray[Any], mantissa: NDArray[Any], shift: NDArray[Any], rounding: Rounding) -> Integers:
@@ -40,7 +40,7 @@ def rescale(acc: NDArray[Any], mantissa: NDArray[Any], shift: NDArray[Any], roun
         `rounding` is not a fixed-point mode.
     """
     x, m, s = (np.asarray(a).astype(np.int64) for a in (acc, mantissa, shift))
-    _check_range(x, 2**31 if rounding == "tflite_double" else _LIMIT, rounding)
+    _check_range(x, _INT32_MAX if rounding == "tflite_double" else _LIMIT, rounding)
     if rounding == "tflite_double":
         return _divide_by_power(_doubling_high_multiply(_saturating_left_shift(x, s), m), np.maximum(-s, 0))
     if rounding == "tvm_upward":
@@ -75,7 +75,7 @@ def rounding_shift(acc: NDArray[Any], shift: NDArray[Any], rounding: Rounding) -
     acc
         Integers below 2^62 in magnitude.
     shift
-        Right shifts, shaped to broadcast against `acc`; negative ones shift left and saturate near 2^62.
+        Right shifts, shaped to broadcast against `acc`; negative ones shift left and saturate below 2^62.
     rounding
         One of the power-of-two modes.
     """
@@ -90,20 +90,20 @@ def rounding_shift(acc: NDArray[Any], shift: NDArray[Any], rounding: Rounding) -
     if rounding == "pow2_half_even":
         tie = (last_bit_dropped == 1) & ((x & ((np.int64(1) << down) - 1)) == 0)
         rounded -= np.where(tie, rounded & 1, 0)
-    return np.where(s < 0, _left_shift(x, np.maximum(-s, 0)), rounded)
+    return rounded if np.all(s >= 0) else np.where(s < 0, _left_shift(x, np.maximum(-s, 0)), rounded)
 
 
 def _check_range(x: Integers, limit: int, rounding: Rounding) -> None:
-    if x.size and not (-limit <= int(x.min()) and int(x.max()) <= limit):
-        raise DataError(
-            f"accumulator {int(x.flat[np.argmax(np.abs(x))])} is too large for {rounding} (at most {limit})"
-        )
+    low, high = (int(x.min()), int(x.max())) if x.size else (0, 0)
+    if low < -limit - 1 or high > limit:
+        raise DataError(f"accumulator {max(low, high, key=abs)} is too large for {rounding} (at most {limit})")
 
 
-def _left_shift(x: Integers, by: Integers) -> Integers:
+def _left_shift(x: Integers, by: Integers, low: Integers | int = 0) -> Integers:
+    """``x * 2^by + low``, saturated; low lies in [0, 2^by]."""
     by = np.minimum(by, 62)
-    limit = _LIMIT >> by
-    return np.clip(x, -limit, limit) << by
+    fits = (-(2**62) >> by <= x) & (x <= _LIMIT >> by)
+    return np.clip(np.where(fits, (x << by) + low, np.sign(x) * _LIMIT), -_LIMIT, _LIMIT)
 
 
 def _half(right: Integers) -> Integers:
@@ -116,7 +116,8 @@ def _half_up(x: Integers, mantissa: Integers, shift: Integers) -> Integers:
     if x.size and max(-int(x.min()), int(x.max())) >= 2**31:
         return _half_up_wide(x, mantissa, t)
     right = np.clip(t, 0, 63)  # by 63 and more every product, being below 2^62, gives zero
-    return _left_shift((x * mantissa + _half(right)) >> right, np.maximum(-t, 0))
+    rounded = (x * mantissa + _half(right)) >> right
+    return rounded if np.all(t >= 0) else _left_shift(rounded, np.maximum(-t, 0))
 
 
 def _half_up_wide(x: Integers, mantissa: Integers, t: Integers) -> Integers:
@@ -125,7 +126,7 @@ def _half_up_wide(x: Integers, mantissa: Integers, t: Integers) -> Integers:
     high = (x >> 31) * mantissa + (low >> 31)
     low &= _INT32_MAX
     right = np.clip(t, 0, 31)
-    small = _left_shift(high, 31 - right) + ((low + _half(right)) >> right)
+    small = _left_shift(high, 31 - right, (low + _half(right)) >> right)
     right = np.clip(t - 31, 1, 63)
     return np.where(t > 31, (high + _half(right)) >> right, _left_shift(small, np.maximum(-t, 0)))
 
