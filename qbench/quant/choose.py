@@ -50,7 +50,7 @@ def from_range(low: float, high: float, dtype: DType, symmetric: bool, narrow: b
     middle = (qmin + qmax + 1) // 2
     scale = max(-low, high) / (qmax - middle) if symmetric else (high - low) / (qmax - qmin - narrow)
     if scale < _TINY:
-        return QParams(1.0, middle if symmetric else 0, dtype)
+        return QParams(1.0, middle if symmetric else max(0, qmin + narrow), dtype)
     return QParams(scale, middle if symmetric else round(qmin + narrow - low / scale), dtype)
 
 
