@@ -7,7 +7,7 @@ from typing import Any
 
 from qbench.errors import ConfigError, nearest, shown
 from qbench.quant.config import QuantConfig
-from qbench.quant.config_paths import format_path, leaves
+from qbench.quant.config_paths import format_path, leaves, shown_path
 from qbench.quant.specs import matches
 
 __all__ = ["check_selectors", "diff"]
@@ -40,7 +40,7 @@ def check_selectors(config: QuantConfig, nodes: Mapping[str, str], tensors: Iter
     tensors = dict.fromkeys(tensors)
     names = [*nodes, *tensors]
     complaints = [
-        f"{format_path((kind, name))}: the model has no {noun} {shown(name)}{nearest(name, known)}"
+        f"{shown_path((kind, name))}: the model has no {noun} {shown(name)}{nearest(name, known)}"
         for kind, noun, known, overridden in (
             ("layers", "layer", nodes, config.layers),
             ("tensors", "tensor that is quantized", tensors, config.tensors),

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from qbench.errors import ConfigError, shown
 
-__all__ = ["Path", "format_path", "leaves", "parse_path", "with_part"]
+__all__ = ["Path", "format_path", "leaves", "parse_path", "shown_path", "with_part"]
 
 Path = tuple[str | int, ...]
 
@@ -57,6 +57,12 @@ def _json_string(quoted: str, text: str) -> str:
         return str(json.loads(quoted))
     except ValueError:
         raise ConfigError(f"path {shown(text)}: {shown(quoted)} is not a JSON string") from None
+
+
+def shown_path(path: Path, limit: int = 200) -> str:
+    """The text of a path for a message, which a key of 10,000 letters cannot spoil."""
+    text = format_path(path)
+    return text if len(text) <= limit else shown(text)
 
 
 def with_part(data: Any, path: Path, value: Any) -> Any:

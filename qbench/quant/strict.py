@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from qbench.errors import ConfigError, nearest, shown
-from qbench.quant.config_paths import Path, format_path
+from qbench.quant.config_paths import Path, shown_path
 
 __all__ = ["PartialModel", "StrictModel", "fault", "read_json", "tuples"]
 
@@ -113,8 +113,7 @@ def _place(details: ErrorDetails, data: Any) -> str:
             path.append(part)
             data = cast(tuple[Any, ...], data)[part]
     path.extend(details.get("ctx", {}).get("path", ()))
-    text = format_path(tuple(path))
-    return (text if len(text) <= 200 else shown(text)) or "config"
+    return shown_path(tuple(path)) or "config"
 
 
 def _complaint(details: ErrorDetails) -> str:
