@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -31,42 +32,44 @@ class FoldScaleAxisPass:
 
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
-        for node in rw:
-            if node.op == "multiply":
-                _fold(rw, node)
+        scales = [node.name for node in rw if node.op == "multiply"]
+        for name in scales:
+            _fold(rw, name, _into_layer_before)
+        for name in reversed(scales):  # of several before a layer, the nearest goes first
+            _fold(rw, name, _into_layer_after)
         return rw.finish()
 
 
-def _fold(rw: Rewriter, multiply: Node) -> None:
-    for data, factor in (multiply.inputs, multiply.inputs[::-1]):
-        if factor in rw.constants and data not in rw.constants and rw.types[data] == rw.types[multiply.output]:
-            if not _into_layer_before(rw, multiply, data, factor):
-                _into_layer_after(rw, multiply, data, factor)
-            return
+def _fold(rw: Rewriter, name: str, into: Callable[[Rewriter, Node, str, str], None]) -> None:
+    multiply = rw.find(name)
+    if multiply is not None:
+        for data, factor in (multiply.inputs, multiply.inputs[::-1]):
+            if factor in rw.constants and data not in rw.constants and rw.types[data] == rw.types[multiply.output]:
+                return into(rw, multiply, data, factor)
+    return None
 
 
-def _into_layer_before(rw: Rewriter, multiply: Node, data: str, factor: str) -> bool:
+def _into_layer_before(rw: Rewriter, multiply: Node, data: str, factor: str) -> None:
     layer, bias = rw.producer(data), None
     if layer is not None and layer.op == "nn.bias_add" and rw.sole_consumer(data) == multiply:
         layer, bias = rw.producer(layer.inputs[0]), layer
     if layer is None or not _foldable(rw, layer) or rw.sole_consumer(layer.output) != (bias or multiply):
-        return False
+        return
     axis = channel_axis(rw, layer)
     scale = _factors(rw, data, axis, factor)
     if scale is None:
-        return False
+        return
     if bias is None:
         changed = _scaled(rw, layer, multiply, scale, "outputs")
         rw.replace((layer, multiply), (replace(changed, outputs=multiply.outputs),))
-        return True
+        return
     shift = rw.array(bias.inputs[1])
     if shift is None or rw.attr(bias, "axis") % rw.types[data].rank != axis:
-        return False
+        return
     inputs = (layer.output, rw.changed_constant(bias.inputs[1], bias, product(shift, scale, bias)))
     rw.replace(layer, (_scaled(rw, layer, multiply, scale, "outputs"),))
     sources = joined_sources(bias, multiply)
     rw.replace((bias, multiply), (replace(bias, inputs=inputs, outputs=multiply.outputs, sources=sources),))
-    return True
 
 
 def _into_layer_after(rw: Rewriter, multiply: Node, data: str, factor: str) -> None:

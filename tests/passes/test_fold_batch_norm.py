@@ -147,3 +147,11 @@ def test_scale_before_a_layer(layer: str, scalar: bool) -> None:
 def test_scales_that_vary_elsewhere_stay() -> None:
     g = graph(node("m", "multiply", "x", "s"), node("l", "nn.conv2d", "m", "w"), w=array(4, 4, 1, 1), s=array(6, 1))
     assert checked(FoldScaleAxisPass(), g) is g
+
+
+def test_several_scales_around_a_layer() -> None:
+    g = graph(
+        node("m", "multiply", "x", "s"), node("n", "multiply", "m", "s"), node("l", "nn.conv2d", "n", "w"),
+        node("o", "multiply", "l", "s"), node("y", "multiply", "o", "s"), w=array(4, 4, 1, 1), s=array(4, 1, 1),
+    )  # fmt: skip
+    assert ops(checked(FoldScaleAxisPass(), g)) == ["nn.conv2d"]
