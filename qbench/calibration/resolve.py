@@ -1,0 +1,159 @@
+"""From statistics and a config to encodings: qparams for every point, each with its reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from qbench.calibration.calibrators import calibrator_of
+from qbench.calibration.curves import threshold_curve
+from qbench.calibration.settings import Settings, settings_of
+from qbench.calibration.statistics import Statistics
+from qbench.calibration.weights import calibrated, clipped, with_room_for_bias
+from qbench.errors import CalibrationError, ConfigError, QParamsError, shown
+from qbench.ir.graph import Graph
+from qbench.ir.qparams import QParams
+from qbench.quant.calibrator_specs import RegisteredSpec
+from qbench.quant.config import QuantConfig
+from qbench.quant.config_paths import format_path
+from qbench.quant.encodings import Encoding, Encodings
+from qbench.quant.points import Point
+
+__all__ = ["resolve"]
+
+
+def resolve(
+    points: Iterable[Point], graph: Graph, statistics: Mapping[str, Statistics], config: QuantConfig
+) -> Encodings:
+    """Decide how every point is quantized.
+
+    Parameters
+    ----------
+    points
+        Of the annotated graph: ``passes.annotate.points(graph).values()``.
+    graph
+        The annotated graph; weights and biases are its constants.
+    statistics
+        By tensor name, for each activation among the points.
+    config
+        A tensor's settings come from its override, else from the last rule that fits, else from the defaults. Where any
+        rounding in it is by shifts, all scales are powers of two.
+
+    Returns
+    -------
+    Encodings
+        By tensor name, in the order of the points. A reason says who decided, then what else departs from the
+        defaults: ``rule 2: percentile 99.99; rule 0: dtype=int16``.
+
+    Raises
+    ------
+    CalibrationError
+        A point without statistics, or a calibrator that is not registered.
+    ConfigError
+        An override that does not suit its tensor.
+    DataError
+        NaN or infinity in a weight.
+    """
+    points = tuple(points)
+    found: dict[str, Encoding] = {}
+    for point in sorted(points, key=lambda point: point.kind):  # activations first: weights need their scales
+        settings = settings_of(point, graph, config)
+        if point.kind == "activation":
+            encoding = _activation(point, settings, statistics)
+        else:
+            encoding = _weight(point, settings, graph, found.get(point.data or ""))
+        found[point.tensor] = encoding
+    return Encodings({point.tensor: found[point.tensor] for point in points})
+
+
+def _activation(point: Point, settings: Settings, statistics: Mapping[str, Statistics]) -> Encoding:
+    override = settings.override
+    for key in ("threshold", "scale", "zero_point"):
+        if isinstance(getattr(override, key), tuple):
+            raise _wrong(point, key, "is a list, but activations are quantized per tensor; give one number")
+    if point.tensor not in statistics:
+        raise CalibrationError(f"there are no statistics of tensor {shown(point.tensor)}; collect them first")
+    seen = statistics[point.tensor]
+    if isinstance(override.threshold, float):
+        qparams, threshold = settings.grid.qparams(seen, override.threshold), override.threshold
+    else:
+        curve = threshold_curve(seen, calibrator_of(settings.calibrator), settings.grid, point.tensor)
+        qparams, threshold = curve.qparams or settings.grid.qparams(seen, curve.best), curve.best
+    return _overridden(point, settings, qparams, threshold)
+
+
+def _weight(point: Point, settings: Settings, graph: Graph, data: Encoding | None) -> Encoding:
+    override, grid, constant = settings.override, settings.grid, graph.constants[point.tensor]
+    given = {"threshold": override.threshold, "scale": override.scale, "zero_point": override.zero_point}
+    lengths = {key: len(value) for key, value in given.items() if isinstance(value, tuple)}
+    axis = point.channel_axis if settings.per_axis or lengths else None
+    if axis is None and (lengths or override.axis == "channel"):
+        raise _wrong(point, next(iter(lengths), "axis"), "cannot be per channel: this weight has no axis of channels")
+    for key, length in lengths.items():
+        if axis is not None and length != constant.shape[axis]:
+            raise _wrong(point, key, f"is a list of {length}, but the weight has {constant.shape[axis]} channels")
+    if override.threshold is not None:
+        qparams, threshold = clipped(constant, axis, override.threshold, grid, point.tensor), override.threshold
+    else:
+        qparams, threshold = calibrated(constant, axis, calibrator_of(settings.calibrator), grid, point.tensor)
+    encoding = _overridden(point, settings, qparams, threshold)
+    if point.bias is None or data is None or override.scale is not None:
+        return encoding
+    bias, before = graph.constants[point.bias].array, encoding.qparams
+    after = with_room_for_bias(before, bias, data.qparams.scales[0], grid.power_of_two)
+    raised = sum(old != new for old, new in zip(before.scales, after.scales, strict=True))
+    if not raised:
+        return encoding
+    channels = f" of {raised} of {len(after.scales)} channels" if after.axis is not None else ""
+    reason = f"{encoding.reason}; scale{channels} raised for the bias to fit int32"
+    return replace(encoding, qparams=after, reason=reason)
+
+
+def _overridden(point: Point, settings: Settings, qparams: QParams, threshold: float | tuple[float, ...]) -> Encoding:
+    """The encoding that was decided, with the scale and zero point of the override in it."""
+    override, calibrator = settings.override, settings.calibrator
+    given = [key for key in ("threshold", "scale", "zero_point") if getattr(override, key) is not None]
+    said = "override: " + ", ".join(f"{key}={_short(getattr(override, key))}" for key in given)
+    name = calibrator.callable if isinstance(calibrator, RegisteredSpec) else calibrator.name
+    if override.scale is not None or override.zero_point is not None:
+        qparams = _replaced(point, settings, qparams)
+    if not given:
+        return Encoding(qparams, settings.reason, threshold, name)
+    if given == ["zero_point"]:
+        return Encoding(qparams, f"{settings.reason}; {said}", threshold, name)
+    reason = "; ".join(filter(None, [said, settings.details]))
+    return Encoding(qparams, reason, threshold if "threshold" in given else None, "override")
+
+
+def _replaced(point: Point, settings: Settings, qparams: QParams) -> QParams:
+    override, count = settings.override, len(qparams.scales)
+    scales = _each(override.scale, count, qparams.scales)
+    zeros = _each(override.zero_point, count, qparams.zero_points)
+    if settings.grid.power_of_two and any(math.frexp(scale)[0] != 0.5 for scale in scales):
+        raise _wrong(point, "scale", "must be a power of two, since a rounding in this config is by shifts")
+    try:
+        if qparams.axis is None:
+            return replace(qparams, scale=scales[0], zero_point=zeros[0])
+        return replace(qparams, scale=scales, zero_point=zeros)
+    except QParamsError as error:
+        key = "scale" if override.zero_point is None else "zero_point"
+        raise _wrong(point, key, f"does not suit it: {error}") from None
+
+
+T = TypeVar("T", int, float)
+
+
+def _each(given: T | tuple[T, ...] | None, count: int, otherwise: tuple[T, ...]) -> tuple[T, ...]:
+    if given is None:
+        return otherwise
+    return given if isinstance(given, tuple) else (given,) * count
+
+
+def _short(value: float | tuple[float, ...]) -> str:
+    return f"[{len(value)} values]" if isinstance(value, tuple) else str(value)
+
+
+def _wrong(point: Point, key: str, complaint: str) -> ConfigError:
+    return ConfigError(f"{format_path(('tensors', point.tensor, key))}: {complaint}")

@@ -1,0 +1,129 @@
+"""What a config says about one point: the defaults, then the rules that fit, then the tensor's own override."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from qbench.calibration.grid import Grid
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import OPS, QuantRule
+from qbench.quant.calibrator_specs import (
+    CALIBRATOR_PRESETS,
+    CalibratorSpec,
+    GlobalScaleSpec,
+    KlSpec,
+    PercentileSpec,
+    RegisteredSpec,
+)
+from qbench.quant.config import QuantConfig
+from qbench.quant.points import Point
+from qbench.quant.specs import Rule, TensorOverride
+
+__all__ = ["Settings", "describe", "settings_of", "shifts_only"]
+
+_FUSED = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one point is to be quantized.
+
+    Parameters
+    ----------
+    grid
+        The kind of qparams.
+    calibrator
+        Who decides the threshold where the override does not.
+    per_axis
+        For a weight: a scale for each channel.
+    override
+        What the user says about this very tensor; empty where that is nothing.
+    reason
+        Where calibrator and grid come from: ``default: mse``, ``rule 2: percentile 99.99; rule 0: dtype=int16``.
+    details
+        The part of the reason that is not about the calibrator; empty where it is all defaults.
+    """
+
+    grid: Grid
+    calibrator: CalibratorSpec
+    per_axis: bool
+    override: TensorOverride
+    reason: str
+    details: str
+
+
+def settings_of(point: Point, graph: Graph, config: QuantConfig) -> Settings:
+    """What a config says about a point of an annotated graph."""
+    override = config.tensors.get(point.tensor, TensorOverride())
+    default = config.weights if point.kind == "weight" else config.activations
+    said: dict[str, tuple[str, Any]] = {key: ("default", value) for key, value in default}
+    for number, rule in enumerate(config.rules):
+        if _fits(rule, point, graph):
+            said |= {key: (f"rule {number}", value) for key, value in _settings(rule, point).items()}
+    own = {key: getattr(override, key) for key in ("dtype", "symmetric", "axis", "calibrator")}
+    said |= {key: ("override", value) for key, value in own.items() if value is not None}
+
+    source, calibrator = said.pop("calibrator")
+    dtype, symmetric = said["dtype"][1], said["symmetric"][1]
+    if point.kind == "activation" and dtype == "int16" and said["symmetric"][0] == "default":
+        symmetric = True  # kernels for 16 bits expect the zero point to be 0
+    shifts = shifts_only(config)
+    details = "; ".join(
+        [f"{where}: {key}={value}" for key, (where, value) in said.items() if where != "default"]
+        + ["scales are powers of two"] * shifts
+    )
+    grid = Grid(dtype, symmetric, said.get("narrow", ("", False))[1], shifts)
+    reason = "; ".join(filter(None, [f"{source}: {describe(calibrator)}", details]))
+    return Settings(grid, calibrator, said.get("axis", ("", None))[1] == "channel", override, reason, details)
+
+
+def describe(calibrator: CalibratorSpec) -> str:
+    """A calibrator in a few words: its name and the numbers that it goes by."""
+    match calibrator:
+        case PercentileSpec():
+            return f"percentile {calibrator.percentile}"
+        case GlobalScaleSpec():
+            return f"global_scale {calibrator.threshold}"
+        case RegisteredSpec():
+            return f"registered {calibrator.callable}"
+        case KlSpec() if calibrator == KlSpec(**CALIBRATOR_PRESETS["kl_nvidia"]):
+            return "kl_nvidia"
+        case _:
+            usual = type(calibrator)()
+            changed = [f"{key}={value}" for key, value in calibrator if value != getattr(usual, key)]
+            return " ".join([calibrator.name, *changed])
+
+
+def shifts_only(config: QuantConfig) -> bool:
+    """Whether anything in the config rounds by shifts: a multiplier is then a power of two, and so are all scales."""
+    roundings = [config.rounding, *(part.rounding for part in (*config.rules, *config.layers.values()))]
+    return any(rounding is not None and rounding.startswith("pow2") for rounding in roundings)
+
+
+def _settings(rule: Rule, point: Point) -> Mapping[str, Any]:
+    prefix = "weights_" if point.kind == "weight" else ""
+    found = {key: getattr(rule, prefix + key, None) for key in ("dtype", "symmetric", "axis", "calibrator")}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _fits(rule: Rule, point: Point, graph: Graph) -> bool:
+    nodes = _group(point, graph)
+    if not nodes:
+        return rule.matches(None, [point.tensor])
+    return any(rule.matches(node.op, [node.name, *node.outputs, point.tensor]) for node in nodes)
+
+
+def _group(point: Point, graph: Graph) -> list[Node]:
+    """The nodes that are fused into the one that makes the tensor; for a weight, the node that reads it."""
+    if point.node is None:
+        return []
+    nodes = [graph.node(point.node)]
+    while point.kind == "activation" and OPS[nodes[-1].op].rule in (QuantRule.BIAS, QuantRule.CLAMP):
+        value = nodes[-1].inputs[0]
+        before = graph.producers.get(value)
+        if before is None or OPS[before.op].rule not in _FUSED or len(graph.consumers[value]) > 1:
+            break
+        nodes.append(before)
+    return nodes
