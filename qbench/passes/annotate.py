@@ -80,7 +80,7 @@ def bind_qparams(annotated: Graph, qparams: Mapping[str, QParams]) -> Graph:
 
 def quantized_value(graph: Graph, tensor: str) -> str | None:
     """The value that holds the integers of a float tensor in a realized or legalized graph; None where it is float."""
-    for name in (f"{tensor}.quantized", f"{tensor}.accumulator", tensor):
+    for name in (f"{tensor}.quantized", tensor):
         if name in graph.types and name in graph.qparams:
             return name
     return None

@@ -137,6 +137,7 @@ class Builder:
         for output, result in zip(source.outputs, results, strict=False):
             if output and result.name in made and result.name not in renamed:
                 renamed[result.name] = output
+        self._taken.difference_update(renamed)
         main = next((node for node in self._pending if node.op not in _HELPERS), next(iter(self._pending), None))
         for node in self._pending:
             name = source.name if node is main else self.fresh(f"{source.name}.{node.op.split('.')[-1]}")
