@@ -113,4 +113,4 @@ class SourceModel:
 
 def is_finite(array: Array) -> bool:
     """Whether a real array is free of NaN and infinity; arrays of other kinds are."""
-    return array.dtype.kind not in "fV" or bool(np.isfinite(array.astype(np.float64, copy=False)).all())
+    return array.dtype.kind not in "fV" or bool(np.isfinite(array).all())
