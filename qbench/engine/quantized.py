@@ -68,7 +68,7 @@ def quantize_graph(prepared: Trace, statistics: Mapping[str, Statistics], config
         A threshold cannot be computed.
     """
     graph = prepared.graph
-    annotated = AnnotatePass(excluded_nodes(graph, config))(graph)
+    annotated = AnnotatePass(excluded_nodes(graph, config), config.weights.narrow)(graph)
     encodings = resolve(annotated, statistics, config)
     bound = bind_qparams(annotated, {tensor: encoding.qparams for tensor, encoding in encodings.items()})
     passes = [RealizePass(config.rounding, node_roundings(graph, config)), LegalizePass()]

@@ -41,6 +41,8 @@ class FakeQuantize(_Border):
     """Name of the tensor in the prepared graph, which statistics and encodings go by."""
     channel_axis: int | None = None
     """For a weight: the axis that scales may run along."""
+    narrow: bool = False
+    """Leave the smallest integer unused."""
 
     def infer(self, data: TensorType) -> TensorType:
         if not is_float(data.dtype):
@@ -49,7 +51,7 @@ class FakeQuantize(_Border):
 
     def compute(self, data: Array) -> Array:
         q = self.qout[0]
-        return data if q is None else dequantize(quantize(data, q), q).astype(data.dtype)
+        return data if q is None else dequantize(quantize(data, q, self.narrow), q).astype(data.dtype)
 
 
 @register

@@ -32,15 +32,19 @@ class AnnotatePass:
     ----------
     excluded
         Nodes that must stay in float, with the reason.
+    narrow_weights
+        Whether weights leave the smallest integer of their type unused.
     """
 
     name: ClassVar[str] = "annotate"
     excluded: FrozenMap[str, str] = field(default_factory=FrozenMap[str, str])
+    narrow_weights: bool = True
 
     def __call__(self, graph: Graph) -> Graph:
         """The annotated graph; it computes what the prepared one does until qparams are bound to its points."""
         groups = find_groups(graph, self.excluded)
-        return _insert_points(graph, groups, _float_reasons(graph, groups, self.excluded))
+        reasons = _float_reasons(graph, groups, self.excluded)
+        return _insert_points(graph, groups, reasons, self.narrow_weights)
 
 
 def points(annotated: Graph) -> dict[str, Point]:
@@ -57,7 +61,7 @@ def points(annotated: Graph) -> dict[str, Point]:
             found[tensor] = Point(tensor, "activation", node.output, name, op)
             continue
         reader = annotated.consumers[node.output][0]
-        axis = node.attrs["channel_axis"]
+        axis = node.attrs.get("channel_axis")
         data = next((source[value] for value in reader.inputs if value in source), None)
         found[tensor] = Point(
             tensor,
@@ -153,7 +157,7 @@ def _special_reason(graph: Graph, node: Node) -> str:
     return ""
 
 
-def _insert_points(graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str, str]) -> Graph:
+def _insert_points(graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str, str], narrow: bool) -> Graph:
     rewriter = Rewriter(graph)
     quantized: dict[str, str] = {}  # what integer nodes read in place of a value
     everywhere: dict[str, str] = {}  # what all nodes read in place of a value that integer nodes make
@@ -162,10 +166,12 @@ def _insert_points(graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str
     def fake(value: str, raw: str, channel_axis: int | None) -> Node:
         name = value if raw != value else rewriter.fresh(f"{value}.q")
         quantized[value] = name
-        attrs = FrozenMap[str, Attr]({"tensor": value, "channel_axis": channel_axis})
+        attrs: dict[str, Attr] = {"tensor": value}
+        attrs |= {"channel_axis": channel_axis} if channel_axis is not None else {}
+        attrs |= {"narrow": True} if narrow and value in graph.constants else {}
         producer = graph.producers.get(value)
         sources = producer.sources if producer else ()
-        return Node(rewriter.fresh(f"{value}.q"), FAKE, (raw,), (name,), attrs, sources)
+        return Node(rewriter.fresh(f"{value}.q"), FAKE, (raw,), (name,), FrozenMap(attrs), sources)
 
     moved = {value for group in groups if _moves(group, reasons) for value in group.outputs}
     for group in groups:

@@ -121,7 +121,8 @@ class Emitter:
             return  # the integer group before it has made it
         source, q = fake.inputs[0], self.encoding(fake)
         if source in self.graph.constants:
-            integers = Constant(quantize(self.graph.constants[source].array, q))
+            narrow = bool(fake.attrs.get("narrow", False))
+            integers = Constant(quantize(self.graph.constants[source].array, q, narrow))
             self.integers[fake.output] = self.constant(source, integers, q)
             return
         value = self.fresh(f"{source}.quantized")

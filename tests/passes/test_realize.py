@@ -175,3 +175,13 @@ def test_a_sum_that_could_leave_int32_gets_a_64_bit_accumulator() -> None:
     values = all_values(legal, sample(every_op()))
     for name, dtype in dtypes.items():
         assert values[legal.node(name).output].dtype == dtype
+
+
+@pytest.mark.parametrize(("narrow", "smallest"), [(True, -127), (False, -128)])
+def test_clipped_weights_leave_the_smallest_integer_unused_if_so_asked(narrow: bool, smallest: int) -> None:
+    graph = every_op()
+    annotated = AnnotatePass(narrow_weights=narrow)(graph)
+    q = min_max_qparams(annotated, all_values(graph, sample(graph)))
+    q["w3"] = QParams(1e-4, 0, "int8")
+    realized = RealizePass()(bind_qparams(annotated, q))
+    assert realized.constants["w3"].array.min() == smallest
