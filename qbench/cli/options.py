@@ -1,0 +1,90 @@
+"""What several commands read: models, and data with the options that folders of images need."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from qbench.engine.data import Samples, load_data
+from qbench.errors import DataError
+from qbench.frontends import load
+from qbench.ir.graph import Graph
+from qbench.ir.types import Dim
+
+__all__ = ["DATA", "add_image_options", "add_shape_option", "check_image_options", "read_data", "read_graph"]
+
+DATA = ".npz with x and optionally y, .npy, or a folder of images (with labels.csv or not)"
+_FOLDER_ONLY = ("mean", "std", "size", "layout", "channels")
+
+
+def add_image_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say how images become arrays."""
+    group = parser.add_argument_group("how images become arrays: (x - mean) / std, both in 0..255 units")
+    group.add_argument("--mean", type=_numbers, nargs="+", metavar="M", help="1 or 3 numbers (default: 0)")
+    group.add_argument("--std", type=_numbers, nargs="+", metavar="S", help="1 or 3 numbers (default: 1)")
+    group.add_argument("--size", type=_size, metavar="N|HxW", help="scale and crop to this size (default: the model's)")
+    group.add_argument("--layout", choices=("NCHW", "NHWC"), help="order of the axes (default: NCHW)")
+    group.add_argument("--channels", choices=("RGB", "BGR", "L"), help="L is one grey channel (default: RGB)")
+
+
+def add_shape_option(parser: argparse.ArgumentParser) -> None:
+    """The option for models that leave sizes open."""
+    parser.add_argument(
+        "--shape",
+        type=_shape,
+        action="append",
+        default=[],
+        metavar="INPUT=N,3,224,224",
+        help="shape of a model's input in place of the one in the file (N: any batch); can be given again",
+    )
+
+
+def read_graph(path: Path, options: argparse.Namespace) -> Graph:
+    """A model or an archive."""
+    return load(path, shapes=dict(options.shape))
+
+
+def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
+    """Data for a graph, images made as the options say."""
+    if not path.is_dir():
+        return load_data(path)
+    if len(graph.inputs) != 1:
+        raise DataError(f"{path} holds images, but the model has {len(graph.inputs)} inputs; give an .npz")
+    wanted = graph.types[graph.inputs[0]]
+    layout = options.layout or "NCHW"
+    height, width = wanted.shape[layout.index("H") : layout.index("W") + 1] if wanted.rank == 4 else (None, None)
+    return load_data(
+        path,
+        mean=[number for numbers in options.mean or ((0.0,),) for number in numbers],
+        std=[number for numbers in options.std or ((1.0,),) for number in numbers],
+        size=options.size or ((height, width) if isinstance(height, int) and isinstance(width, int) else None),
+        layout=layout,
+        channels=options.channels or "RGB",
+        dtype="uint8" if wanted.dtype == "uint8" else "float32",
+    )
+
+
+def check_image_options(options: argparse.Namespace, *paths: Path | None) -> None:
+    """Refuse options for images where no folder of images is given."""
+    given = [f"--{name}" for name in _FOLDER_ONLY if getattr(options, name) is not None]
+    if given and not any(path is not None and path.is_dir() for path in paths):
+        raise DataError(f"{', '.join(given)} are for folders of images; arrays are taken as they are")
+
+
+def _shape(text: str) -> tuple[str, tuple[Dim, ...]]:
+    name, equals, sizes = text.rpartition("=")
+    if not equals or not sizes:
+        raise argparse.ArgumentTypeError(f"{text!r} is not INPUT=SIZE,SIZE,...")
+    return name, tuple(int(size) if size.strip().isdecimal() else size.strip() for size in sizes.split(","))
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(",") if part.strip())
+
+
+def _size(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)(?:x(\d+))?", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor HEIGHTxWIDTH")
+    return int(match[1]), int(match[2] or match[1])

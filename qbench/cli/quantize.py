@@ -1,0 +1,98 @@
+"""``qbench quantize MODEL --calibration X --evaluation X --out DIR``: the whole job, headless."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
+from qbench.quant.config import QuantConfig
+
+__all__ = ["add"]
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("quantize", help="turn a float model into integers, and say what it cost")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="float ONNX model")
+    parser.add_argument("--calibration", type=Path, required=True, metavar="X", help=DATA)
+    parser.add_argument(
+        "--evaluation", type=Path, metavar="X", help="the same; without it, cost is measured on --calibration"
+    )
+    parser.add_argument("--config", type=Path, metavar="C", help="QuantConfig in JSON (default: qbench's defaults)")
+    parser.add_argument(
+        "--set",
+        type=_assignment,
+        action="append",
+        default=[],
+        metavar="PATH=JSON",
+        help="change the config, such as weights.axis=null; can be given again",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to; made if need be")
+    add_image_options(parser)
+    add_shape_option(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qbench.session.export import export_onnx  # these two take longer to import than all of the other commands
+    from qbench.session.session import Session
+
+    check_image_options(options, options.calibration, options.evaluation)
+    config = QuantConfig() if options.config is None else QuantConfig.load(options.config)
+    for path, value in options.set:
+        config = config.with_value(path, value)
+    graph = read_graph(options.model, options)
+    out: Path = options.out
+    out.mkdir(parents=True, exist_ok=True)  # fails now rather than after all the work
+    calibration = read_data(options.calibration, options, graph)
+    evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
+    session = Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
+    with _Progress() as progress:
+        report = session.run(progress)
+    print(report)
+    session.config.save(out / "config.json")
+    report.save(out / "report.json")
+    session.save(out / "model.qbench")
+    export_onnx(session, out / "model.qdq.onnx")
+    print(f"wrote config.json, report.json, model.qbench and model.qdq.onnx to {out}")
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    """``PATH=JSON``; a bare word is a string, so that nobody has to quote quotes for the shell."""
+    match = re.fullmatch(r"((?:[^=\"]|\"(?:[^\"\\]|\\.)*\")+)=(.*)", text, re.DOTALL)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not PATH=JSON, such as weights.axis=null")
+    path, value = match.groups()
+    try:
+        return path, json.loads(value)
+    except (ValueError, RecursionError):
+        if re.fullmatch(r"[A-Za-z_]\w*", value):
+            return path, value
+        raise argparse.ArgumentTypeError(f"{value!r} is not JSON (strings need quotes: {path}='\"...\"')") from None
+
+
+class _Progress:
+    """A bar on standard error for each stage, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._bar: tqdm[Any] | None = None
+        self._stage = ""
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage != self._stage or self._bar is None:
+            self.__exit__()
+            self._stage, self._bar = stage, tqdm(total=total, desc=stage, disable=None)
+        self._bar.update(done - self._bar.n)
