@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from qbench.calibration.calibrators import register_calibrator
-    from qbench.engine.data import load_data
     from qbench.engine.report import Report
     from qbench.errors import QBenchError
     from qbench.frontends import load
@@ -37,7 +36,6 @@ __all__ = [
     # models
     "Graph",
     "load",
-    "load_data",
     "save",
     "run",
     "diff",
@@ -64,7 +62,6 @@ _HOMES = {
     "diff": "qbench.ir.diff",
     "export_onnx": "qbench.session.export",
     "load": "qbench.frontends",
-    "load_data": "qbench.engine.data",
     "register_calibrator": "qbench.calibration.calibrators",
     "run": "qbench.runtime.interpreter:call",
     "save": "qbench.ir.archive",

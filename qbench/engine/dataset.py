@@ -11,8 +11,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.calibration.samples import Data, samples
 from qbench.engine.layout import Layout
-from qbench.errors import DataError, shown
+from qbench.errors import DataError
 from qbench.ir.graph import Graph
 from qbench.runtime.feeds import check_feeds
 
@@ -69,17 +70,12 @@ class Dataset:
     def __init__(
         self, graph: Graph, data: object, labels: object = None, *, what: str = "calibration", batch: int | None = None
     ) -> None:
-        self.layout = Layout.of(graph) if batch is None else Layout.of(graph, batch)
-        self._graph = graph
-        self._what = what
+        self.layout = Layout.of(graph, batch)
+        self._graph, self._what = graph, what
         self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
-        self._items: Iterable[Any] = _items(data, what)
-        if self._in_memory:
-            self._items = tuple(self._feeds(item, i) for i, item in enumerate(self._items))
+        self._data = cast("Data", _owned(data) if self._in_memory else _readable(data, what))
         self._digests: tuple[str, ...] = ()
         chunks = [(chunk.digest, chunk.stop) for chunk in self.chunks()]
-        if not chunks:
-            raise DataError(f"the {what} data is empty: give at least one sample")
         self._digests = tuple(digest for digest, _ in chunks)
         self.samples = chunks[-1][1]
         self.labels = _labels(labels, self.samples, what)
@@ -90,19 +86,19 @@ class Dataset:
         return self.samples // self.layout.step
 
     @property
-    def labels_digest(self) -> str:
-        """Identity of the labels."""
-        return "" if self.labels is None else hashlib.sha256(self.labels.tobytes()).hexdigest()
-
-    @property
     def digest(self) -> str:
         """Identity of the samples (labels apart) and of how they are cut."""
         return hashlib.sha256(" ".join(self._digests).encode()).hexdigest()
 
+    @property
+    def labels_digest(self) -> str:
+        """Identity of the labels."""
+        return "" if self.labels is None else hashlib.sha256(self.labels.tobytes()).hexdigest()
+
     def chunks(self) -> Iterator[Chunk]:
         """Read the data once, front to back; DataError where it is no longer what it was."""
-        samples, start, index = self._samples(), 0, 0
-        while group := list(islice(samples, self.layout.samples_per_chunk)):
+        pieces, start, index = self._pieces(), 0, 0
+        while group := list(islice(pieces, self.layout.pieces_per_chunk)):
             feeds = self._joined(group)
             if self._in_memory and self._digests:
                 digest = self._digests[index]
@@ -115,15 +111,21 @@ class Dataset:
             start, index = stop, index + 1
 
     def __iter__(self) -> Iterator[Feeds]:
-        return self.items()
+        """The arrays by input name, as they were given, item by item."""
+        only = isinstance(self._data, (np.ndarray, Mapping))
+        for item in cast("Iterable[Any]", (self._data,) if only else self._data):
+            array = isinstance(item, np.ndarray)
+            by_name = cast("Feeds", {self._graph.inputs[0]: item} if array else item)
+            yield {name: by_name[name] for name in self._graph.inputs}
 
-    def items(self) -> Iterator[Feeds]:
-        """The checked arrays as they were given, one mapping at a time: to be saved."""
-        return (item if self._in_memory else self._feeds(item, i) for i, item in enumerate(self._items))
-
-    def _samples(self) -> Iterator[Feeds]:
-        """The smallest pieces that the graph can be fed: one sample, or its fixed batch."""
-        return (piece for feeds in self.items() for piece in _pieces(feeds, self.layout.batched))
+    def _pieces(self) -> Iterator[Feeds]:
+        try:
+            for piece in samples(self._graph, self._data):
+                if not self._digests:
+                    check_feeds(self._graph, piece)
+                yield piece
+        except DataError as error:
+            raise DataError(f"{self._what} data: {error}") from error
 
     def _joined(self, group: list[Feeds]) -> Feeds:
         if len(group) == 1:
@@ -131,55 +133,29 @@ class Dataset:
         batched = self.layout.batched
         return {k: np.concatenate([f[k] for f in group]) if k in batched else a for k, a in group[0].items()}
 
-    def _feeds(self, item: object, index: int) -> Feeds:
-        """One item of the data as a mapping of checked, read-only arrays."""
-        graph = self._graph
-        if isinstance(item, np.ndarray) and len(graph.inputs) == 1:
-            item = {graph.inputs[0]: cast("NDArray[Any]", item)}
-        where = f"item {index} of the {self._what} data" if index else f"the {self._what} data"
-        if not isinstance(item, Mapping):
-            inputs = ", ".join(map(shown, graph.inputs))
-            raise DataError(f"{where} is {type(cast('object', item)).__name__}; give arrays by input name ({inputs})")
-        feeds = cast("Feeds", item)
-        try:
-            sound = all(isinstance(feeds.get(name), np.ndarray) and feeds[name].ndim for name in self.layout.batched)
-            for piece in _pieces(feeds, self.layout.batched) if sound and not self.layout.open else [feeds]:
-                check_feeds(graph, piece)
-        except DataError as error:
-            error.add_note(f"in {where}")
-            raise
-        return {name: _owned(feeds[name]) for name in graph.inputs}
+
+def _owned(data: object) -> object:
+    """The same with arrays that nobody else can write into."""
+    if isinstance(data, np.ndarray):
+        array = cast("NDArray[Any]", data)
+        if array.flags.writeable or not array.flags.c_contiguous:
+            array = np.array(array, order="C", copy=True)
+            array.flags.writeable = False
+        return array
+    if isinstance(data, Mapping):
+        return {name: _owned(value) for name, value in cast("Mapping[Any, object]", data).items()}
+    if isinstance(data, (list, tuple)):
+        return [_owned(item) for item in cast("Sequence[object]", data)]
+    return data
 
 
-def _pieces(feeds: Feeds, rows: Mapping[str, int]) -> Iterator[Feeds]:
-    counts = {name: -(-len(feeds[name]) // size) for name, size in rows.items()}
-    if len(set(counts.values())) > 1:
-        raise DataError(f"the inputs have different numbers of samples: {counts}")
-    for i in range(max(counts.values(), default=1)):
-        yield {k: a[i * rows[k] : (i + 1) * rows[k]] if k in rows else a for k, a in feeds.items()}
-
-
-def _items(data: object, what: str) -> Iterable[Any]:
-    if isinstance(data, (np.ndarray, Mapping)):
-        return (cast("object", data),)
-    if isinstance(data, (str, bytes)):
-        raise DataError(f"the {what} data is text; give arrays (read files with qbench.engine.data)")
+def _readable(data: object, what: str) -> object:
+    """Something that can be read again and again."""
     if isinstance(data, Iterator):
-        raise DataError(
-            f"the {what} data is an iterator, which can be read only once; give a list or another re-iterable"
-        )
-    if isinstance(data, Iterable):
-        return cast("Iterable[Any]", data)
-    if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+        raise DataError(f"the {what} data is an iterator, which can be read once only; give a list, or a re-iterable")
+    if not hasattr(data, "__iter__") and hasattr(data, "__len__") and hasattr(data, "__getitem__"):
         return _Indexed(cast("Sequence[Any]", data))
-    raise DataError(f"the {what} data must be arrays, mappings or a re-iterable of them, not {type(data).__name__}")
-
-
-def _owned(array: NDArray[Any]) -> NDArray[Any]:
-    if array.flags.writeable or not array.flags.c_contiguous:
-        array = np.array(array, order="C", copy=True)
-        array.flags.writeable = False
-    return array
+    return data
 
 
 def _labels(labels: object, samples: int, what: str) -> NDArray[np.int64] | None:

@@ -10,7 +10,7 @@ from qbench.engine.macs import macs
 from qbench.engine.measure import deviation
 from qbench.engine.quantized import Quantized
 from qbench.engine.report import LayerReport
-from qbench.ir.dtypes import DType, is_float
+from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule
 from qbench.passes.annotate import quantized_value
@@ -88,19 +88,20 @@ def _layer(quantized: Quantized, node: Node, head: Node, encoded: str | None, ca
         )
     weight = _weight(quantized, node)
     if weight is not None:
-        scale, ratio = quantized.encodings[weight].qparams.scale, _weight_sqnr(quantized, weight, cache)
-        report = replace(report, weight=weight, weight_scale=scale, weight_sqnr_db=ratio)
+        whole, worst = _weight_ratios(quantized, weight, cache)
+        scale = quantized.encodings[weight].qparams.scale
+        report = replace(report, weight=weight, weight_scale=scale, weight_sqnr_db=whole, weight_worst_channel_db=worst)
     pairs = tuple((name, value) for name in node.outputs if (value := value_of(quantized.graph, name)) is not None)
     return Layer(report, pairs)
 
 
-def _runs_as(quantized: Quantized, node: Node, head: Node) -> tuple[DType, str | None]:
+def _runs_as(quantized: Quantized, node: Node, head: Node) -> tuple[str, str | None]:
     """The layer's dtype, and the reason where that is a float one."""
     graph, rule = quantized.graph, OPS[node.op].rule
     runs = graph.by_name.get(node.name)
     if runs is not None and OPS[runs.op].rule != QuantRule.INTERNAL and graph.qparams.keys().isdisjoint(runs.outputs):
-        dtypes = [graph.types[name].dtype for name in (*runs.outputs, *runs.inputs)]
-        return next(filter(is_float, dtypes), dtypes[0]), runs.reason or None
+        touched = [graph.types[name] for name in (*runs.outputs, *runs.inputs)]
+        return next((t for t in touched if is_float(t.dtype)), touched[0]).dtype, runs.reason or None
     if runs is not None and rule == QuantRule.MAC:
         return graph.types[runs.inputs[0]].dtype, None
     value = quantized_value(graph, node.outputs[0])
@@ -117,12 +118,18 @@ def _weight(quantized: Quantized, node: Node) -> str | None:
     return next((name for name in node.inputs if name in constants and name in encodings), None)
 
 
-def _weight_sqnr(quantized: Quantized, name: str, cache: ValueCache) -> float | None:
-    """What rounding does to the weights alone."""
-    constant, qparams = quantized.prepared.constants[name], quantized.encodings[name].qparams
-    key = ("weight", constant.digest, qparams)
+def _weight_ratios(quantized: Quantized, name: str, cache: ValueCache) -> tuple[float | None, float | None]:
+    """What rounding does to the weights alone: SQNR of them all, and of the channel where it is lowest.
+
+    One scale for all channels spoils those whose weights are small, which hardly shows in the sum over all.
+    """
+    array, qparams = quantized.prepared.constants[name].array, quantized.encodings[name].qparams
+    key = ("weight", quantized.prepared.constants[name].digest, qparams)
     found = cache.get_result(key)
     if found is None:
-        found = deviation(constant.array, dequantize(quantize(constant.array, qparams), qparams))
+        rounded = dequantize(quantize(array, qparams), qparams)
+        channels = [deviation(a, b).sqnr_db for a, b in zip(array, rounded, strict=True)] if array.ndim > 1 else []
+        known = [ratio for ratio in channels if ratio is not None]
+        found = (deviation(array, rounded).sqnr_db, min(known, default=None))
         cache.put_result(key, found)
-    return found.sqnr_db
+    return found

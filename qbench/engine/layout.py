@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.types import dim_factors, numel
 
@@ -21,30 +20,26 @@ class Layout:
     Parameters
     ----------
     batched
-        Rows of axis 0 that one piece of the data takes, for each input that has samples along axis 0: 1 where the graph
-        says ``N``, the fixed batch where no input has a symbolic size. Other inputs are fed whole.
+        The inputs along whose axis 0 samples can be joined: those with a symbol there, such as ``N``. Others are fed
+        whole. Empty where the graph takes a fixed batch.
     step
-        Samples in one such piece.
-    open
-        Whether the graph leaves the number of samples open.
-    samples_per_chunk
+        Samples in the smallest piece that the graph can be fed: 1, or its fixed batch.
+    pieces_per_chunk
         Pieces fed at a time. It depends on the graph alone, so that the same data always gives the same bits.
     """
 
-    batched: FrozenMap[str, int]
+    batched: frozenset[str]
     step: int
-    open: bool
-    samples_per_chunk: int
+    pieces_per_chunk: int
 
     @classmethod
     def of(cls, graph: Graph, batch: int | None = None) -> Layout:
         """The layout of a graph's inputs; `batch` overrides the size of a chunk where the graph leaves it open."""
-        shapes = {name: type.shape for name, type in graph.input_types().items() if type.shape}
-        open_ = {name: rows for name, shape in shapes.items() for rows, symbol in [dim_factors(shape[0])] if symbol}
-        if open_:
-            return cls(FrozenMap(open_), 1, True, batch or _micro_batch(graph))
-        fixed = {name: max(1, dim_factors(shape[0])[0]) for name, shape in shapes.items()}
-        return cls(FrozenMap(fixed), next(iter(fixed.values()), 1), False, 1)
+        firsts = {name: dim_factors(type.shape[0]) for name, type in graph.input_types().items() if type.shape}
+        batched = frozenset(name for name, (_, symbol) in firsts.items() if symbol is not None)
+        if batched:
+            return cls(batched, 1, batch or _micro_batch(graph))
+        return cls(batched, next((max(1, rows) for rows, _ in firsts.values()), 1), 1)
 
 
 def _micro_batch(graph: Graph) -> int:

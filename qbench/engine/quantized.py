@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 from qbench.calibration.resolve import resolve
 from qbench.calibration.statistics import Statistics
+from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
-from qbench.passes.annotate import AnnotatePass, bind_qparams
+from qbench.passes.annotate import AnnotatePass, bind_qparams, points
 from qbench.passes.choices import excluded_nodes, node_roundings
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.pipeline import Pipeline, Step, Trace
 from qbench.passes.realize import RealizePass
 from qbench.quant.config import QuantConfig
+from qbench.quant.config_checks import check_selectors
 from qbench.quant.encodings import Encodings
 
-__all__ = ["Quantized", "quantize_graph"]
+__all__ = ["Quantized", "check_config", "quantize_graph"]
 
 
 @dataclass(frozen=True)
@@ -63,17 +65,27 @@ def quantize_graph(prepared: Trace, statistics: Mapping[str, Statistics], config
     Raises
     ------
     ConfigError
-        A selector of the config matches nothing in this graph.
+        A selector of the config matches nothing in this graph, or an override does not suit its tensor.
     CalibrationError
         A threshold cannot be computed.
     """
     graph = prepared.graph
+    check_config(graph, config)
     annotated = AnnotatePass(excluded_nodes(graph, config), config.weights.narrow)(graph)
-    encodings = resolve(annotated, statistics, config)
+    encodings = resolve(points(annotated).values(), annotated, statistics, config)
     bound = bind_qparams(annotated, {tensor: encoding.qparams for tensor, encoding in encodings.items()})
-    passes = [RealizePass(config.rounding, node_roundings(graph, config)), LegalizePass()]
-    if config.float_dtype == "float16":
-        passes.append(Float16Pass())
+    to_half = [Float16Pass()] if config.float_dtype == "float16" else []
+    passes = (RealizePass(config.rounding, node_roundings(graph, config)), LegalizePass(), *to_half)
     rest = Pipeline(passes).run(bound)
     trace = Trace(prepared.source, (*prepared.steps, Step(AnnotatePass.name, bound), *rest.steps))
     return Quantized(config, graph, bound, encodings, rest.graph, trace)
+
+
+def check_config(prepared: Graph, config: QuantConfig) -> None:
+    """Raise ConfigError unless every rule and override is about something in the graph.
+
+    An override of a tensor may stay while the layers around it are kept in float: it counts again once they are not.
+    """
+    everything, some = FrozenMap[str, str](), excluded_nodes(prepared, config)
+    tensors = [tensor for excluded in (everything, some) for tensor in points(AnnotatePass(excluded)(prepared))]
+    check_selectors(config, {node.name: node.op for node in prepared.nodes}, tensors)

@@ -47,8 +47,9 @@ class LayerReport:
         That encoding; tuples where it is per axis.
     chosen_by
         Which part of the config chose it: ``default: mse``, ``rule 2: ...``, ``override: threshold``.
-    weight, weight_scale, weight_sqnr_db
-        The same for the constant that a MAC op multiplies by: its SQNR is that of the rounded weights alone.
+    weight, weight_scale, weight_sqnr_db, weight_worst_channel_db
+        The constant that a MAC op multiplies by, its scale, the SQNR of the rounded weights alone, and that of the
+        channel (index of axis 0) where it is lowest.
     macs
         Multiply-accumulates per sample.
     """
@@ -70,6 +71,7 @@ class LayerReport:
     weight: str | None = None
     weight_scale: Number = None
     weight_sqnr_db: float | None = None
+    weight_worst_channel_db: float | None = None
     macs: int = 0
 
 

@@ -14,6 +14,7 @@ _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("runs as", lambda layer: layer.runs_as),
     ("SQNR dB", lambda layer: _number(layer.sqnr_db, ".1f")),
     ("weight dB", lambda layer: _number(layer.weight_sqnr_db, ".1f")),
+    ("worst channel", lambda layer: _number(layer.weight_worst_channel_db, ".1f")),
     ("clipped", lambda layer: _number(layer.clipped, ".2%")),
     ("scale", lambda layer: _values(layer.scale)),
     ("zero", lambda layer: _values(layer.zero_point)),
@@ -21,7 +22,7 @@ _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("chosen by", lambda layer: _short(layer.chosen_by or "", 40)),
     ("why in float", lambda layer: _short(layer.reason or "", 60)),
 )
-_RIGHT = {"SQNR dB", "weight dB", "clipped", "scale", "zero", "threshold"}
+_RIGHT = {"SQNR dB", "weight dB", "worst channel", "clipped", "scale", "zero", "threshold"}
 
 
 def report_table(report: Report) -> str:

@@ -24,7 +24,7 @@ __all__ = ["load_dataset", "load_statistics", "save_dataset", "save_statistics"]
 def save_dataset(data: Dataset, folder: Path) -> None:
     """Write each item of the data as ``NUMBER.npz`` (inputs by number: zip archives limit names), and the labels."""
     folder.mkdir()
-    for index, feeds in enumerate(data.items()):
+    for index, feeds in enumerate(data):
         arrays = {f"input{i}": array for i, array in enumerate(feeds.values())}
         np.savez(folder / f"{index:08d}.npz", **arrays)  # pyright: ignore[reportArgumentType] the stub's allow_pickle
     if data.labels is not None:
@@ -39,7 +39,7 @@ def load_dataset(graph: Graph, folder: Path, what: str, digest: str) -> Dataset:
         items: object = list(saved) if len(saved.paths) == 1 else saved
         classes = np.load(labels, allow_pickle=False) if labels.exists() else None
         data = Dataset(graph, items, classes, what=what)
-    except (OSError, ValueError, DataError) as error:
+    except (OSError, ValueError, EOFError, DataError) as error:
         raise SessionError(f"{folder}: the {what} data cannot be read: {error}") from error
     if data.digest != digest:
         raise SessionError(f"{folder}: the {what} data was changed after it was saved")
@@ -67,7 +67,10 @@ def load_statistics(path: Path) -> dict[str, Statistics]:
         counts = stored["counts"]
         counts.flags.writeable = False
         rows = zip(names, stored["ranges"].tolist(), stored["integers"].tolist(), counts, strict=True)
-        return {name: Statistics(*ranges, *integers, row) for name, ranges, integers, row in rows}
+        return {
+            name: Statistics(low, high, count, zeros, exponent, row)
+            for name, (low, high), (count, zeros, exponent), row in rows
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SessionError(f"{path}: the statistics cannot be read: {error}") from error
 
@@ -90,7 +93,7 @@ class _SavedItems:
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {key: stored[key] for key in stored.files}
     except (zipfile.BadZipFile, EOFError, AttributeError, TypeError) as error:
         raise ValueError(f"{path.name} is damaged: {error}") from error

@@ -30,7 +30,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.printer import print_graph
 from qbench.session.arrays import load_dataset, save_dataset
 
-__all__ = ["SessionFolder", "graph_digest"]
+__all__ = ["Part", "SessionFolder", "graph_digest"]
 
 Part = Literal["history.json", "report.json", "snapshots.json"]
 _MANIFEST, _MODEL = "session.json", "model.qbench"
@@ -83,9 +83,15 @@ class SessionFolder:
 
     @classmethod
     def make(
-        cls, path: Path, graph: Graph, fold_scale_axis: bool, calibration: Dataset, evaluation: Dataset | None
+        cls,
+        path: Path,
+        graph: Graph,
+        fold_scale_axis: bool,
+        calibration: Dataset,
+        evaluation: Dataset | None,
+        history: str,
     ) -> SessionFolder:
-        """Start a session at a path, or go on with the one of the same model that is there, on this data.
+        """Start a session at a path with that history, or go on with the one of the same model there, on this data.
 
         Raises
         ------
@@ -101,7 +107,7 @@ class SessionFolder:
         try:
             if not path.exists() or (path.is_dir() and not any(path.iterdir())):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                return cls._create(path, manifest, graph, calibration, evaluation)
+                return cls._create(path, manifest, graph, calibration, evaluation, history)
             folder = cls.open(path)
             if folder.manifest.model != manifest.model:
                 raise SessionError(
@@ -141,18 +147,16 @@ class SessionFolder:
                 "what is in memory is whole: make room and run again"
             ) from error
 
-    def read(self, part: Part) -> str | None:
-        """A part's text; None where it was not written yet."""
+    def has(self, part: Part) -> bool:
+        """Whether a part was written yet; the history always was."""
+        return (self.path / part).exists()
+
+    def read(self, part: Part) -> str:
+        """A part's text; SessionError where it cannot be read."""
         try:
             return (self.path / part).read_text("utf-8")
-        except FileNotFoundError:
-            return None
         except (OSError, UnicodeDecodeError) as error:
             raise SessionError(f"{part} of the session at {shown(str(self.path))} cannot be read: {error}") from error
-
-    def statistics(self, key: str) -> Path:
-        """Where statistics are, or will be; `key` says of what."""
-        return self.path / f"statistics-{key[:16]}.npz"
 
     def _data(self, what: Literal["calibration", "evaluation"]) -> Path:
         digest = self.manifest.calibration if what == "calibration" else self.manifest.evaluation or ""
@@ -160,7 +164,13 @@ class SessionFolder:
 
     @classmethod
     def _create(
-        cls, path: Path, manifest: Manifest, graph: Graph, calibration: Dataset, evaluation: Dataset | None
+        cls,
+        path: Path,
+        manifest: Manifest,
+        graph: Graph,
+        calibration: Dataset,
+        evaluation: Dataset | None,
+        history: str,
     ) -> SessionFolder:
         scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
@@ -168,6 +178,7 @@ class SessionFolder:
             made.path.mkdir()
             archive.save(graph, made.path / _MODEL)
             made._save_data(calibration, evaluation)
+            made.write("history.json", history)
             write_text(made.path / _MANIFEST, manifest.model_dump_json(indent=1))
             made.path.replace(path)
         finally:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -11,31 +9,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from qbench.calibration.collect import collect
 from qbench.calibration.statistics import Statistics
 from qbench.engine.cache import ValueCache
 from qbench.engine.compare import compare
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate
-from qbench.engine.keys import value_keys
-from qbench.engine.quantized import Quantized, quantize_graph
+from qbench.engine.quantized import Quantized, check_config
 from qbench.engine.report import Report
 from qbench.engine.sensitivity import sensitivity
-from qbench.engine.side_by_side import Cancel
+from qbench.engine.side_by_side import Cancel, Progress
 from qbench.errors import SessionError, nearest, shown
 from qbench.ir import archive
+from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.choices import excluded_nodes
 from qbench.passes.pipeline import Trace
-from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encodings
-from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.changes import SessionDiff, session_diff
-from qbench.session.folder import SessionFolder
+from qbench.session.folder import Part, SessionFolder
 from qbench.session.history import Edit, History
 from qbench.session.names import find, overridden, without
+from qbench.session.quantizer import Quantizer
 from qbench.session.snapshots import Snapshot, dump_snapshots, load_snapshots
 
 if TYPE_CHECKING:
@@ -47,7 +43,6 @@ StageProgress = Callable[[str, int, int], object]
 """Called with the stage ("calibration", "evaluation"), how much is done, and how much there is to do."""
 
 _CACHE_BYTES = 1 << 30
-_REMEMBERED = 8
 
 
 class Session:
@@ -100,20 +95,21 @@ class Session:
     ) -> None:
         if graph.qparams:
             raise SessionError("this graph is quantized already; start from the float model")
-        pair = cast("tuple[object, ...]", evaluation) if isinstance(evaluation, tuple) else (evaluation, None)
-        x, y = pair if len(pair) == 2 else (evaluation, None)
+        x, y = evaluation, None
+        if isinstance(evaluation, tuple) and len(cast("tuple[object, ...]", evaluation)) == 2:
+            x, y = cast("tuple[object, object]", evaluation)
         cases = None if x is None else Dataset(graph, x, y, what="evaluation")
         data = Dataset(graph, calibration, what="calibration")
-        self._set_up(graph, data, cases, executor, cache_bytes, fold_scale_axis)
-        self._history = History.start(config or QuantConfig())
+        model = Quantizer(graph, data, executor, fold_scale_axis)
+        history, folder = History.start(config or QuantConfig()), None
+        check_config(model.prepared.graph, history.config)
         if path is not None:
-            self._folder = SessionFolder.make(Path(path), graph, fold_scale_axis, data, cases)
-            saved = self._folder.read("history.json")
-            if saved is not None:
-                start = Edit("start", config or QuantConfig(), starts=True)
-                self._history = History.from_json(saved).push(start)
-            self._snapshots = load_snapshots(self._folder.read("snapshots.json") or dump_snapshots({}))
-            self._folder.write("history.json", self._history.to_json())
+            folder = SessionFolder.make(Path(path), graph, fold_scale_axis, data, cases, history.to_json())
+            model.folder = folder.path
+        saved = History.from_json(folder.read("history.json")) if folder else history
+        self._set_up(graph, model, cases, cache_bytes, folder, saved)
+        if self._history.config != history.config:
+            self._move_to(self._history.push(history.edits[0]))
 
     @classmethod
     def resume(cls, path: str | Path, *, executor: Executor | None = None, cache_bytes: int = _CACHE_BYTES) -> Session:
@@ -126,36 +122,29 @@ class Session:
         """
         folder = SessionFolder.open(Path(path))
         graph, calibration, evaluation = folder.load()
+        quantizer = Quantizer(graph, calibration, executor, folder.manifest.fold_scale_axis, folder.path)
         session = cls.__new__(cls)
-        session._set_up(graph, calibration, evaluation, executor, cache_bytes, folder.manifest.fold_scale_axis)
-        history = folder.read("history.json")
-        session._history = History.start(QuantConfig()) if history is None else History.from_json(history)
-        session._snapshots = load_snapshots(folder.read("snapshots.json") or dump_snapshots({}))
-        last = load_snapshots(folder.read("report.json") or dump_snapshots({}))
-        session._last = last.get("last")
-        session._folder = folder
+        history = History.from_json(folder.read("history.json"))
+        session._set_up(graph, quantizer, evaluation, cache_bytes, folder, history)
         return session
 
     def _set_up(
         self,
         graph: Graph,
-        calibration: Dataset,
+        quantizer: Quantizer,
         evaluation: Dataset | None,
-        executor: Executor | None,
         cache_bytes: int,
-        fold_scale_axis: bool,
+        folder: SessionFolder | None,
+        history: History,
     ) -> None:
-        self._graph, self._prepared = graph, prepare(graph, fold_scale_axis)
-        self._calibration, self._evaluation = calibration, evaluation
-        self._executor, self._cache = executor, ValueCache(cache_bytes)
-        self._folder: SessionFolder | None = None
+        self._graph, self._quantizer, self._evaluation = graph, quantizer, evaluation
+        self._cache = ValueCache(cache_bytes)
         self._lock = threading.RLock()  # all below, and the folder; never held while something long runs
+        self._folder = folder
         self._generation = self._last_generation = 0
-        self._last: Snapshot | None = None
-        self._snapshots: dict[str, Snapshot] = {}
-        self._quantized: dict[str, Quantized] = {}
-        self._statistics: Mapping[str, Statistics] | None = None
-        self._collecting = threading.Lock()
+        self._history = history
+        self._snapshots = self._load("snapshots.json")
+        self._last = self._load("report.json").get("last")
 
     # what there is
 
@@ -200,12 +189,12 @@ class Session:
     @property
     def prepared(self) -> Graph:
         """The float graph that is quantized; its nodes are the layers of the reports."""
-        return self._prepared.graph
+        return self._quantizer.prepared.graph
 
     @property
     def statistics(self) -> Mapping[str, Statistics]:
         """What calibration saw, by tensor; the first use runs it."""
-        return self._collect(None, None)
+        return self._quantizer.statistics()
 
     @property
     def encodings(self) -> Encodings:
@@ -224,7 +213,7 @@ class Session:
 
     def quantized(self, config: QuantConfig | None = None) -> Quantized:
         """The model quantized by a config; None: the one that counts now."""
-        return self._quantize(config or self.config, self._collect(None, None))
+        return self._quantizer.quantize(config or self.config)
 
     # what can be done
 
@@ -271,6 +260,10 @@ class Session:
         ConfigError
             A setting is unknown or has a wrong value.
         """
+        if not settings:
+            raise SessionError(
+                f"nothing to set for {shown(name)}: give threshold=, scale=, dtype=, keep_float= or others"
+            )
         said = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         with self._lock:
             target = find(self._graph, self.prepared, self._points(settings), name)
@@ -284,7 +277,14 @@ class Session:
             self.edit(f"reset {shown(name)}", without(self._history.config, target, name))
 
     def edit(self, label: str, config: QuantConfig) -> None:
-        """Make another config count; the history notes it under `label`. The same config again changes nothing."""
+        """Make another config count; the history notes it under `label`. The same config again changes nothing.
+
+        Raises
+        ------
+        ConfigError
+            A rule or override that is about nothing in the model.
+        """
+        check_config(self.prepared, config)
         with self._lock:
             self._move_to(self._history.push(Edit(label, config)))
 
@@ -301,10 +301,10 @@ class Session:
     def diff(self) -> SessionDiff:
         """What has changed since the session was started, in the config, and in the graph once it was calibrated."""
         with self._lock:
-            before, after, statistics = self._history.base, self._history.config, self._statistics
-        if statistics is None:
+            before, after = self._history.base, self._history.config
+        if not self._quantizer.is_calibrated:
             return session_diff(before, after, None)
-        return session_diff(before, after, (self._quantize(before, statistics), self._quantize(after, statistics)))
+        return session_diff(before, after, (self.quantized(before), self.quantized(after)))
 
     def snapshot(self, name: str) -> None:
         """Keep the config that counts now, and its report where there is one, under a name."""
@@ -330,11 +330,12 @@ class Session:
         cancel: Cancel | None = None,
     ) -> pd.DataFrame:
         """The layers that cost most, see :func:`qbench.engine.sensitivity.sensitivity`."""
-        statistics = self._collect(progress, cancel)
-        told = partial(progress, "sensitivity") if progress else None
-        data = self._evaluation or self._calibration
+        model = self._quantizer
+        statistics = model.statistics(_stage(progress, "calibration"), cancel)
+        told = _stage(progress, "sensitivity")
+        data = self._evaluation or model.calibration
         return sensitivity(
-            self._prepared, statistics, self.config, data, self._cache, mode=mode, progress=told, cancel=cancel
+            model.prepared, statistics, self.config, data, self._cache, mode=mode, progress=told, cancel=cancel
         )
 
     def save(self, folder: str | Path) -> None:
@@ -352,54 +353,19 @@ class Session:
 
     def _points(self, settings: Mapping[str, Any]) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
-        excluded = {} if "keep_float" in settings else excluded_nodes(self.prepared, self._history.config)
+        excluded = (
+            FrozenMap[str, str]() if "keep_float" in settings else excluded_nodes(self.prepared, self._history.config)
+        )
         return list(points(AnnotatePass(excluded)(self.prepared)))
 
-    def _collect(self, progress: StageProgress | None, cancel: Cancel | None) -> Mapping[str, Statistics]:
-        with self._collecting:
-            if self._statistics is None:
-                self._statistics = self._saved_statistics() or self._collected(progress, cancel)
-            return self._statistics
-
-    def _collected(self, progress: StageProgress | None, cancel: Cancel | None) -> Mapping[str, Statistics]:
-        told = partial(progress, "calibration") if progress else None
-        found = collect(self.prepared, self._calibration, executor=self._executor, progress=told, cancel=cancel)
-        if self._folder is not None:
-            save_statistics(found, self._folder.statistics(self._statistics_key()))
-        return found
-
-    def _saved_statistics(self) -> Mapping[str, Statistics] | None:
-        if self._folder is None:
-            return None
-        path = self._folder.statistics(self._statistics_key())
-        return load_statistics(path) if path.exists() else None
-
-    def _statistics_key(self) -> str:
-        """What statistics depend on: the data, and every tensor of the float graph."""
-        said = json.dumps([self._calibration.digest, sorted(value_keys(self.prepared).items())])
-        return hashlib.sha256(said.encode()).hexdigest()
-
-    def _quantize(self, config: QuantConfig, statistics: Mapping[str, Statistics]) -> Quantized:
-        key = config.to_json()
-        with self._lock:
-            known = self._quantized.get(key)
-        if known is not None:
-            return known
-        made = quantize_graph(self._prepared, statistics, config)
-        with self._lock:
-            self._quantized[key] = made
-            while len(self._quantized) > _REMEMBERED:
-                del self._quantized[next(iter(self._quantized))]
-        return made
-
     def _evaluate(self, config: QuantConfig, progress: StageProgress | None, cancel: Cancel | None) -> Report:
-        quantized = self._quantize(config, self._collect(progress, cancel))
+        quantized = self._quantizer.quantize(config, _stage(progress, "calibration"), cancel)
         return evaluate(
             quantized,
-            self._evaluation or self._calibration,
+            self._evaluation or self._quantizer.calibration,
             self._cache,
             data_name="evaluation" if self._evaluation else "calibration",
-            progress=partial(progress, "evaluation") if progress else None,
+            progress=_stage(progress, "evaluation"),
             cancel=cancel,
         )
 
@@ -416,6 +382,13 @@ class Session:
             self._save("snapshots.json", dump_snapshots(self._snapshots))
         return report
 
-    def _save(self, part: Literal["history.json", "report.json", "snapshots.json"], text: str) -> None:
+    def _load(self, part: Part) -> dict[str, Snapshot]:
+        return load_snapshots(self._folder.read(part)) if self._folder and self._folder.has(part) else {}
+
+    def _save(self, part: Part, text: str) -> None:
         if self._folder is not None:
             self._folder.write(part, text)
+
+
+def _stage(progress: StageProgress | None, stage: str) -> Progress | None:
+    return partial(progress, stage) if progress else None

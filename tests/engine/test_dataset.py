@@ -86,7 +86,7 @@ def test_a_fixed_batch_is_fed_at_a_time():
         ((4, 12), 4, 8),
         ((4, 12), 8, 12),
     ]
-    with pytest.raises(DataError, match="axis 0 has size 1, not 4"):
+    with pytest.raises(DataError, match="13 is no multiple of that"):
         Dataset(graph, samples(13))
 
 
@@ -109,11 +109,11 @@ def with_(value: float) -> np.ndarray:
         (np.float32(1), "must be arrays"),
         ({"X": samples(3)}, "no input 'X'"),
         ({}, "'x' is missing"),
-        ({"x": [[1.0] * 12]}, "not list"),
-        ("x.npz", "is text"),
+        ({"x": [[1.0] * 12]}, "is list, not a NumPy array"),
+        ("x.npz", "not str"),
         (iter([samples(3)]), "iterator"),
         (3, "must be arrays"),
-        ([3], "is int; give arrays by input name"),
+        ([3], "not int"),
     ],
 )
 def test_bad_data(data: object, message: str):
@@ -121,10 +121,9 @@ def test_bad_data(data: object, message: str):
         Dataset(GRAPH, data)
 
 
-def test_the_message_says_which_item():
-    with pytest.raises(DataError) as caught:
+def test_the_message_says_which_data():
+    with pytest.raises(DataError, match="evaluation data: input 'x' has 1 NaN"):
         Dataset(GRAPH, [samples(3), with_(np.nan)], what="evaluation")
-    assert caught.value.__notes__ == ["in item 1 of the evaluation data"]
 
 
 @pytest.mark.parametrize(

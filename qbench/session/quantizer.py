@@ -1,0 +1,110 @@
+"""A model and what calibration saw in it: quantizes by any config."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from functools import cached_property
+from pathlib import Path
+
+from qbench.calibration.collect import collect
+from qbench.calibration.statistics import Statistics
+from qbench.engine.dataset import Dataset
+from qbench.engine.keys import value_keys
+from qbench.engine.quantized import Quantized, quantize_graph
+from qbench.engine.side_by_side import Cancel, Progress
+from qbench.ir.graph import Graph
+from qbench.passes.prepare import prepare
+from qbench.quant.config import QuantConfig
+from qbench.session.arrays import load_statistics, save_statistics
+
+__all__ = ["Quantizer"]
+
+_REMEMBERED = 8
+
+
+class Quantizer:
+    """Collects statistics once, when they are first wanted, and remembers the graphs of the last few configs.
+
+    Parameters
+    ----------
+    graph, calibration
+        The float model, and the data that ranges are measured on.
+    executor
+        For the calibration pass.
+    fold_scale_axis
+        See :func:`qbench.passes.prepare.prepare`.
+    folder
+        Where statistics are kept between processes; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        calibration: Dataset,
+        executor: Executor | None = None,
+        fold_scale_axis: bool = False,
+        folder: Path | None = None,
+    ) -> None:
+        self.prepared = prepare(graph, fold_scale_axis)
+        self.calibration = calibration
+        self._executor = executor
+        self.folder = folder
+        self._statistics: Mapping[str, Statistics] | None = None
+        self._collecting = threading.Lock()
+        self._quantized: dict[QuantConfig, Quantized] = {}
+        self._remembering = threading.Lock()
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether statistics are there without running the model."""
+        return self._statistics is not None or (self._path is not None and self._path.exists())
+
+    def statistics(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Mapping[str, Statistics]:
+        """What calibration saw, by tensor; a second thread that asks waits for the first."""
+        with self._collecting:
+            if self._statistics is None:
+                self._statistics = self._loaded() or self._collected(progress, cancel)
+            return self._statistics
+
+    def quantize(
+        self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None
+    ) -> Quantized:
+        """The model quantized by a config."""
+        statistics = self.statistics(progress, cancel)
+        with self._remembering:
+            known = self._quantized.get(config)
+        if known is not None and '"callable"' not in config.to_json():  # the user's own may be another by now
+            return known
+        made = quantize_graph(self.prepared, statistics, config)
+        with self._remembering:
+            self._quantized[config] = made
+            while len(self._quantized) > _REMEMBERED:
+                del self._quantized[next(iter(self._quantized))]
+        return made
+
+    def _loaded(self) -> Mapping[str, Statistics] | None:
+        return load_statistics(self._path) if self._path is not None and self._path.exists() else None
+
+    def _collected(self, progress: Progress | None, cancel: Cancel | None) -> Mapping[str, Statistics]:
+        graph = self.prepared.graph
+
+        def told(done: int, _: int | None) -> None:
+            if progress is not None:
+                progress(done, self.calibration.pieces)
+
+        found = collect(graph, self.calibration, executor=self._executor, progress=told, cancel=cancel)
+        if self._path is not None:
+            save_statistics(found, self._path)
+        return found
+
+    @cached_property
+    def _path(self) -> Path | None:
+        """The file of the statistics; its name says all that they depend on: the data, and the float graph's values."""
+        if self.folder is None:
+            return None
+        said = json.dumps([self.calibration.digest, sorted(value_keys(self.prepared.graph).items())])
+        return self.folder / f"statistics-{hashlib.sha256(said.encode()).hexdigest()[:16]}.npz"

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbench.calibration.statistics import Statistics
+from qbench.engine.dataset import Dataset
+from qbench.errors import SessionError
+from qbench.ir.build import rebuild
+from qbench.ir.frozen import Constant
+from qbench.quant.config import QuantConfig
+from qbench.session import quantizer
+from qbench.session.arrays import load_dataset, load_statistics, save_dataset, save_statistics
+from qbench.session.session import Session
+from tests.engine.networks import mlp, samples
+
+GRAPH = mlp()
+X, Y = samples(40, seed=2), np.random.default_rng(3).integers(0, 5, 40)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def session(path: Path, **options: object) -> Session:
+    return Session(GRAPH, samples(30), (X, Y), path=path, **options)
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
+
+
+def test_everything_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    s = session(tmp_path / "s")
+    s.override("dense_1", threshold=1.5)
+    s.run()
+    s.snapshot("good")
+    s.override("dense_1", threshold=0.1)
+    s.undo()
+    monkeypatch.setattr(quantizer, "collect", None)  # statistics must come from the folder
+    again = Session.resume(tmp_path / "s")
+    assert again.history == s.history
+    assert again.source == GRAPH
+    assert again.report == s.report
+    assert not again.is_stale
+    assert again.snapshots == s.snapshots
+    assert again.statistics == s.statistics
+    report = again.run()
+    assert (report.by_layer, report.output) == (s.report.by_layer, s.report.output)
+    again.redo()
+    assert again.encodings["relu_1"].threshold == 0.1
+
+
+def test_a_session_that_was_never_run(tmp_path: Path):
+    session(tmp_path / "s", config=QuantConfig().with_value("weights.axis", None))
+    again = Session.resume(tmp_path / "s")
+    assert again.config.weights.axis is None
+    assert again.report is None
+    assert again.run().output.top1 is not None
+
+
+def test_the_same_model_goes_on_in_the_same_folder(tmp_path: Path):
+    s = session(tmp_path / "s")
+    s.override("dense_1", threshold=1.5)
+    tuned = s.config
+    same = session(tmp_path / "s", config=tuned)
+    assert same.history == s.history
+    again = Session(GRAPH, samples(8), X[:5], path=tmp_path / "s")
+    assert again.config == QuantConfig()
+    assert str(again.diff()) == "nothing changed"
+    again.undo()
+    assert again.config == tuned
+    resumed = Session.resume(tmp_path / "s")
+    assert resumed.config == tuned
+    assert resumed.run().output.samples == 5
+    assert len(list((tmp_path / "s").glob("calibration-*"))) == 1
+
+
+def test_another_models_session_is_refused_and_not_touched(tmp_path: Path):
+    session(tmp_path / "s").run()
+    before = contents(tmp_path / "s")
+    other = rebuild(GRAPH, constants={**GRAPH.constants, "dense_0.bias": Constant(np.zeros(16, np.float32))})
+    for graph in (other, mlp(sizes=(12, 4))):
+        with pytest.raises(SessionError, match="session of another model"):
+            Session(graph, samples(3), path=tmp_path / "s")
+    assert contents(tmp_path / "s") == before
+
+
+def test_a_foreign_folder_is_refused_and_not_touched(tmp_path: Path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    for make in (lambda: session(tmp_path), lambda: Session.resume(tmp_path)):
+        with pytest.raises(SessionError, match="holds no qbench session"):
+            make()
+    with pytest.raises(SessionError, match="holds no qbench session"):
+        session(tmp_path / "thesis.tex")
+    with pytest.raises(SessionError, match="holds no qbench session"):
+        Session.resume(tmp_path / "nothing")
+    assert contents(tmp_path) == {"thesis.tex": b"precious"}
+
+
+def test_an_empty_folder_is_used(tmp_path: Path):
+    (tmp_path / "s").mkdir()
+    session(tmp_path / "s")
+    assert Session.resume(tmp_path / "s").source == GRAPH
+    assert [p.name for p in tmp_path.iterdir()] == ["s"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(SessionError, match="cannot save the session"):
+        session(tmp_path / "s")
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    s = session(tmp_path / "s")
+    s.override("dense_1", threshold=1.5)
+    saved = s.history
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(SessionError, match="No space left on device"):
+            s.override("dense_1", threshold=2.5)
+    assert Session.resume(tmp_path / "s").history == saved
+    assert s.config.tensors["relu_1"].threshold == 2.5, "in memory the edit is made"
+    s.snapshot("later")
+    s.undo()
+    s.redo()
+    assert Session.resume(tmp_path / "s").config == s.config
+
+
+@pytest.mark.parametrize("how", ["truncated", "empty", "noise", "missing"])
+def test_each_damaged_file_is_one_clear_error(tmp_path: Path, how: str):
+    s = session(tmp_path / "s")
+    s.run()
+    s.snapshot("a")
+    for name, data in contents(tmp_path / "s").items():
+        if (name in ("report.json", "snapshots.json") and how == "missing") or (
+            name.startswith("statistics") and how == "missing"
+        ):
+            continue  # as if it had not been written yet
+        path = tmp_path / "s" / name
+        damaged = {"truncated": data[: len(data) // 2], "empty": b"", "noise": b"\x80noise" * 40}.get(how)
+        if damaged is None:
+            path.unlink()
+        else:
+            path.write_bytes(damaged)
+        with pytest.raises(SessionError):
+            len(Session.resume(tmp_path / "s").statistics)
+        path.write_bytes(data)
+    assert Session.resume(tmp_path / "s").report == s.report
+
+
+def test_a_newer_format_says_so(tmp_path: Path):
+    session(tmp_path / "s")
+    manifest = tmp_path / "s" / "session.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"version": 2}))
+    with pytest.raises(SessionError, match="version"):
+        Session.resume(tmp_path / "s")
+
+
+def test_changed_data_is_noticed(tmp_path: Path):
+    session(tmp_path / "s")
+    for name in ("calibration", "evaluation"):
+        (file,) = (tmp_path / "s").glob(f"{name}-*/00000000.npz")
+        good = file.read_bytes()
+        np.savez(file, input0=-X)
+        with pytest.raises(SessionError, match=f"the {name} data was changed"):
+            Session.resume(tmp_path / "s")
+        file.write_bytes(good)
+    (labels,) = (tmp_path / "s").glob("evaluation-*/labels.npy")
+    np.save(labels, np.zeros(40, np.int64))
+    with pytest.raises(SessionError, match="labels were changed"):
+        Session.resume(tmp_path / "s")
+
+
+@pytest.mark.parametrize("data", [X, [X[:7], X[7:]], [{"x": X[i : i + 1]} for i in range(40)]])
+def test_data_sets_come_back(tmp_path: Path, data: object):
+    saved = Dataset(GRAPH, data, Y)
+    save_dataset(saved, tmp_path / "d")
+    loaded = load_dataset(GRAPH, tmp_path / "d", "calibration", saved.digest)
+    assert (loaded.digest, loaded.labels_digest, loaded.samples) == (saved.digest, saved.labels_digest, 40)
+
+
+def test_statistics_come_back(tmp_path: Path):
+    statistics = {
+        "<script>/../\n" + "n" * 10_000: Statistics.of(X),
+        "": Statistics.of(np.zeros(3, np.float32)),
+        "tiny": Statistics.of(np.array([1e-45, -1e-40], np.float32)),
+    }
+    save_statistics(statistics, tmp_path / "s.npz")
+    assert load_statistics(tmp_path / "s.npz") == statistics
+    save_statistics({}, tmp_path / "s.npz")
+    assert load_statistics(tmp_path / "s.npz") == {}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_killed_process_loses_nothing_that_it_was_told_is_done(tmp_path: Path, seed: int):
+    """Killed at any moment: while it starts and first saves, calibrates, runs, or saves an edit."""
+    path, chance, done = tmp_path / "s", random.Random(seed), 0
+    for attempt in range(5):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.session.killed", str(path)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None
+        said = child.stdout.readline() if attempt > 1 else ""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=chance.uniform(0, 0.4) if said else chance.uniform(0.5, 2))
+        child.kill()
+        said += child.communicate()[0]
+        told = [int(line.split()[1]) for line in said.splitlines() if line.startswith("edited ")]
+        if not path.exists():
+            assert not told
+            continue
+        session = Session.resume(path)
+        thresholds = [edit.config.tensors["relu_1"].threshold for edit in session.history.edits[1:]]
+        assert thresholds == [(i + 1) / 8 for i in range(len(thresholds))]
+        assert len(thresholds) - max([done, *told]) in (0, 1)  # killed after the edit was saved, before it was told
+        done = len(thresholds)
+        assert session.run().layer("relu_1").chosen_by
+    assert done > 0
