@@ -80,14 +80,15 @@ class Statistics:
             index = tuple(int(i) for i in np.unravel_index(bad, array.shape))
             raise DataError(f"{where} has {flat[bad]} at index {index}")
         exponent = _exponent(max(-low, high))
+        # float32 is exact where it scales up; where it scales down, a tiny negative number would become zero
+        exact = np.float32 if -127 <= exponent <= 0 else np.float64
         counts = np.zeros(2 * BINS, np.int64)
         for start in range(0, flat.size, _CHUNK):
-            # float64: exact where float32 would round a tiny negative number to zero, and so to another bin
-            scaled = np.multiply(flat[start : start + _CHUNK], np.float64(2.0**-exponent), dtype=np.float64)
-            index = np.floor(scaled, out=scaled).astype(np.intp)
-            index += BINS
-            counts += np.bincount(index, minlength=2 * BINS)
-        zeros = flat.size - int(np.count_nonzero(flat))
+            scaled = np.multiply(flat[start : start + _CHUNK], exact(2.0**-exponent), dtype=exact)
+            np.floor(scaled, out=scaled)
+            scaled += BINS
+            counts += np.bincount(scaled.astype(np.int32), minlength=2 * BINS)
+        zeros = int(np.count_nonzero(flat == 0))
         return cls(low, high, flat.size, zeros, exponent, _frozen(counts))
 
     @staticmethod
