@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from qbench.calibration.calibrators import register_calibrator
+    from qbench.engine.data import load_data
     from qbench.engine.report import Report
     from qbench.errors import QBenchError
     from qbench.frontends import load
@@ -36,6 +37,7 @@ __all__ = [
     # models
     "Graph",
     "load",
+    "load_data",
     "save",
     "run",
     "diff",
@@ -62,6 +64,7 @@ _HOMES = {
     "diff": "qbench.ir.diff",
     "export_onnx": "qbench.session.export",
     "load": "qbench.frontends",
+    "load_data": "qbench.engine.data",
     "register_calibrator": "qbench.calibration.calibrators",
     "run": "qbench.runtime.interpreter:call",
     "save": "qbench.ir.archive",

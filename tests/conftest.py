@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -20,6 +21,10 @@ BROWSER_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+# How long an example takes says more about what else the machine does than about the code.
+settings.register_profile("qbench", deadline=None)
+settings.load_profile("qbench")
 
 
 def _folder(variable: str, default: Path) -> Path:

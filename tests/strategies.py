@@ -14,7 +14,7 @@ from qbench.ir.dtypes import DTYPES, DType, integer_range, is_float, is_integer,
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import bind
-from qbench.ir.qparams import QParams
+from qbench.ir.qparams import EXACT_SCALES, QParams
 from qbench.ir.types import TensorType
 
 INTEGERS: tuple[DType, ...] = tuple(d for d in DTYPES if is_integer(d))
@@ -58,8 +58,10 @@ def names() -> st.SearchStrategy[str]:
     return plain | st.sampled_from(HOSTILE_NAMES) | st.text(max_size=12)
 
 
-def scales() -> st.SearchStrategy[float]:
-    """Every positive finite float32, as a float."""
+def scales(dtype: DType = "int8") -> st.SearchStrategy[float]:
+    """Every positive finite float32, as a float; of accumulators every positive finite double."""
+    if dtype in EXACT_SCALES:
+        return st.floats(min_value=5e-324, allow_infinity=False)
     return st.floats(min_value=2.0**-149, max_value=3.4028234663852886e38, width=32)
 
 
@@ -72,9 +74,9 @@ def qparams(draw: st.DrawFn, kind: TensorType) -> QParams:
     axis = draw(st.none() | st.sampled_from(axes)) if axes else None
     points = st.integers(low, high)
     if axis is None:
-        return QParams(draw(scales()), draw(points), dtype)
+        return QParams(draw(scales(dtype)), draw(points), dtype)
     count = int(kind.shape[axis])
-    many = draw(st.lists(scales(), min_size=count, max_size=count))
+    many = draw(st.lists(scales(dtype), min_size=count, max_size=count))
     zeros = draw(st.lists(points, min_size=count, max_size=count) | points.map(lambda point: [point] * count))
     return QParams(tuple(many), tuple(zeros), dtype, axis)
 

@@ -6,8 +6,8 @@ import sys
 import qbench
 
 EXPECTED = {
-    "Graph", "load", "save", "run", "diff", "QuantConfig", "register_calibrator", "Session", "Report", "export_onnx",
-    "Workbench", "QBenchError", "__version__",
+    "Graph", "load", "load_data", "save", "run", "diff", "QuantConfig", "register_calibrator", "Session", "Report",
+    "export_onnx", "Workbench", "QBenchError", "__version__",
 }  # fmt: skip
 SLOW = {"numpy", "pandas", "matplotlib", "ipywidgets", "anywidget", "onnx", "numba", "pydantic"}
 

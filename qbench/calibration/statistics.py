@@ -52,6 +52,9 @@ class Statistics:
     exponent: int
     counts: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        self.counts.flags.writeable = False
+
     @classmethod
     def of(cls, array: NDArray[np.generic], tensor: str = "") -> Statistics:
         """Statistics of one array of float16, bfloat16 or float32.
@@ -89,7 +92,7 @@ class Statistics:
             scaled += BINS
             counts += np.bincount(scaled.astype(np.int32), minlength=2 * BINS)
         zeros = int(np.count_nonzero(flat == 0))
-        return cls(low, high, flat.size, zeros, exponent, _frozen(counts))
+        return cls(low, high, flat.size, zeros, exponent, counts)
 
     @staticmethod
     def merged(parts: Iterable[Statistics]) -> Statistics:
@@ -108,7 +111,7 @@ class Statistics:
             self.count + other.count,
             self.zeros + other.zeros,
             exponent,
-            _frozen(_widened(self, exponent) + _widened(other, exponent)),
+            _widened(self, exponent) + _widened(other, exponent),
         )
 
     @property
@@ -120,6 +123,10 @@ class Statistics:
     def bin_width(self) -> float:
         """``2**e``."""
         return 2.0**self.exponent
+
+    def __reduce__(self) -> tuple[type[Statistics], tuple[object, ...]]:
+        """Made anew on the other side of a process boundary, so that it is read-only there as well."""
+        return Statistics, (self.min, self.max, self.count, self.zeros, self.exponent, self.counts)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -143,9 +150,4 @@ def _widened(statistics: Statistics, exponent: int) -> NDArray[np.int64]:
         pairs = counts.reshape(-1, 2).sum(axis=1)
         counts = np.zeros(2 * BINS, np.int64)
         counts[BINS // 2 : BINS // 2 + BINS] = pairs
-    return counts
-
-
-def _frozen(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    counts.flags.writeable = False
     return counts

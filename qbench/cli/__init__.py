@@ -1,0 +1,53 @@
+"""The command line: ``qbench quantize | inspect | diff | run``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from qbench.cli import diff, inspect, quantize, run
+from qbench.errors import QBenchError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments
+        Without the program's name; None means those of the process.
+
+    Returns
+    -------
+    int
+        0; 2 after a mistake in the input or a file that cannot be written, which standard error tells about; 130 after
+        an interruption.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `qbench inspect model.onnx | head` is no mistake
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (QBenchError, OSError) as error:
+        notes: list[str] = getattr(error, "__notes__", [])
+        print("\n".join([f"qbench: {error}", *notes]), file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("qbench: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="qbench", description="Quantize neural networks, and see what it costs.")
+    parser.add_argument("--version", action="version", version=f"qbench {version('qbench')}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in (quantize, inspect, diff, run):
+        command.add(commands)
+    return parser

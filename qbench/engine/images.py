@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from qbench.errors import DataError, shown
 
@@ -86,15 +87,26 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
     def __getitem__(self, index: int) -> NDArray[np.generic]:  # pyright: ignore[reportIncompatibleMethodOverride] no slices
         path = self.files[index]
         try:
+            wanted = self._size
             with Image.open(path) as image:
                 pixels = np.asarray(self._fitted(image.convert(_MODES[self.channels])), np.uint8)
-        except (OSError, ValueError, SyntaxError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        except Exception as error:  # of damaged files Pillow makes errors of every kind
             raise DataError(f"cannot read the image {path}: {error}") from error
+        if pixels.shape[:2] != wanted:
+            raise DataError(f"{path} is {_by(pixels.shape)}, but the first image is {_by(wanted)}: give a size")
         pixels = pixels.reshape(*pixels.shape[:2], -1)
         if self.channels == "BGR":
             pixels = pixels[:, :, ::-1]
         array = pixels if self.dtype == "uint8" else self._normal(pixels)
         return np.ascontiguousarray(array.transpose(2, 0, 1) if self.layout == "NCHW" else array)[np.newaxis]
+
+    @cached_property
+    def _size(self) -> tuple[int, ...]:
+        """Height and width of every image: the wanted ones, else those of the first."""
+        if self.size is not None:
+            return self.size
+        with Image.open(self.files[0]) as image:
+            return image.size[::-1]
 
     def _normal(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         return (pixels.astype(np.float32) - np.asarray(self.mean, np.float32)) / np.asarray(self.std, np.float32)
@@ -108,6 +120,10 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
         scaled = image.resize((wide, high), Image.Resampling.BICUBIC)
         left, top = (wide - width) // 2, (high - height) // 2
         return scaled.crop((left, top, left + width, top + height))
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return f"{shape[0]} by {shape[1]}"
 
 
 def find_labels(folder: Path) -> Path | None:

@@ -60,7 +60,7 @@ def test_max(x):
     assert np.array_equal(curve.divergence, abs(x).max() - curve.candidates)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(samples, st.sampled_from(GRIDS))
 def test_mse_is_the_least_loss_of_all_its_candidates(x, grid):
     statistics = Statistics.of(x)
@@ -87,7 +87,7 @@ def test_power_of_two_is_tvms_rule(x, grid):
 
 
 @pytest.mark.parametrize("calibrator", ALL)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(x=samples, grid=st.sampled_from(GRIDS))
 def test_every_curve_is_ascending_and_holds_its_best(calibrator, x, grid):
     curve = calibrator.curve(Statistics.of(x), grid, "t")

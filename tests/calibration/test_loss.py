@@ -8,7 +8,7 @@ from math import floor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qbench.calibration.grid import Grid
@@ -57,7 +57,6 @@ def by_pieces(statistics, qparams):
 values = st.floats(-50, 50, width=32) | st.sampled_from([0.0, 6.0])
 
 
-@settings(deadline=None)
 @given(st.lists(values, min_size=1, max_size=12), st.sampled_from(GRIDS), st.floats(0.05, 1.2))
 def test_is_the_integral_over_each_piece(numbers, grid, part):
     statistics = Statistics.of(np.array(numbers, np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from fractions import Fraction
 
@@ -88,8 +89,10 @@ def test_half_precision_is_taken_exactly(dtype):
     assert Statistics.of(array) == by_definition(array)
 
 
-def test_is_frozen():
+@pytest.mark.parametrize("copied", [False, True])
+def test_is_frozen(copied):
     statistics = Statistics.of(np.ones(3, np.float32))
+    statistics = copy.deepcopy(statistics) if copied else statistics
     with pytest.raises(ValueError, match="read-only"):
         statistics.counts[0] = 1
     with pytest.raises(AttributeError):

@@ -214,6 +214,14 @@ def test_a_damaged_image_is_named(folder: Path) -> None:
             array(data)
 
 
+def test_images_of_several_sizes_need_a_size(folder: Path) -> None:
+    Image.fromarray(PIXELS[:, :4]).save(folder / "c.png")
+    assert array(load_data(folder), 1).shape == (1, 3, 6, 8)
+    with pytest.raises(DataError, match=r"c\.png is 6 by 4, but the first image is 6 by 8: give a size"):
+        array(load_data(folder), 2)
+    assert array(load_data(folder, size=4), 2).shape == (1, 3, 4, 4)
+
+
 def test_the_shared_images_and_labels(shared_data: Path) -> None:
     data = load_data(shared_data / "imagenet" / "calib", mean=127, std=128)
     assert len(data.x) == 200

@@ -30,7 +30,7 @@ class Kl:
     ----------
     levels
         Number of groups. None: what suits the dtype. Of two sides ``2^bits - 1``, or twice that plus one where no data
-        is negative and the dtype's zero point can go to its end; of one side ``2^(bits - 1)``, or twice that.
+        is negative and the grid is asymmetric; of one side ``2^(bits - 1)``, or twice that.
     one_sided
         False: the histogram is laid over 8001 bins of both signs; groups have one size, but the last takes the rest; q
         is spread over the bins that p fills. True, as in NVIDIA's pytorch-quantization: the bins of the statistics,
@@ -66,7 +66,7 @@ class Kl:
         return ThresholdCurve("kl", "KL divergence", candidates, divergence, best)
 
     def _levels_of(self, grid: Grid, positive: bool) -> int:
-        whole_type = positive and not (grid.symmetric and grid.dtype.startswith("int"))
+        whole_type = positive and not grid.symmetric
         if self.one_sided:
             return grid.levels if whole_type else grid.levels // 2
         return 2 * (grid.levels - 1) + 1 if whole_type else grid.levels - 1
