@@ -64,7 +64,7 @@ def value_of(graph: Graph, tensor: str) -> str | None:
 
 
 def _layer(quantized: Quantized, node: Node, head: Node, encoded: str | None, cache: ValueCache) -> Layer:
-    dtype, reason = _runs_as(quantized, node, head)
+    dtype, reason = _runs_as(quantized, node, head, encoded)
     report = LayerReport(
         name=node.name,
         op=node.op,
@@ -95,7 +95,7 @@ def _layer(quantized: Quantized, node: Node, head: Node, encoded: str | None, ca
     return Layer(report, pairs)
 
 
-def _runs_as(quantized: Quantized, node: Node, head: Node) -> tuple[str, str | None]:
+def _runs_as(quantized: Quantized, node: Node, head: Node, encoded: str | None) -> tuple[str, str | None]:
     """The layer's dtype, and the reason where that is a float one."""
     graph, rule = quantized.graph, OPS[node.op].rule
     runs = graph.by_name.get(node.name)
@@ -104,10 +104,12 @@ def _runs_as(quantized: Quantized, node: Node, head: Node) -> tuple[str, str | N
         return next((t for t in touched if is_float(t.dtype)), touched[0]).dtype, runs.reason or None
     if runs is not None and rule == QuantRule.MAC:
         return graph.types[runs.inputs[0]].dtype, None
-    value = quantized_value(graph, node.outputs[0])
-    if value is None or (rule == QuantRule.BIAS and head is not node):
+    if rule == QuantRule.BIAS and head is not node:
         return "int32", None
-    return graph.types[value].dtype, None
+    value = quantized_value(graph, node.outputs[0])
+    if value is None and encoded is not None:  # within a fused group, such as the add before a relu
+        return quantized.encodings[encoded].qparams.dtype, None
+    return graph.types[value or node.outputs[0]].dtype, None
 
 
 def _weight(quantized: Quantized, node: Node) -> str | None:

@@ -21,7 +21,7 @@ from qbench.passes.annotate import FAKE
 from qbench.passes.groups import Group, bias_axis, rule_of
 from qbench.passes.rewrite import joined_sources
 from qbench.quant.arithmetic import quantize
-from qbench.quant.rounding import Rounding
+from qbench.quant.rounding import POWER_OF_TWO, Rounding
 
 if TYPE_CHECKING:
     from qbench.passes.realize import Emitter
@@ -62,7 +62,8 @@ class _Step:
 
     def __init__(self, emitter: Emitter, group: Group, rounding: Rounding, tensor: str, q: QParams) -> None:
         self.emitter, self.graph = emitter, emitter.graph
-        self.group, self.head, self.rounding = group, group.head, rounding
+        self.group, self.head = group, group.head
+        self.rounding: Rounding = rounding
         self.tensor, self.q = tensor, q
         self.result = emitter.integer_name(tensor)
         self.inputs = tuple(emitter.integers.get(value, value) for value in self.head.inputs)
@@ -93,7 +94,10 @@ class _Step:
         self._clamp(value, clamps)
 
     def average(self) -> None:
-        """A sum whose scale holds the division, requantize, clip."""
+        """A sum whose scale holds the division, requantize, clip.
+
+        Under power-of-two rounding a shift cannot divide by 49; such an average is rounded in fixed point.
+        """
         source = self.emitter.q(self.head.inputs[0])
         shape = self.graph.types[self.head.inputs[0]].shape
         op, declared = "qnn.sum", bind(self.head)
@@ -106,6 +110,8 @@ class _Step:
             axes = getattr(declared, "axes", (2, 3))
             attrs["axes"] = axes
             count = math.prod(int(shape[axis]) for axis in axes)
+        if self.rounding in POWER_OF_TWO and count & (count - 1):
+            self.rounding = "tflite_single"
         value = self._accumulator_name(self.head)
         sums = QParams(source.scales[0] / count, 0, "int32")
         self.emitter.emit(self.head, op, self.inputs, (value,), sums, **attrs)

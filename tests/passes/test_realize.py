@@ -20,6 +20,7 @@ from qbench.passes.annotate import AnnotatePass, bind_qparams, quantized_value
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.realize import RealizePass
 from qbench.quant.arithmetic import add, dequantize, quantize, requantize, subtract
+from qbench.quant.choose import power_of_two
 from qbench.quant.rounding import Rounding
 from qbench.runtime.interpreter import run
 from tests.passes.quantizable import all_values, every_op, min_max_qparams, sample, sqnr
@@ -185,3 +186,15 @@ def test_clipped_weights_leave_the_smallest_integer_unused_if_so_asked(narrow: b
     q["w3"] = QParams(1e-4, 0, "int8")
     realized = RealizePass()(bind_qparams(annotated, q))
     assert realized.constants["w3"].array.min() == smallest
+
+
+@pytest.mark.parametrize("rounding", ["pow2_half_up", "pow2_half_even"])
+def test_power_of_two_scales_need_shifts_only_but_for_averages_of_other_counts(rounding: Rounding) -> None:
+    graph = every_op()
+    x = sample(graph)
+    annotated = AnnotatePass()(graph)
+    plain = min_max_qparams(annotated, all_values(graph, x))
+    fake = bind_qparams(annotated, {tensor: power_of_two(q) for tensor, q in plain.items()})
+    legal = LegalizePass()(RealizePass(rounding)(fake))
+    assert {node.name for node in legal.nodes if node.op == "integer.requantize"} == {"average.requantize"}
+    assert sqnr(run(graph, {"x": x})["f2"], run(legal, {"x": x})["f2"]) > 20
