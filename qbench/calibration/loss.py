@@ -8,6 +8,7 @@ quantized to ``k s`` with ``k = clip(round(x / s), kmin, kmax)``, an antiderivat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,9 @@ from qbench.ir.qparams import QParams
 __all__ = ["Density", "Loss", "loss"]
 
 Floats = NDArray[np.float64]
+Numbers = float | Floats
+
+_BLOCK = 1 << 15  # numbers at a time: what stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +100,15 @@ class Density:
             np.append(share[~wide], statistics.zeros / statistics.count),
         )
 
-    def squared_error(self, qparams: QParams) -> float:
-        """Mean squared error of quantizing the data with per-tensor qparams."""
-        scale, low, high = _grid(qparams)
-        total = self._mean(_integrated(self.edges, scale, low, high), _squared(self.values, scale, low, high))
-        return max(total, 0.0)  # the sum may come to -1e-30 where there is no error
+    def squared_errors(self, choices: Sequence[QParams]) -> Floats:
+        """Mean squared error of quantizing the data with each of several per-tensor qparams."""
+        grids = np.array([_grid(qparams) for qparams in choices]).reshape(-1, 3, 1)
+        block = max(1, _BLOCK // (len(self.edges) + 1))
+        errors = [
+            self._mean(_integrated(self.edges, *part), _squared(self.values, *part))
+            for part in (grids[i : i + block].swapaxes(0, 1) for i in range(0, len(grids), block))
+        ]
+        return np.maximum(np.concatenate([*errors, np.zeros(0)]), 0.0)  # a sum may come to -1e-30 where nothing is lost
 
     def loss(self, qparams: QParams) -> Loss:
         """Clipped fraction, errors and signal of quantizing the data with per-tensor qparams."""
@@ -111,15 +119,15 @@ class Density:
         whole = _integrated(self.edges, scale, low, high)
         squared = _squared(self.values, scale, low, high)
         return Loss(
-            clipped=self._mean(self.edges - edges, (~inside).astype(np.float64)),
-            clipping=self._mean(whole - kept, squared * ~inside),
-            rounding=max(self._mean(kept, squared * inside), 0.0),
-            signal=self._mean(self.edges**3 / 3, self.values**2),
+            clipped=float(self._mean(self.edges - edges, (~inside).astype(np.float64))),
+            clipping=float(self._mean(whole - kept, squared * ~inside)),
+            rounding=max(float(self._mean(kept, squared * inside)), 0.0),
+            signal=float(self._mean(self.edges**3 / 3, self.values**2)),
         )
 
-    def _mean(self, integrated: Floats, at_values: Floats) -> float:
+    def _mean(self, integrated: Floats, at_values: Floats) -> Floats:
         # sums of products rather than BLAS: the same bits with any library and number of threads
-        return float((self.shares * at_values).sum() - (self.jumps * integrated).sum())
+        return (self.shares * at_values).sum(axis=-1) - (self.jumps * integrated).sum(axis=-1)
 
 
 def _grid(qparams: QParams) -> tuple[float, int, int]:
@@ -129,16 +137,16 @@ def _grid(qparams: QParams) -> tuple[float, int, int]:
     return qparams.scales[0], qparams.qmin - zero_point, qparams.qmax - zero_point
 
 
-def _steps(x: Floats, scale: float, low: int, high: int) -> Floats:
+def _steps(x: Floats, scale: Numbers, low: Numbers, high: Numbers) -> Floats:
     steps = np.rint(x / scale)
     return np.minimum(np.maximum(steps, low, out=steps), high, out=steps)
 
 
-def _squared(x: Floats, scale: float, low: int, high: int) -> Floats:
+def _squared(x: Floats, scale: Numbers, low: Numbers, high: Numbers) -> Floats:
     return (x - _steps(x, scale, low, high) * scale) ** 2
 
 
-def _integrated(x: Floats, scale: float, low: int, high: int) -> Floats:
+def _integrated(x: Floats, scale: Numbers, low: Numbers, high: Numbers) -> Floats:
     steps = _steps(x, scale, low, high)
     rest = x - steps * scale
     return steps * (scale**3 / 12) + rest * rest * rest / 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal, TypeGuard, get_args
 
 import ml_dtypes
@@ -49,6 +50,7 @@ def is_integer(name: DType) -> bool:
     return name.startswith(("int", "uint"))
 
 
+@cache
 def integer_range(name: DType) -> tuple[int, int]:
     """Smallest and largest value of an integer type."""
     if not is_integer(name):

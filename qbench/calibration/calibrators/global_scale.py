@@ -9,7 +9,7 @@ import numpy as np
 from qbench.calibration.calibrators.mse import MEANING
 from qbench.calibration.curve import ThresholdCurve
 from qbench.calibration.grid import Grid
-from qbench.calibration.loss import loss
+from qbench.calibration.loss import Density
 from qbench.calibration.statistics import Statistics
 from qbench.errors import CalibrationError
 from qbench.ir.dtypes import integer_range
@@ -37,7 +37,7 @@ class GlobalScale:
         middle = lowest + grid.levels // 2
         one_sided = not grid.symmetric and statistics.min >= 0
         qparams = QParams(self.threshold / (grid.levels // 2), lowest if one_sided else middle, grid.dtype)
-        error = np.array([loss(statistics, qparams).error])
+        error = Density.of(statistics).squared_errors([qparams])
         return ThresholdCurve(
             "global_scale", MEANING, np.array([self.threshold]), error, float(self.threshold), qparams
         )

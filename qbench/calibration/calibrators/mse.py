@@ -44,4 +44,4 @@ class MeanSquaredError:
 
 def squared_errors(density: Density, statistics: Statistics, grid: Grid, thresholds: Floats) -> Floats:
     """Mean squared error at each threshold."""
-    return np.array([density.squared_error(grid.qparams(statistics, float(t))) for t in thresholds])
+    return density.squared_errors([grid.qparams(statistics, t) for t in thresholds.tolist()])
