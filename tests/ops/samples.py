@@ -68,6 +68,7 @@ SAMPLES: dict[str, Sample] = {
     "take": Sample((draw((4, 3)), np.array([[0, 3], [1, -1]])), {"axis": 0}, symbolic=False),
     "cast": sample((2, 3), dtype="int32"),
     "broadcast_to": sample((2, 1), shape=(2, 3), symbolic=False),
+    "broadcast_like": sample((1, 3), (2, 5), symbolic=False),
     "tile": sample((2, 3), reps=(2, 1)),
     "where": Sample((BITS, draw((2, 3)), draw((3,))), {}, symbolic=False),
     "logical_and": Sample((BITS, BITS[:1]), {}),

@@ -1,0 +1,120 @@
+"""Functions of one element or of several, and softmax."""
+
+from __future__ import annotations
+
+from qbench.exporters.onnx.table import exporter
+from qbench.exporters.onnx.writer import Writer
+from qbench.ir.graph import Node
+from qbench.ops.activation import Clip, Elu, Gelu, HardSigmoid, LeakyRelu, PRelu
+from qbench.ops.softmax import LogSoftmax, Softmax
+
+_SAME_IN_ONNX = {
+    "abs": "Abs",
+    "add": "Add",
+    "ceil": "Ceil",
+    "cos": "Cos",
+    "divide": "Div",
+    "equal": "Equal",
+    "erf": "Erf",
+    "exp": "Exp",
+    "floor": "Floor",
+    "greater": "Greater",
+    "greater_equal": "GreaterOrEqual",
+    "less": "Less",
+    "less_equal": "LessOrEqual",
+    "log": "Log",
+    "logical_and": "And",
+    "logical_not": "Not",
+    "logical_or": "Or",
+    "maximum": "Max",
+    "minimum": "Min",
+    "multiply": "Mul",
+    "negative": "Neg",
+    "nn.hard_swish": "HardSwish",
+    "nn.relu": "Relu",
+    "nn.softplus": "Softplus",
+    "power": "Pow",
+    "reciprocal": "Reciprocal",
+    "round": "Round",
+    "sigmoid": "Sigmoid",
+    "sign": "Sign",
+    "sin": "Sin",
+    "sqrt": "Sqrt",
+    "subtract": "Sub",
+    "tanh": "Tanh",
+    "where": "Where",
+}
+
+
+@exporter(*_SAME_IN_ONNX)
+def same(writer: Writer, node: Node) -> None:
+    """An op without attributes that ONNX has too."""
+    writer.emit(_SAME_IN_ONNX[node.op], writer.inputs(node), node.outputs, node.name)
+
+
+@exporter("clip")
+def clip(writer: Writer, node: Node) -> None:
+    """Bounds are inputs."""
+    op = writer.op(node, Clip)
+    bounds = [writer.number(node, "min", op.a_min), writer.number(node, "max", op.a_max)]
+    writer.emit("Clip", [*writer.inputs(node), *bounds], node.outputs, node.name)
+
+
+@exporter("nn.leaky_relu")
+def leaky_relu(writer: Writer, node: Node) -> None:
+    """x, or alpha * x below zero."""
+    writer.emit("LeakyRelu", writer.inputs(node), node.outputs, node.name, alpha=writer.op(node, LeakyRelu).alpha)
+
+
+@exporter("nn.elu")
+def elu(writer: Writer, node: Node) -> None:
+    """x, or alpha * (exp(x) - 1) below zero."""
+    writer.emit("Elu", writer.inputs(node), node.outputs, node.name, alpha=writer.op(node, Elu).alpha)
+
+
+@exporter("nn.hard_sigmoid")
+def hard_sigmoid(writer: Writer, node: Node) -> None:
+    """alpha * x + beta between 0 and 1."""
+    op = writer.op(node, HardSigmoid)
+    writer.emit("HardSigmoid", writer.inputs(node), node.outputs, node.name, alpha=op.alpha, beta=op.beta)
+
+
+@exporter("nn.gelu")
+def gelu(writer: Writer, node: Node) -> None:
+    """Exact, or by the tanh formula."""
+    approximate = writer.op(node, Gelu).approximate
+    writer.emit("Gelu", writer.inputs(node), node.outputs, node.name, approximate=approximate)
+
+
+@exporter("nn.silu")
+def silu(writer: Writer, node: Node) -> None:
+    """x * sigmoid(x)."""
+    (x,) = writer.inputs(node)
+    writer.emit("Mul", [x, writer.step(node, "Sigmoid", [x])], node.outputs, node.name)
+
+
+@exporter("nn.prelu")
+def prelu(writer: Writer, node: Node) -> None:
+    """Slopes are shaped to broadcast along their axis."""
+    data, alpha = node.inputs
+    rank = writer.type(data).rank
+    axis = writer.op(node, PRelu).axis % rank
+    shape = (-1, *[1] * (rank - 1 - axis))
+    if alpha in writer.graph.constants:
+        slopes = writer.store(alpha, writer.graph.constants[alpha].array.reshape(shape))
+    else:
+        wanted = writer.integers(node, "slope.shape", shape)
+        slopes = writer.step(node, "Reshape", [writer.read(alpha), wanted])
+    writer.emit("PRelu", [writer.read(data), slopes], node.outputs, node.name)
+
+
+@exporter("nn.softmax")
+def softmax(writer: Writer, node: Node) -> None:
+    """Along one axis."""
+    writer.emit("Softmax", writer.inputs(node), node.outputs, node.name, axis=writer.op(node, Softmax).axis)
+
+
+@exporter("nn.log_softmax")
+def log_softmax(writer: Writer, node: Node) -> None:
+    """Along one axis."""
+    writer.emit("LogSoftmax", writer.inputs(node), node.outputs, node.name, axis=writer.op(node, LogSoftmax).axis)

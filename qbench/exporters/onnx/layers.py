@@ -1,0 +1,131 @@
+"""Layers with weights, their biases, and normalizations."""
+
+from __future__ import annotations
+
+from qbench.exporters.onnx.bias import bias_after, bias_input
+from qbench.exporters.onnx.table import exporter
+from qbench.exporters.onnx.writer import Writer
+from qbench.ir.graph import Node
+from qbench.ops.conv import Conv2d, Conv2dTranspose
+from qbench.ops.dense import BatchMatmul, BiasAdd
+from qbench.ops.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm
+
+
+@exporter("nn.conv2d")
+def conv2d(writer: Writer, node: Node) -> None:
+    """A convolution together with the bias that follows it."""
+    op, bias = writer.op(node, Conv2d), bias_after(writer.graph, node)
+    inputs = writer.inputs(node) + ([] if bias is None else [bias_input(writer, bias, node)])
+    writer.emit(
+        "Conv",
+        inputs,
+        (bias or node).outputs,
+        node.name,
+        strides=op.strides,
+        pads=op.padding,
+        dilations=op.dilation,
+        group=op.groups,
+        kernel_shape=writer.type(node.inputs[1]).shape[2:],
+    )
+
+
+@exporter("nn.conv2d_transpose")
+def conv2d_transpose(writer: Writer, node: Node) -> None:
+    """A transposed convolution together with the bias that follows it."""
+    op, bias = writer.op(node, Conv2dTranspose), bias_after(writer.graph, node)
+    inputs = writer.inputs(node) + ([] if bias is None else [bias_input(writer, bias, node)])
+    writer.emit(
+        "ConvTranspose",
+        inputs,
+        (bias or node).outputs,
+        node.name,
+        strides=op.strides,
+        pads=op.padding,
+        dilations=op.dilation,
+        group=op.groups,
+        output_padding=op.output_padding,
+        kernel_shape=writer.type(node.inputs[1]).shape[2:],
+    )
+
+
+@exporter("nn.dense")
+def dense(writer: Writer, node: Node) -> None:
+    """Gemm where the data is a matrix, since runtimes have integer kernels for it with its bias; MatMul elsewhere."""
+    data = writer.read(node.inputs[0])
+    if writer.type(node.inputs[0]).rank == 2:
+        bias = bias_after(writer.graph, node)
+        inputs = writer.inputs(node) + ([] if bias is None else [bias_input(writer, bias, node)])
+        writer.emit("Gemm", inputs, (bias or node).outputs, node.name, transB=1)
+        return
+    turned = writer.parameter(node.inputs[1], perm=(1, 0))
+    if turned is None:
+        turned = writer.step(node, "Transpose", [writer.read(node.inputs[1])], perm=[1, 0])
+    writer.emit("MatMul", [data, turned], node.outputs, node.name)
+
+
+@exporter("nn.batch_matmul")
+def batch_matmul(writer: Writer, node: Node) -> None:
+    """MatMul, after transposing the last two axes where asked."""
+    op = writer.op(node, BatchMatmul)
+    operands: list[str] = []
+    for value, name, turn in zip(node.inputs, writer.inputs(node), (op.transpose_lhs, op.transpose_rhs), strict=True):
+        rank = writer.type(value).rank
+        perm = [*range(rank - 2), rank - 1, rank - 2]
+        operands.append(writer.step(node, "Transpose", [name], perm=perm) if turn else name)
+    writer.emit("MatMul", operands, node.outputs, node.name)
+
+
+@exporter("nn.bias_add")
+def bias_add(writer: Writer, node: Node) -> None:
+    """A bias that no layer took with it: Add, with the vector shaped to broadcast along its axis."""
+    data, bias = node.inputs
+    rank = writer.type(data).rank
+    shape = (-1, *[1] * (rank - 1 - writer.op(node, BiasAdd).axis % rank))
+    if bias in writer.graph.constants:
+        vector = writer.store(bias, writer.graph.constants[bias].array.reshape(shape))
+    else:
+        wanted = writer.integers(node, "bias.shape", shape)
+        vector = writer.step(node, "Reshape", [writer.read(bias), wanted])
+    writer.emit("Add", [writer.read(data), vector], node.outputs, node.name)
+
+
+@exporter("nn.batch_norm")
+def batch_norm(writer: Writer, node: Node) -> None:
+    """ONNX's channels are axis 1: others are moved there and back."""
+    op, rank = writer.op(node, BatchNorm), writer.type(node.inputs[0]).rank
+    axis = op.axis % rank
+    data, *parameters = writer.inputs(node)
+    if axis == 1:
+        inputs = [data, *parameters]
+        writer.emit("BatchNormalization", inputs, node.outputs, node.name, epsilon=op.epsilon)
+        return
+    there = [i for i in range(rank) if i != axis]
+    there.insert(1, axis)
+    back = [there.index(i) for i in range(rank)]
+    moved = writer.step(node, "Transpose", [data], perm=there)
+    normal = writer.fresh(f"{node.output}.BatchNormalization")
+    writer.emit("BatchNormalization", [moved, *parameters], [normal], node.name, epsilon=op.epsilon)
+    writer.emit("Transpose", [normal], node.outputs, writer.fresh(f"{node.name}.back"), perm=back)
+
+
+@exporter("nn.instance_norm")
+def instance_norm(writer: Writer, node: Node) -> None:
+    """Each channel of each sample by its own mean and variance."""
+    epsilon = writer.op(node, InstanceNorm).epsilon
+    writer.emit("InstanceNormalization", writer.inputs(node), node.outputs, node.name, epsilon=epsilon)
+
+
+@exporter("nn.layer_norm")
+def layer_norm(writer: Writer, node: Node) -> None:
+    """Over `axis` and all axes after it."""
+    op = writer.op(node, LayerNorm)
+    inputs = writer.inputs(node)
+    writer.emit("LayerNormalization", inputs, node.outputs, node.name, axis=op.axis, epsilon=op.epsilon)
+
+
+@exporter("nn.lrn")
+def lrn(writer: Writer, node: Node) -> None:
+    """By the squares of neighbouring channels."""
+    op = writer.op(node, LocalResponseNorm)
+    attrs = {"size": op.size, "alpha": op.alpha, "beta": op.beta, "bias": op.bias}
+    writer.emit("LRN", writer.inputs(node), node.outputs, node.name, **attrs)

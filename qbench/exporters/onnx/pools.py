@@ -1,0 +1,61 @@
+"""Pools, global pools and reductions."""
+
+from __future__ import annotations
+
+from qbench.exporters.onnx.table import exporter
+from qbench.exporters.onnx.writer import Writer
+from qbench.ir.graph import Node
+from qbench.ops.pool import AvgPool2d, Pool2d
+from qbench.ops.reduce import ArgMax, ArgMin, Reduction
+
+
+@exporter("nn.max_pool2d", "nn.avg_pool2d")
+def pool2d(writer: Writer, node: Node) -> None:
+    """MaxPool or AveragePool."""
+    op = writer.op(node, Pool2d)
+    attrs: dict[str, object] = {
+        "kernel_shape": op.pool_size,
+        "strides": op.strides,
+        "pads": op.padding,
+        "dilations": op.dilation if max(op.dilation) > 1 else None,
+        "ceil_mode": int(op.ceil_mode),
+    }
+    if isinstance(op, AvgPool2d):
+        attrs["count_include_pad"] = int(op.count_include_pad)
+    onnx_op = "AveragePool" if isinstance(op, AvgPool2d) else "MaxPool"
+    writer.emit(onnx_op, writer.inputs(node), node.outputs, node.name, **attrs)
+
+
+_GLOBAL = {"nn.global_avg_pool2d": "GlobalAveragePool", "nn.global_max_pool2d": "GlobalMaxPool"}
+
+
+@exporter(*_GLOBAL)
+def global_pool(writer: Writer, node: Node) -> None:
+    """Over each whole image."""
+    writer.emit(_GLOBAL[node.op], writer.inputs(node), node.outputs, node.name)
+
+
+_REDUCTIONS = {"mean": "ReduceMean", "sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
+
+
+@exporter(*_REDUCTIONS)
+def reduction(writer: Writer, node: Node) -> None:
+    """Over some axes."""
+    op = writer.op(node, Reduction)
+    axes = writer.integers(node, "axes", op.axes)
+    inputs = [*writer.inputs(node), axes]
+    writer.emit(_REDUCTIONS[node.op], inputs, node.outputs, node.name, keepdims=int(op.keepdims))
+
+
+@exporter("argmax")
+def argmax(writer: Writer, node: Node) -> None:
+    """The index of the largest element."""
+    op = writer.op(node, ArgMax)
+    writer.emit("ArgMax", writer.inputs(node), node.outputs, node.name, axis=op.axis, keepdims=int(op.keepdims))
+
+
+@exporter("argmin")
+def argmin(writer: Writer, node: Node) -> None:
+    """The index of the smallest element."""
+    op = writer.op(node, ArgMin)
+    writer.emit("ArgMin", writer.inputs(node), node.outputs, node.name, axis=op.axis, keepdims=int(op.keepdims))

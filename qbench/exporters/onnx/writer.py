@@ -1,0 +1,173 @@
+"""An ONNX graph as it grows, and what every exporting function needs of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from qbench.errors import ExportError, shown
+from qbench.ir.dtypes import DType, numpy_dtype
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import Op, bind
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+from qbench.quant.arithmetic import quantize
+
+__all__ = ["Array", "Writer"]
+
+Array = NDArray[Any]
+Kind = TypeVar("Kind", bound=Op)
+
+
+class Writer:
+    """Collects ONNX nodes and initializers for a graph.
+
+    Parameters
+    ----------
+    graph
+        The graph that is exported. Its values and nodes keep their names.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.qparams = dict(graph.qparams)
+        """What the integers behind a dequantized value mean, by its name in the graph."""
+        self.types = dict(graph.types)
+        self.nodes: list[NodeProto] = []
+        self._initializers: dict[str, TensorProto] = {}
+        self._arrays: dict[str, Constant] = {}
+        self._taken = {*graph.types, *graph.by_name}
+        self._reads: dict[str, str] = {}
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing else has."""
+        name, count = base, 0
+        while name in self._taken:
+            count += 1
+            name = f"{base}.{count}"
+        self._taken.add(name)
+        return name
+
+    def op(self, node: Node, kind: type[Kind]) -> Kind:
+        """The declaration of a node, with its attributes."""
+        op = bind(node, self.graph.qparams)
+        if not isinstance(op, kind):
+            raise ExportError(f"node {shown(node.name)}: {node.op} is no {kind.__name__}")
+        return op
+
+    def type(self, value: str) -> TensorType:
+        """The type of a value of the graph."""
+        return self.types[value]
+
+    def inputs(self, node: Node) -> list[str]:
+        """What a node's inputs are called in the file."""
+        return [self.read(value) for value in node.inputs]
+
+    def read(self, value: str) -> str:
+        """What a value is called in the file; a constant is stored at its first use."""
+        if value not in self._reads:
+            parameter = self.parameter(value)
+            return value if parameter is None else parameter
+        return self._reads[value]
+
+    def parameter(self, value: str, perm: tuple[int, ...] | None = None) -> str | None:
+        """Store a constant, or the integers of a fake-quantized one, with axes in another order if asked; else None."""
+        producer = self.graph.producers.get(value)
+        q = self.qparams.get(value)
+        faked = producer is not None and producer.op == "qnn.fake_quantize"
+        name = producer.inputs[0] if producer is not None and faked else value
+        if name not in self.graph.constants:
+            return None
+        array = self.graph.constants[name].array
+        integers = array if q is None else quantize(array, q)
+        if perm is not None:
+            integers = integers.transpose(perm)
+            q = q if q is None or q.axis is None else dataclasses.replace(q, axis=perm.index(q.axis))
+        found = self.store(name, integers) if q is None else self.dequantized(name, integers, q)
+        if perm is None:
+            self._reads[value] = found
+        return found
+
+    def redirect(self, value: str, name: str) -> None:
+        """From here on, nodes that read `value` read `name`."""
+        self._reads[value] = name
+
+    def emit(self, op: str, inputs: Sequence[str], outputs: Sequence[str], name: str, **attrs: Any) -> None:
+        """Add an ONNX node; attributes that are None are left out."""
+        given: dict[str, Any] = {key: value for key, value in attrs.items() if value is not None}
+        self.nodes.append(helper.make_node(op, list(inputs), list(outputs), name=name, **given))
+
+    def step(self, node: Node, op: str, inputs: Sequence[str], **attrs: object) -> str:
+        """Add a helper node before or after a node's main one; its output's name is made up."""
+        name = self.fresh(f"{node.name}.{op}")
+        value = self.fresh(f"{node.outputs[0]}.{op}")
+        self.emit(op, inputs, [value], name, **attrs)
+        return value
+
+    def store(self, name: str, array: Array) -> str:
+        """Add an initializer under this name, or under one like it where that means something else already."""
+        constant = Constant(array)
+        foreign = name in self.graph.types and name not in self.graph.constants
+        if foreign or self._arrays.get(name, constant) != constant:
+            name = self.fresh(name)
+        if name not in self._initializers:
+            self._taken.add(name)
+            self._arrays[name] = constant
+            self._initializers[name] = numpy_helper.from_array(constant.array, name)
+        return name
+
+    def constant(self, node: Node, what: str, values: object, dtype: DType) -> str:
+        """Add an initializer that a node needs besides its operands."""
+        return self.store(f"{node.name}.{what}", np.asarray(values, numpy_dtype(dtype)))
+
+    def integers(self, node: Node, what: str, values: Sequence[int]) -> str:
+        """Add a list of int64."""
+        return self.constant(node, what, list(values), "int64")
+
+    def number(self, node: Node, what: str, value: float) -> str:
+        """Add one number, of the dtype of the node's first input."""
+        return self.constant(node, what, value, self.type(node.inputs[0]).dtype)
+
+    def quantized(self, value: str, output: str, q: QParams, tensor: str) -> None:
+        """Add QuantizeLinear and DequantizeLinear from `value` to `output`; names go by `tensor`."""
+        integers = self.fresh(f"{tensor}.quantized")
+        parameters = self._parameters(tensor, q)
+        self.emit("QuantizeLinear", [value, *parameters], [integers], self.fresh(f"{tensor}.quantize"))
+        self.emit("DequantizeLinear", [integers, *parameters], [output], self.fresh(f"{tensor}.dequantize"))
+
+    def dequantized(self, name: str, integers: Array, q: QParams) -> str:
+        """Add integers as an initializer with a DequantizeLinear after it; returns the name of the real numbers."""
+        real = self.fresh(f"{name}.dequantized")
+        inputs = [self.store(name, integers), *self._parameters(name, q)]
+        self.emit("DequantizeLinear", inputs, [real], self.fresh(f"{name}.dequantize"), axis=q.axis)
+        return real
+
+    def _parameters(self, tensor: str, q: QParams) -> list[str]:
+        scale = np.asarray(q.scale, np.float32)
+        zero_point = np.asarray(q.zero_point, np.int64).astype(numpy_dtype(q.dtype))
+        return [self.store(f"{tensor}.scale", scale), self.store(f"{tensor}.zero_point", zero_point)]
+
+    def finish(self) -> GraphProto:
+        """The ONNX graph."""
+        graph = self.graph
+        for value in graph.outputs:
+            if value in graph.constants:
+                self.read(value)
+        return helper.make_graph(
+            self.nodes,
+            graph.name,
+            [_info(value, graph.types[value]) for value in graph.inputs],
+            [_info(value, graph.types[value]) for value in graph.outputs],
+            list(self._initializers.values()),
+        )
+
+
+def _info(name: str, given: TensorType) -> ValueInfoProto:
+    dtype = helper.np_dtype_to_tensor_dtype(numpy_dtype(given.dtype))
+    return helper.make_tensor_value_info(name, dtype, list(given.shape))

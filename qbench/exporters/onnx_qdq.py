@@ -1,0 +1,134 @@
+"""ONNX files of float graphs, and of annotated graphs in QDQ form: QuantizeLinear and DequantizeLinear at each point.
+
+Opset 21 and IR version 10 are pinned: what onnxruntime and OpenVINO read today, and the first with 4 and 16 bits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
+from pathlib import Path
+
+from onnx import ModelProto, checker, helper
+
+from qbench.errors import ExportError, shown
+from qbench.exporters.onnx import EXPORTERS, Writer
+from qbench.exporters.onnx.bias import bias_after
+from qbench.files import write_bytes
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import QuantRule
+from qbench.passes.annotate import FAKE
+from qbench.passes.float16 import Float16Pass
+from qbench.passes.groups import rule_of
+
+__all__ = ["IR_VERSION", "OPSET", "onnx_model", "write_onnx"]
+
+OPSET = 21
+IR_VERSION = 10
+_LARGEST_FILE = 2**31 - 1
+
+
+def write_onnx(graph: Graph, path: str | PathLike[str], *, float16: bool = False) -> Path:
+    """Write a graph as an ONNX file, whole or not at all.
+
+    Parameters
+    ----------
+    graph
+        A float graph, or an annotated one with its qparams bound: that becomes QDQ.
+    path
+        Where to.
+    float16
+        Whether the nodes of an annotated graph that stay in float do so in float16.
+
+    Raises
+    ------
+    ExportError
+        Ops that ONNX does not have, a model of more than 2 GiB, or a path that cannot be written.
+    """
+    path, data = Path(path), _serialized(onnx_model(graph, float16=float16))
+    try:
+        write_bytes(path, data)
+    except OSError as error:
+        raise ExportError(f"cannot write {shown(str(path))}: {error.strerror or error}") from error
+    return path
+
+
+def _serialized(model: ModelProto) -> bytes:
+    size = model.ByteSize()
+    if size > _LARGEST_FILE:
+        raise ExportError(f"the ONNX model has {size} bytes; a file may have {_LARGEST_FILE}")
+    return model.SerializeToString()
+
+
+def onnx_model(graph: Graph, *, float16: bool = False) -> ModelProto:
+    """A graph as an ONNX model; see :func:`write_onnx`. Values and nodes keep their names.
+
+    A layer and the bias_add after it become one ONNX node, called like the layer, as runtimes want it.
+    """
+    if float16:
+        graph = Float16Pass(frozenset(node.name for node in graph.nodes if node.reason))(graph)
+    unknown = [node for node in graph.nodes if node.op not in EXPORTERS and node.op != FAKE]
+    if unknown:
+        listed = ", ".join(f"{shown(node.name)} ({node.op})" for node in unknown)
+        raise ExportError(f"no ONNX form of these nodes: {listed}; export the annotated graph, not the integer one")
+    writer = Writer(graph)
+    taken: set[str] = set()
+    for node in graph.nodes:
+        bias = bias_after(graph, node)
+        if bias is not None:
+            taken.add(bias.name)
+        if node.op == FAKE:
+            _fake_quantize(writer, node)
+        elif node.name not in taken:
+            _export(writer, node)
+    opset = helper.make_opsetid("", OPSET)
+    model = helper.make_model(
+        writer.finish(),
+        opset_imports=[opset],
+        ir_version=IR_VERSION,
+        producer_name="qbench",
+        producer_version=_version(),
+    )
+    try:
+        checker.check_model(model)  # pyright: ignore[reportUnknownMemberType] protobuf types are untyped
+    except checker.ValidationError as error:
+        raise ExportError(f"ONNX's checker refuses the exported model: {error}") from error
+    return model
+
+
+def _fake_quantize(writer: Writer, node: Node) -> None:
+    """A pair of Q and DQ; nothing where no qparams are bound; constants are stored when they are read."""
+    graph, value = writer.graph, node.inputs[0]
+    q = graph.qparams.get(node.output)
+    if value in graph.constants:
+        return
+    if q is not None:
+        writer.quantized(writer.read(value), node.output, q, str(node.attrs.get("tensor") or value))
+    elif node.output in graph.outputs:
+        writer.emit("Identity", writer.inputs(node), node.outputs, node.name)
+    else:
+        writer.redirect(node.output, writer.read(value))
+
+
+def _export(writer: Writer, node: Node) -> None:
+    """One node. Where integers only move about, they are quantized again on the other side, as runtimes expect it."""
+    q = writer.qparams.get(node.inputs[0]) if node.inputs else None
+    if q is None or node.reason or rule_of(node) != QuantRule.SAME:
+        EXPORTERS[node.op](writer, node)
+        return
+    raw = tuple(writer.fresh(f"{value}.raw") if value in writer.graph.outputs else value for value in node.outputs)
+    writer.types.update((name, writer.types[value]) for name, value in zip(raw, node.outputs, strict=True))
+    EXPORTERS[node.op](writer, dataclasses.replace(node, outputs=raw))
+    for name, value in zip(raw, node.outputs, strict=True):
+        real = value if name != value else writer.fresh(f"{value}.q")
+        writer.quantized(name, real, q, value)
+        writer.redirect(value, real)
+        writer.qparams[value] = q
+
+
+def _version() -> str:
+    try:
+        return version("qbench")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,191 @@
+"""Annotated graphs as QDQ models: what runtimes make of them, and that their integers are ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import openvino
+import pytest
+from onnx import TensorProto, numpy_helper
+
+from qbench.errors import ExportError
+from qbench.exporters import onnx_model, write_onnx
+from qbench.frontends import load
+from qbench.ir.graph import Graph
+from qbench.ir.qparams import QParams
+from qbench.passes.annotate import AnnotatePass, bind_qparams
+from qbench.quant.config import QuantConfig
+from qbench.runtime.interpreter import run
+from tests.exporters.parity import fused_ops, layer_by_layer, quantized, session
+from tests.frontends.test_real_models import images
+from tests.passes.quantizable import every_op, sample
+
+
+@pytest.fixture(scope="module")
+def digits(data_dir: Path) -> np.ndarray:
+    return np.load(data_dir / "mnist_evaluation.npz")["x"][:100]
+
+
+def mismatches(differences: dict[str, np.ndarray]) -> tuple[float, int]:
+    """The share of elements that differ, and by how much at most."""
+    elements = np.concatenate([array.ravel() for array in differences.values()])
+    return float((elements != 0).mean()), int(np.abs(elements).max())
+
+
+def test_every_layer_of_the_mlp_runs_in_integer_kernels(data_dir: Path, digits: np.ndarray, tmp_path: Path) -> None:
+    model = quantized(load(data_dir / "mnist_mlp.onnx"), digits)
+    path = write_onnx(model.annotated, tmp_path / "mlp.qdq.onnx")
+    assert fused_ops(path) == {"QuantizeLinear": 1, "QGemm": 3, "DequantizeLinear": 1, "Softmax": 1}
+    assert mismatches(layer_by_layer(model, digits)) == (0, 0)
+
+
+def test_every_layer_of_the_cnn_runs_in_integer_kernels(data_dir: Path, digits: np.ndarray, tmp_path: Path) -> None:
+    model = quantized(load(data_dir / "mnist_cnn.onnx"), digits)
+    path = write_onnx(model.annotated, tmp_path / "cnn.qdq.onnx")
+    fused = fused_ops(path)
+    assert (fused["QLinearConv"], fused["QGemm"], fused["QLinearAdd"], fused["QLinearConcat"]) == (7, 1, 1, 1)
+    assert not {"Conv", "Gemm", "Add", "Concat", "Relu"} & set(fused)
+    assert mismatches(layer_by_layer(model, digits)) == (0, 0)
+    (theirs,) = session(path).run(None, {"x": digits})
+    ours = run(model.graph, {"x": digits})["probabilities"]
+    assert (ours.argmax(1) == theirs.argmax(1)).mean() >= 0.995
+
+
+def test_every_quantizable_op() -> None:
+    graph = every_op()
+    x = sample(graph)
+    differences = layer_by_layer(quantized(graph, x), x)
+    resized = differences.pop("rz")  # interpolation is rounded from real numbers there, from integers here
+    assert mismatches(differences) == (0, 0)
+    assert mismatches({"rz": resized})[1] <= 1
+
+
+def test_real_networks_layer_by_layer(shared_data: Path, tmp_path: Path) -> None:
+    models = shared_data / "models"
+    cases = {
+        "mlperf_tiny/vww_mobilenetv1_025_fp32.onnx": images(shared_data, 4, (96, 96)) / np.float32(255),
+        "cifar/resnet20_cifar10_bn.onnx": images(shared_data, 4, (32, 32)) / np.float32(127.5) - 1,
+        "zoo/rapidocr_cls.onnx": images(shared_data, 2, (192, 48)) / np.float32(127.5) - 1,
+        "imagenet/efficientnet_lite0_bn.onnx": (images(shared_data, 1) - 127) / np.float32(128),
+    }
+    for name, x in cases.items():
+        model = quantized(load(models / name), x)
+        share, largest = mismatches(layer_by_layer(model, x))
+        assert share <= 1e-4, name
+        assert largest <= 1, name
+        fused = fused_ops(write_onnx(model.annotated, tmp_path / "model.onnx"))
+        assert not {"Conv", "Gemm", "MatMul"} & set(fused), name
+
+
+@pytest.mark.parametrize("name", ["mnist_mlp", "mnist_cnn"])
+def test_openvino_reads_it(data_dir: Path, digits: np.ndarray, tmp_path: Path, name: str) -> None:
+    model = quantized(load(data_dir / f"{name}.onnx"), digits)
+    path = write_onnx(model.annotated, tmp_path / "model.onnx")
+    compiled = openvino.Core().compile_model(path, "CPU")
+    theirs = compiled({"x": digits})["probabilities"]
+    ours = run(model.graph, {"x": digits})["probabilities"]
+    assert (ours.argmax(1) == theirs.argmax(1)).mean() >= 0.98
+
+
+CONFIGS = {
+    "int8": {"activations": {"dtype": "int8"}},
+    "symmetric int8": {"activations": {"dtype": "int8", "symmetric": True}},
+    "int16": {"activations": {"dtype": "int16", "symmetric": True}},
+    "int4 weights": {"weights": {"dtype": "int4"}},
+    "per tensor": {"weights": {"axis": None}},
+    "wide weights": {"weights": {"narrow": False}},
+}
+
+
+@pytest.mark.parametrize("what", CONFIGS)
+def test_other_dtypes(tmp_path: Path, what: str) -> None:
+    graph = every_op()
+    x = sample(graph)
+    model = quantized(graph, x, QuantConfig.model_validate({"rounding": "fp32_rne"} | CONFIGS[what]))
+    path = write_onnx(model.annotated, tmp_path / "model.onnx")
+    theirs = session(path, default=False).run(["f2"], {"x": x})[0]
+    ours = run(model.annotated, {"x": x})["f2"]
+    assert np.abs(ours - theirs).max() <= 0.02 * np.abs(ours).max()
+    assert session(path).run(["f2"], {"x": x})[0].shape == ours.shape
+
+
+def test_what_stays_in_float_may_do_so_in_half_precision(data_dir: Path, digits: np.ndarray, tmp_path: Path) -> None:
+    model = quantized(load(data_dir / "mnist_mlp.onnx"), digits)
+    path = write_onnx(model.annotated, tmp_path / "half.onnx", float16=True)
+    casts = [n for n in onnx.load(path).graph.node if n.op_type == "Cast"]
+    assert len(casts) == 2
+    (theirs,) = session(path).run(None, {"x": digits})
+    assert theirs.dtype == np.float32
+    assert np.abs(theirs - run(model.annotated, {"x": digits})["probabilities"]).max() < 2e-3
+
+
+def test_names_types_and_scales(data_dir: Path, digits: np.ndarray) -> None:
+    model = quantized(load(data_dir / "mnist_mlp.onnx"), digits)
+    proto = onnx_model(model.annotated)
+    assert (proto.ir_version, proto.opset_import[0].version) == (10, 21)
+    constants = {i.name: i for i in proto.graph.initializer}
+    assert constants["dense_1.weight"].data_type == TensorProto.INT8
+    assert constants["dense_1.bias"].data_type == TensorProto.INT32
+    scale = {name: numpy_helper.to_array(i) for name, i in constants.items() if name.endswith(".scale")}
+    assert scale["dense_1.weight.scale"].shape == (512,)
+    encoding = model.encodings["dense_1.weight"].qparams
+    assert tuple(scale["dense_1.weight.scale"].tolist()) == encoding.scale
+    np.testing.assert_array_equal(scale["dense_1.bias.scale"], scale["x.scale"] * scale["dense_1.weight.scale"])
+    names = [n.name for n in proto.graph.node if n.op_type in ("Gemm", "Relu", "Softmax")]
+    assert names == ["dense_1", "relu_1", "dense_2", "relu_2", "dense_3", "softmax"]
+    assert [i.name for i in proto.graph.input] == ["x"]
+    assert [o.name for o in proto.graph.output] == ["probabilities"]
+
+
+def test_a_graph_without_qparams_is_exported_in_float(data_dir: Path, digits: np.ndarray, tmp_path: Path) -> None:
+    graph = load(data_dir / "mnist_mlp.onnx")
+    path = write_onnx(AnnotatePass()(graph), tmp_path / "float.onnx")
+    assert not any("Quantize" in n.op_type for n in onnx.load(path).graph.node)
+    (theirs,) = session(path).run(None, {"x": digits})
+    np.testing.assert_allclose(theirs, run(graph, {"x": digits})["probabilities"], atol=1e-6)
+
+
+def test_integer_graphs_are_refused(data_dir: Path, digits: np.ndarray) -> None:
+    model = quantized(load(data_dir / "mnist_mlp.onnx"), digits)
+    with pytest.raises(ExportError, match=r"'dense_1' \(integer.dense\).*annotated graph"):
+        onnx_model(model.graph)
+
+
+def test_a_bias_beyond_int32_is_refused(data_dir: Path) -> None:
+    marked = AnnotatePass()(load(data_dir / "mnist_mlp.onnx"))
+    fine = QParams(1e-9, 0, "int8")
+    with pytest.raises(ExportError, match="layer 'dense_1': the bias of channel"):
+        onnx_model(bind_qparams(marked, {"x": fine, "dense_1.weight": fine}))
+
+
+def small(data_dir: Path) -> Graph:
+    return load(data_dir / "mnist_mlp.onnx")
+
+
+def test_a_file_is_written_whole_or_not_at_all(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"before")
+
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(ExportError, match="No space left"):
+            write_onnx(small(data_dir), path)
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+    assert write_onnx(small(data_dir), str(path)) == path
+    assert load(path) == small(data_dir) or load(path).outputs == ("probabilities",)
+
+
+def test_places_that_cannot_be_written(data_dir: Path, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="absent"):
+        write_onnx(small(data_dir), tmp_path / "absent" / "model.onnx")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match="file"):
+        write_onnx(small(data_dir), tmp_path / "file" / "model.onnx")
+    with pytest.raises(ExportError):
+        write_onnx(small(data_dir), tmp_path)
