@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from qbench.engine.cache import ValueCache
 from qbench.engine.macs import macs
-from qbench.engine.measure import deviation
+from qbench.engine.measure import decibels
 from qbench.engine.quantized import Quantized
 from qbench.engine.report import LayerReport
 from qbench.ir.dtypes import is_float
@@ -129,9 +131,11 @@ def _weight_ratios(quantized: Quantized, name: str, cache: ValueCache) -> tuple[
     key = ("weight", quantized.prepared.constants[name].digest, qparams)
     found = cache.get_result(key)
     if found is None:
-        rounded = dequantize(quantize(array, qparams), qparams)
-        channels = [deviation(a, b).sqnr_db for a, b in zip(array, rounded, strict=True)] if array.ndim > 1 else []
+        exact = array.reshape(len(array) if array.ndim else 1, -1).astype(np.float64)
+        error = exact - dequantize(quantize(array, qparams), qparams).reshape(exact.shape)
+        signal, noise = np.square(exact).sum(axis=1), np.square(error).sum(axis=1)
+        channels = [decibels(*sums) for sums in zip(signal.tolist(), noise.tolist(), strict=True)]
         known = [ratio for ratio in channels if ratio is not None]
-        found = (deviation(array, rounded).sqnr_db, min(known, default=None))
+        found = (decibels(float(signal.sum()), float(noise.sum())), min(known, default=None))
         cache.put_result(key, found)
     return found

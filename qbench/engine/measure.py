@@ -13,6 +13,9 @@ from qbench.ir.qparams import QParams
 __all__ = ["Deviation", "clipped", "decibels", "deviation"]
 
 
+_BLOCK = 1 << 15  # elements that stay in the processor's cache
+
+
 @dataclass(frozen=True, slots=True)
 class Deviation:
     """Sums over elements.
@@ -51,11 +54,14 @@ class Deviation:
 
 def deviation(reference: Array, value: Array, qparams: QParams | None = None) -> Deviation:
     """Compare two arrays of reals of one shape, float32 or narrower; `qparams` are those of `value`'s integers."""
-    reference = reference.astype(np.float32, copy=False)
+    signal = noise = 0.0
+    flat, other = reference.reshape(-1), value.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):  # an overflow makes the sum infinite, which says so
-        difference = reference - value.astype(np.float32, copy=False)
-        signal = float(np.sum(np.square(reference, dtype=np.float64)))
-        noise = float(np.sum(np.square(difference, dtype=np.float64)))
+        for start in range(0, flat.size, _BLOCK):
+            block = flat[start : start + _BLOCK].astype(np.float64)
+            signal += float(np.square(block).sum())
+            block -= other[start : start + _BLOCK]
+            noise += float(np.square(block).sum())
     return Deviation(signal, noise, clipped(reference, qparams) if qparams else 0, reference.size)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from qbench.engine.report import LayerReport, OutputReport, Report
@@ -22,11 +23,12 @@ _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("chosen by", lambda layer: _short(layer.chosen_by or "", 40)),
     ("why in float", lambda layer: _short(layer.reason or "", 60)),
 )
+_SPOILED_DB = 10.0
 _RIGHT = {"SQNR dB", "weight dB", "worst channel", "clipped", "scale", "zero", "threshold"}
 
 
 def report_table(report: Report) -> str:
-    """One line per layer, then the output."""
+    """One line per layer, then what stands out, then the output."""
     rows = [[header for header, _ in _COLUMNS]]
     rows += [[cell(layer) for _, cell in _COLUMNS] for layer in report.by_layer]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
@@ -39,7 +41,23 @@ def report_table(report: Report) -> str:
         for row in rows
     ]
     lines.insert(1, "-" * max(map(len, lines)))
-    return "\n".join([*lines, "", _summary(report.output)])
+    return "\n".join([*lines, "", *_remarks(report), _summary(report.output)])
+
+
+def _remarks(report: Report) -> list[str]:
+    """What a reader of a hundred lines should not miss."""
+    spoiled = [
+        layer
+        for layer in report.by_layer
+        if isinstance(layer.weight_scale, float) and (layer.weight_worst_channel_db or 0.0) < _SPOILED_DB
+    ]
+    if not spoiled:
+        return []
+    worst = min(spoiled, key=lambda layer: layer.sqnr_db if layer.sqnr_db is not None else math.inf)
+    return [
+        f"one scale for all channels spoils the weights of {len(spoiled)} layers (a channel below {_SPOILED_DB:g} dB), "
+        f"{_short(worst.name, 32)} suffers most; weights.axis='channel' gives each channel its own"
+    ]
 
 
 def _summary(output: OutputReport) -> str:

@@ -115,6 +115,9 @@ def test_per_tensor_weights_stand_out_where_one_channel_is_large():
     q = QParams(bad.weight_scale, 0, "int8")
     rows = [ratio(row, dequantize(quantize(row, q), q)) for row in weight]
     assert bad.weight_worst_channel_db == pytest.approx(min(row for row in rows if row is not None))
+    assert "spoils" not in str(layers[0])
+    assert "one scale for all channels spoils the weights of 1 layers" in str(layers[1])
+    assert "dense_1 suffers most" in str(layers[1])
 
 
 @pytest.mark.parametrize("budget", [0, 3000, 1 << 20])

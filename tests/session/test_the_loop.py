@@ -1,0 +1,56 @@
+"""The lines that the README and the notebooks promise, on the thread's own model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import qbench as qb
+
+
+@pytest.fixture
+def in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> Path:
+    (tmp_path / "data").symlink_to(data_dir)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_word_for_word(in_tmp: Path):
+    with np.load("data/mnist_calibration.npz") as cal, np.load("data/mnist_evaluation.npz") as evaluation:
+        x_cal, x_eval, y_eval = cal["x"], evaluation["x"], evaluation["y"]
+    x = x_eval[:3]
+
+    graph = qb.load("data/mnist_mlp.onnx")
+    y = qb.run(graph, x)
+    session = qb.Session(graph, calibration=x_cal, evaluation=(x_eval, y_eval), path="mnist.session")
+    report = session.run()
+    session.override("dense_1", threshold=2.5)
+    tuned = session.run()
+    session.undo()
+    session.redo()
+    text = str(session.diff())
+    session.config.save("tuned.json")
+    history = session.history
+    session = qb.Session.resume("mnist.session")
+
+    assert y.shape == (3, 10)
+    assert set(report.layers.columns) >= {"name", "op", "runs_as", "reason", "sqnr_db", "threshold", "scale"}
+    assert report.output.sqnr_db > 40
+    assert report.output.top1 == pytest.approx(report.output.top1_float, abs=0.003)
+    assert report.output.agreement >= 0.995
+    layers = report.layers.set_index("name")
+    assert set(layers.runs_as[layers.op != "nn.softmax"]) <= {"int8", "uint8", "int32"}
+    assert set(layers.runs_as[layers.op == "nn.softmax"]) == {"float32"}
+    assert tuned.layer("dense_1").threshold == 2.5
+    assert tuned.steps_ran[0] == "dense_1.requantize"
+    assert "dense_1" in text and "2.5" in text
+    assert session.history == history
+    assert qb.QuantConfig.load("tuned.json") == session.config
+    assert session.report.output == tuned.output
+    assert session.run().output == tuned.output
+    integers = qb.run(session.graph, x)
+    assert np.array_equal(integers.argmax(1), y.argmax(1))
+    session.save("mnist.qbench")
+    assert np.array_equal(qb.run(qb.load("mnist.qbench"), x), integers)
