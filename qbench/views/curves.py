@@ -1,0 +1,155 @@
+"""What each threshold would cost a tensor, and which one each calibrator would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qbench.calibration.calibrators import calibrator_of
+from qbench.calibration.curve import ThresholdCurve
+from qbench.calibration.curves import threshold_curve
+from qbench.calibration.grid import Grid
+from qbench.calibration.loss import Density
+from qbench.calibration.settings import describe
+from qbench.calibration.statistics import Statistics
+from qbench.quant.calibrator_specs import (
+    CALIBRATOR_PRESETS,
+    CalibratorSpec,
+    KlSpec,
+    MaxSpec,
+    MseSpec,
+    PercentileSpec,
+    PowerOfTwoSpec,
+)
+from qbench.views.state import Part, State
+from qbench.views.view import View
+
+__all__ = ["Choice", "Curve", "CurvesView", "curves_view"]
+
+_MOST_POINTS = 256
+_OFFERED: tuple[CalibratorSpec, ...] = (
+    MaxSpec(),
+    PercentileSpec(),
+    MseSpec(),
+    KlSpec(),
+    KlSpec(**CALIBRATOR_PRESETS["kl_nvidia"]),
+    PowerOfTwoSpec(),
+)
+
+
+@dataclass(frozen=True)
+class Curve(View):
+    """A cost over candidate thresholds.
+
+    Parameters
+    ----------
+    name, meaning
+        ``mse`` or ``kl``, and what the values are.
+    thresholds, values
+        At most 256 points, thresholds ascending; where there were more, the best is among those kept.
+    best
+        The threshold of least cost.
+    """
+
+    name: str
+    meaning: str
+    thresholds: tuple[float, ...]
+    values: tuple[float, ...]
+    best: float
+
+
+@dataclass(frozen=True)
+class Choice(View):
+    """What one calibrator would choose.
+
+    Parameters
+    ----------
+    label
+        Its name and the numbers that it goes by.
+    calibrator
+        The same as a config says it.
+    threshold
+        Its choice.
+    error, clipped
+        Mean squared error, and fraction of the values that saturate, that this leads to (from the histogram).
+    is_current
+        Whether it decides now.
+    """
+
+    label: str
+    calibrator: Mapping[str, Any]
+    threshold: float
+    error: float
+    clipped: float
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class CurvesView(View):
+    """All there is to know for choosing a tensor's threshold.
+
+    Parameters
+    ----------
+    tensor
+        Its name.
+    signal
+        Mean square of the values: over a mean squared error, it is the SQNR.
+    curves
+        Mean squared error and KL divergence.
+    choices
+        Of every calibrator, the tensor's own among them.
+    threshold
+        What counts now.
+    """
+
+    tensor: str
+    signal: float
+    curves: tuple[Curve, ...]
+    choices: tuple[Choice, ...]
+    threshold: float
+
+
+def curves_view(state: State, layer: str, part: Part = "activation") -> CurvesView | None:
+    """The curves of a layer's tensor; None where it has no one threshold: not quantized, or per channel."""
+    tensor = state.tensor(layer, part)
+    if tensor is None or state.quantized.encodings[tensor].qparams.axis is not None:
+        return None
+    encoding, settings, statistics = (
+        state.quantized.encodings[tensor],
+        state.settings(tensor),
+        state.statistics_of(tensor),
+    )
+    q, density = encoding.qparams, Density.of(statistics)
+    decides = encoding.calibrator != "override"
+    specs = dict.fromkeys([*_OFFERED, settings.calibrator])
+    curves = {spec: threshold_curve(statistics, calibrator_of(spec), settings.grid, tensor) for spec in specs}
+    choices = [
+        _choice(spec, curve, statistics, density, settings.grid, decides and spec == settings.calibrator)
+        for spec, curve in curves.items()
+    ]
+    reach = max(q.scales[0] * (q.zero_points[0] - q.qmin), q.scales[0] * (q.qmax - q.zero_points[0]))
+    threshold = encoding.threshold if isinstance(encoding.threshold, float) else reach
+    drawn = tuple(_curve(curves[spec]) for spec in (MseSpec(), KlSpec()))
+    return CurvesView(tensor, density.loss(q).signal, drawn, tuple(choices), threshold)
+
+
+def _choice(
+    spec: CalibratorSpec, curve: ThresholdCurve, statistics: Statistics, density: Density, grid: Grid, current: bool
+) -> Choice:
+    loss = density.loss(curve.qparams or grid.qparams(statistics, curve.best))
+    said = spec.model_dump(mode="json")
+    return Choice(describe(spec), said, curve.best, loss.error, loss.clipped, current)
+
+
+def _curve(curve: ThresholdCurve) -> Curve:
+    finite = np.flatnonzero(np.isfinite(curve.divergence))
+    kept = finite
+    if len(finite) > _MOST_POINTS:
+        best = finite[np.argmin(curve.divergence[finite])]
+        spread = np.linspace(0, len(finite) - 1, _MOST_POINTS - 1).round().astype(np.intp)
+        kept = np.unique(np.append(finite[spread], best))
+    thresholds, values = curve.candidates[kept].tolist(), curve.divergence[kept].tolist()
+    return Curve(curve.calibrator, curve.meaning, tuple(thresholds), tuple(values), curve.best)

@@ -1,0 +1,111 @@
+"""Two graphs of the pipeline side by side, line by line, as :func:`qbench.ir.diff.diff` aligns them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbench.errors import SessionError
+from qbench.ir.diff import Entry, diff
+from qbench.ir.graph import Graph
+from qbench.passes.pipeline import Trace
+from qbench.views.state import State
+from qbench.views.view import View
+
+__all__ = ["DiffLine", "IRDiffView", "ir_diff_view"]
+
+
+@dataclass(frozen=True)
+class DiffLine(View):
+    """A line of each side, empty where there is none.
+
+    Parameters
+    ----------
+    kind
+        ``same``, ``changed``, ``added`` or ``removed``.
+    section
+        ``input``, ``node``, ``constant`` or ``output``.
+    left, right
+        The text.
+    layer
+        The layer of the reports that the line belongs to; None where that is not one.
+    notes
+        What changed, or what it was merged into or made from.
+    """
+
+    kind: str
+    section: str
+    left: str
+    right: str
+    layer: str | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class IRDiffView(View):
+    """The graph before and after some passes.
+
+    Parameters
+    ----------
+    steps
+        Names of all steps of the pipeline; the first is the model as it came.
+    before, after
+        Which of them are compared.
+    lines
+        Aligned.
+    """
+
+    steps: tuple[str, ...]
+    before: int
+    after: int
+    lines: tuple[DiffLine, ...]
+
+
+def ir_diff_view(state: State, before: int | None = None, after: int | None = None) -> IRDiffView:
+    """The difference between two steps of the pipeline.
+
+    Parameters
+    ----------
+    state
+        Of a session.
+    before, after
+        Numbers of steps, 0 is the source model. None: the prepared float graph, and the integers.
+
+    Raises
+    ------
+    SessionError
+        There is no step of that number.
+    """
+    trace, prepared = state.quantized.trace, state.quantized.prepared
+    steps = ("source", *(step.name for step in trace.steps))
+    graphs = (trace.source, *(step.graph for step in trace.steps))
+    if before is None:
+        before = next(index for index, graph in reversed(list(enumerate(graphs))) if graph is prepared)
+    if after is None:
+        after = len(steps) - 1
+    for step in (before, after):
+        if not 0 <= step < len(steps):
+            raise SessionError(f"there is no step {step} in a pipeline of {len(steps)}: {', '.join(steps)}")
+    owners = _owners(prepared, trace)
+    lines = tuple(_line(entry, owners) for entry in diff(graphs[before], graphs[after]).entries)
+    return IRDiffView(steps, before, after, lines)
+
+
+def _owners(prepared: Graph, trace: Trace) -> dict[str, str]:
+    """The layer by the name of any node that it was made from, or that was made from it."""
+    by_source = {source: node.name for node in prepared.nodes for source in (*node.sources, node.name)}
+    found = dict(by_source)
+    for step in trace.steps:
+        for node in step.graph.nodes:
+            if node.name not in found:
+                owner = next((by_source[source] for source in node.sources if source in by_source), None)
+                if owner is not None:
+                    found[node.name] = owner
+    return found | {node.name: node.name for node in prepared.nodes}
+
+
+def _line(entry: Entry, owners: dict[str, str]) -> DiffLine:
+    names = (entry.right_name, entry.left_name) if entry.section == "node" else ()
+    layer = next((owners[name] for name in names if name in owners), None)
+    verb = "merged into" if entry.kind == "removed" else "made from"
+    notes = [f"{verb} {', '.join(entry.related)}"] if entry.related else [str(change) for change in entry.changes]
+    return DiffLine(entry.kind, entry.section, entry.left, entry.right, layer, tuple(notes))

@@ -1,0 +1,71 @@
+"""One moment of a session, from which all views are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from qbench.calibration.settings import Settings, settings_of
+from qbench.calibration.statistics import Statistics
+from qbench.engine.quantized import Quantized
+from qbench.engine.report import LayerReport, Report
+from qbench.errors import SessionError, nearest, shown
+from qbench.passes.annotate import points
+from qbench.session.session import Session
+
+__all__ = ["Part", "State"]
+
+Part = Literal["activation", "weight"]
+"""Which tensor of a layer: what it makes, or the constant that it multiplies by."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What is true of a session at one moment; never changes, whatever the session does.
+
+    Parameters
+    ----------
+    quantized
+        Config, encodings and graphs.
+    statistics
+        What calibration saw, by tensor.
+    report
+        What an evaluation found out: of an earlier config where `is_stale`.
+    is_stale
+        Whether the config was changed since.
+    """
+
+    quantized: Quantized
+    statistics: Mapping[str, Statistics]
+    report: Report
+    is_stale: bool = False
+
+    @classmethod
+    def of(cls, session: Session) -> State:
+        """The session as it is now; runs what was never run."""
+        report = session.report or session.run()
+        return cls(session.quantized(), session.statistics, report, session.is_stale)
+
+    def layer(self, name: str) -> LayerReport:
+        """The report of a layer; SessionError with the nearest name where there is none."""
+        found = next((layer for layer in self.report.by_layer if layer.name == name), None)
+        if found is None:
+            names = [layer.name for layer in self.report.by_layer]
+            raise SessionError(f"no layer is called {shown(name)}{nearest(name, names)}")
+        return found
+
+    def tensor(self, layer: str, part: Part = "activation") -> str | None:
+        """The quantized tensor that a layer's picture is of; None where it has none."""
+        tensor = self.layer(layer).encoded if part == "activation" else self.layer(layer).weight
+        return tensor if tensor in self.quantized.encodings else None
+
+    def statistics_of(self, tensor: str) -> Statistics:
+        """What calibration saw of an activation; the values themselves of a weight."""
+        constant = self.quantized.prepared.constants.get(tensor)
+        return self.statistics[tensor] if constant is None else Statistics.of(constant.array, tensor)
+
+    def settings(self, tensor: str) -> Settings:
+        """What the config says about a quantized tensor."""
+        annotated = self.quantized.annotated
+        return settings_of(points(annotated)[tensor], annotated, self.quantized.config)

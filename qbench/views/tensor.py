@@ -1,0 +1,81 @@
+"""The layer that was chosen: one of its tensors, and what can be done about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbench.views.curves import CurvesView, curves_view
+from qbench.views.histogram import HistogramView, histogram_view
+from qbench.views.state import Part, State
+from qbench.views.view import View
+
+__all__ = ["TensorView", "tensor_view"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorView(View):
+    """One tensor of one layer.
+
+    Parameters
+    ----------
+    layer, part
+        Which one.
+    parts
+        Those that are there to choose from.
+    about
+        What the layer is, and which tensor it shares its encoding with.
+    absent
+        Why there is no histogram; empty where there is one.
+    histogram, curves
+        None where the tensor has none.
+    overridden
+        Whether the layer or the tensor has edits to take back.
+    keep_float, can_keep_float
+        Whether the user keeps the layer in float, or could.
+    """
+
+    layer: str
+    part: Part
+    parts: tuple[Part, ...]
+    about: str
+    absent: str
+    histogram: HistogramView | None
+    curves: CurvesView | None
+    overridden: bool
+    keep_float: bool
+    can_keep_float: bool
+
+
+def tensor_view(state: State, name: str, part: Part = "activation") -> TensorView:
+    """The picture of a layer's tensor.
+
+    Parameters
+    ----------
+    state
+        Of a session.
+    name
+        Of a layer; SessionError with the nearest name where there is none.
+    part
+        Where the layer has no weight, its activation is shown.
+    """
+    layer, config = state.layer(name), state.quantized.config
+    parts: tuple[Part, ...] = ("activation",) if state.tensor(name, "weight") is None else ("activation", "weight")
+    part = part if part in parts else "activation"
+    histogram = histogram_view(state, name, part)
+    about = layer.op
+    if part == "activation" and layer.encoded is not None and layer.encoded != layer.tensor:
+        about += f", quantized together with {layer.encoded}: an edit here changes that"
+    kept = name in config.layers and bool(config.layers[name].keep_float)
+    tensor = state.tensor(name, part)
+    return TensorView(
+        layer=name,
+        part=part,
+        parts=parts,
+        about=about,
+        absent="" if histogram else f"{layer.op} runs as {layer.runs_as}: {layer.reason or 'nothing to quantize'}",
+        histogram=histogram,
+        curves=curves_view(state, name, part),
+        overridden=tensor in config.tensors or name in config.layers,
+        keep_float=kept,
+        can_keep_float=kept or "float" not in layer.runs_as,
+    )

@@ -1,0 +1,63 @@
+"""The whole workbench in one picture: what a notebook shows without a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbench.engine.report import Report
+from qbench.errors import SessionError
+from qbench.views.layers import LayerTableView, layer_table
+from qbench.views.result import ResultView, result_view
+from qbench.views.state import Part, State
+from qbench.views.tensor import TensorView, tensor_view
+from qbench.views.view import View
+
+__all__ = ["WorkbenchView", "first_layer", "workbench_view"]
+
+
+@dataclass(frozen=True)
+class WorkbenchView(View):
+    """The views of one moment.
+
+    Parameters
+    ----------
+    title
+        The model's name.
+    layers, tensor, result
+        All layers, the chosen one, and the network as a whole.
+    """
+
+    title: str
+    layers: LayerTableView
+    tensor: TensorView
+    result: ResultView
+
+
+def workbench_view(
+    state: State, layer: str | None = None, part: Part = "activation", before: Report | None = None
+) -> WorkbenchView:
+    """The workbench with a layer chosen; None: the one to look at first. `before` as in `result_view`.
+
+    Raises
+    ------
+    SessionError
+        No layer has that name, or the model has none at all.
+    """
+    chosen = first_layer(state) if layer is None else layer
+    return WorkbenchView(
+        title=state.quantized.prepared.name,
+        layers=layer_table(state),
+        tensor=tensor_view(state, chosen, part),
+        result=result_view(state, before),
+    )
+
+
+def first_layer(state: State) -> str:
+    """Of the layers that make a quantized tensor the one with the lowest SQNR, else the first."""
+    layers = state.report.by_layer
+    measured = [(layer.sqnr_db, layer.name) for layer in layers if layer.encoded and layer.sqnr_db is not None]
+    if measured:
+        return min(measured)[1]
+    if not layers:
+        raise SessionError("this model has no layers: there is nothing to look at")
+    return layers[0].name

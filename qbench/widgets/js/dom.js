@@ -1,0 +1,28 @@
+// Elements. Children that are strings become text nodes: names from models are never parsed as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element: h("p", { class: "note", onclick: f }, "text", child). */
+export function h(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function s(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** Set attributes; functions are listeners, null and false take an attribute away. */
+export function set(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value === null || value === undefined || value === false) element.removeAttribute(name);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  return element;
+}
+
+function filled(element, attributes, children) {
+  set(element, attributes).append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
