@@ -1,0 +1,21 @@
+"""Views as matplotlib figures: for papers, and for notebooks without a kernel. No pyplot, so any thread may draw."""
+
+from __future__ import annotations
+
+from qbench.plots.curves import curves_figure
+from qbench.plots.figures import png
+from qbench.plots.histogram import histogram_figure
+from qbench.plots.ir_diff import ir_diff_figure
+from qbench.plots.layers import layers_figure
+from qbench.plots.result import result_figure
+from qbench.plots.workbench import workbench_figure
+
+__all__ = [
+    "curves_figure",
+    "histogram_figure",
+    "ir_diff_figure",
+    "layers_figure",
+    "png",
+    "result_figure",
+    "workbench_figure",
+]

@@ -53,9 +53,11 @@ def workbench_view(
 
 
 def first_layer(state: State) -> str:
-    """Of the layers that make a quantized tensor the one with the lowest SQNR, else the first."""
+    """Of the layers whose own output is quantized the one with the lowest SQNR, else the first."""
     layers = state.report.by_layer
-    measured = [(layer.sqnr_db, layer.name) for layer in layers if layer.encoded and layer.sqnr_db is not None]
+    measured = [
+        (layer.sqnr_db, layer.name) for layer in layers if layer.encoded == layer.tensor and layer.sqnr_db is not None
+    ]
     if measured:
         return min(measured)[1]
     if not layers:

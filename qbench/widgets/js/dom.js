@@ -23,6 +23,6 @@ export function set(element, attributes) {
 }
 
 function filled(element, attributes, children) {
-  set(element, attributes).append(...children.flat().filter((child) => child !== null && child !== undefined));
+  set(element, attributes).append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }

@@ -4,8 +4,8 @@ import { clippedRange } from "./estimate.js";
 import { number } from "./numbers.js";
 import { linear, logarithmic, xAxis, yAxis } from "./scales.js";
 
-const MARGIN = { left: 46, right: 14, top: 30, bottom: 34 };
-const HEIGHT = 230;
+const MARGIN = { left: 46, right: 14, top: 44, bottom: 34 };
+const HEIGHT = 240;
 const STEP = 0.01;
 let made = 0;
 
@@ -62,7 +62,7 @@ export function histogram(moved, settled) {
     const shade = s("rect", { class: "qb-range", y: MARGIN.top, height: bottom - MARGIN.top });
     svg.replaceChildren(
       s("defs", {}, inside),
-      yAxis(y, MARGIN.left, width - MARGIN.right, 4, "values per bin", 12),
+      yAxis(y, MARGIN.left, width - MARGIN.right, 4, "values per bin", 11),
       shade,
       s("path", { class: "qb-clipped", d: path }),
       s("path", { class: "qb-bars", d: path, "clip-path": `url(#${id}-inside)` }),

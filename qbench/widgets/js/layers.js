@@ -12,7 +12,7 @@ export function layerTable(select) {
     ["Runs as", "", "what the layer computes with, and why where that is float"],
     ["Scale", "qb-number", "one step of the integers, and their zero point"],
     ["Clipped", "qb-number", "fraction of the values outside of what the integers can say"],
-    ["SQNR, dB", "qb-number", "signal to quantization noise at the layer's output, errors of earlier layers included"],
+    ["SQNR dB", "qb-number", "signal to quantization noise at the layer's output, errors of earlier layers included"],
   ];
   const head = h("tr", {}, heads.map(([text, kind, title]) => h("th", { class: kind, scope: "col", title }, text)));
   const table = h("table", { class: "qb-layers", "aria-label": "Layers" }, h("thead", {}, head), body);
@@ -94,7 +94,7 @@ function quality(row, worst) {
   return h(
     "div",
     { title: work },
-    h("div", {}, decibels(row.sqnr_db), worst ? h("span", { class: "qb-worst", title: "the lowest of all layers" }, "lowest") : null),
+    h("div", { class: "qb-spread" }, worst ? h("span", { class: "qb-worst", title: "the lowest of all layers" }, "lowest") : null, h("span", {}, decibels(row.sqnr_db))),
     h("div", { class: "qb-bar" }, h("div", { class: `qb-${level}`, style: `width:${(100 * share).toFixed(1)}%` })),
     weight,
   );

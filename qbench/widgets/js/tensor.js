@@ -14,7 +14,7 @@ export function tensorPanel(send) {
   let timer = null;
   const settle = (threshold) => {
     clearTimeout(timer);
-    timer = setTimeout(() => override({ threshold: Number(threshold.toPrecision(6)) }), PATIENCE);
+    timer = setTimeout(() => override({ threshold: Number(threshold.toPrecision(5)) }), PATIENCE);
   };
   const override = (settings) => {
     clearTimeout(timer);
@@ -52,7 +52,7 @@ export function tensorPanel(send) {
   const typed = (field, key) => {
     const value = Number(field.value);
     if (field.value !== "" && value > 0) override({ [key]: value });
-    else field.value = String(Number((key === "scale" ? view.histogram.scale : view.histogram.threshold).toPrecision(6)));
+    else field.value = String(Number((key === "scale" ? view.histogram.scale : view.histogram.threshold).toPrecision(5)));
   };
 
   /** What a threshold would do, while it moves. */
@@ -60,19 +60,19 @@ export function tensorPanel(send) {
     const { histogram: data, curves: curve } = view;
     costs.move(value);
     slider.value = String(Math.round((value / largest()) * STEPS));
-    threshold.value = String(Number(value.toPrecision(6)));
+    threshold.value = String(Number(value.toPrecision(5)));
     const lost = `clips ${percent(outside(data, ...clippedRange(data, value)), 3)} of the values`;
     const mse = curve?.curves.find((one) => one.name === "mse");
     const cost = mse ? `, rounding and clipping leave ${decibels(ratio(curve.signal, valueAt(mse, value)))} dB in this tensor` : "";
     live.textContent = `Threshold ${number(value)}: ${lost}${cost}`;
-    if (value !== data.threshold) scale.value = String(Number(scaleOf(data, value).toPrecision(6)));
-    else if (data.scale !== null) scale.value = String(Number(data.scale.toPrecision(6)));
+    if (value !== data.threshold) scale.value = String(Number(scaleOf(data, value).toPrecision(5)));
+    else if (data.scale !== null) scale.value = String(Number(data.scale.toPrecision(5)));
   }
 
   function describe(data) {
     const zeros = data.zeros ? `, ${percent(data.zeros / data.count, 1)} of them zero` : "";
     const steps = data.channels > 1 ? `a scale for each of ${data.channels} channels, thresholds ${number(data.narrowest)} to ${number(data.threshold)}` : `scale ${number(data.scale, 5)}, zero point ${data.zero_point}`;
-    return `${count(data.count)} values from ${number(data.min)} to ${number(data.max)}${zeros}. ${data.dtype}: ${steps}, says ${number(data.low)} to ${number(data.high)}. Chosen by ${data.reason}.`;
+    return `${count(data.count)} values from ${number(data.min)} to ${number(data.max)}${zeros}. ${data.dtype}: ${steps}, reaches ${number(data.low)} to ${number(data.high)}. Chosen by ${data.reason}.`;
   }
 
   return {

@@ -1,0 +1,55 @@
+"""The whole workbench in one figure."""
+# matplotlib says nothing of its keyword arguments
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import cast
+
+from matplotlib.figure import Figure, SubFigure
+
+from qbench.plots.curves import draw_curves
+from qbench.plots.figures import SOFT, TEXT, figure, safe
+from qbench.plots.histogram import draw_histogram
+from qbench.plots.layers import draw_layers
+from qbench.plots.result import draw_result
+from qbench.views import TensorView, WorkbenchView
+
+__all__ = ["workbench_figure"]
+
+_ROWS = 26
+
+
+def workbench_figure(view: WorkbenchView) -> Figure:
+    """The result above, the layers to the left, the chosen layer's histogram and curves to the right."""
+    drawn = figure(12, 6.4)
+    drawn.suptitle(
+        f"{safe(view.title)}: {safe(view.tensor.layer)}", x=0.01, ha="left", fontsize=12, color=TEXT, parse_math=False
+    )
+    above, below = _split(drawn, rows=(1, 7.5))
+    left, right = _split(below, columns=(1.05, 1))
+    draw_result(above.subplots(), view.result)
+    draw_layers(left.subplots(), view.layers, view.tensor.layer, _ROWS)
+    _draw_tensor(right, view.tensor)
+    return drawn
+
+
+def _draw_tensor(area: SubFigure, view: TensorView) -> None:
+    if view.histogram is None:
+        axes = area.subplots()
+        axes.axis("off")
+        axes.text(0.5, 0.5, safe(view.absent, 90), ha="center", fontsize=9, color=SOFT, parse_math=False)
+    elif view.curves is None:
+        draw_histogram(area.subplots(), view.histogram)
+    else:
+        above, below = _split(area, rows=(1, 1.4))
+        draw_histogram(above.subplots(), view.histogram)
+        draw_curves(list(below.subplots(len(view.curves.curves), sharex=True)), view.curves)
+
+
+def _split(
+    area: Figure | SubFigure, rows: tuple[float, ...] = (1,), columns: tuple[float, ...] = (1,)
+) -> tuple[SubFigure, SubFigure]:
+    """Two parts, beside or above each other, of these relative sizes."""
+    parts = area.subfigures(len(rows), len(columns), height_ratios=rows, width_ratios=columns)
+    return cast("tuple[SubFigure, SubFigure]", parts)

@@ -1,0 +1,59 @@
+"""A page with the workbench's module and a model that stands in for the kernel."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from playwright.sync_api import Page
+
+from qbench.widgets.modules import module, style
+
+THEMES = {
+    "light": "",
+    # what JupyterLab's dark theme sets
+    "dark": """--jp-ui-font-color1: rgba(255,255,255,1); --jp-ui-font-color2: rgba(255,255,255,0.7);
+      --jp-layout-color1: #111; --jp-layout-color2: #212121; --jp-border-color2: #424242; --jp-brand-color1: #2196f3;
+      --jp-success-color1: #4caf50; --jp-warn-color1: #ff9800; --jp-error-color1: #f44336; color-scheme: dark;""",
+}
+_RENDER = """async ([code, data]) => {
+  const listeners = {};
+  const model = {
+    get: (name) => data[name],
+    on: (name, f) => (listeners[name] ??= new Set()).add(f),
+    off: (name, f) => listeners[name]?.delete(f),
+    send: (message) => window.sent.push(message),
+  };
+  window.sent = [];
+  window.update = (name, value) => {
+    data[name] = value;
+    for (const f of listeners[`change:${name}`] ?? []) f();
+  };
+  window.listening = () => Object.values(listeners).reduce((sum, set) => sum + set.size, 0);
+  const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+  window.remove = (await import(url)).default.render({ model, el: document.getElementById("here") });
+}"""
+
+
+class Stub:
+    """The workbench in a page, fed with plain data."""
+
+    def __init__(self, page: Page, data: dict[str, Any], *, width: int = 1180, theme: str = "light") -> None:
+        self.page, self.errors = page, list[str]()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.set_viewport_size({"width": width, "height": 1250})
+        page_style = f"body {{ margin: 8px; {THEMES[theme]} background: var(--jp-layout-color1, white) }}"
+        page.set_content(
+            f"<!doctype html><html lang=en><title>qbench</title><style>{style()}{page_style}</style>"
+            "<body><div id=here></div></body></html>"
+        )
+        page.evaluate(_RENDER, [module("workbench"), json.loads(json.dumps(data, allow_nan=False))])
+
+    def sent(self) -> list[dict[str, Any]]:
+        """What the view sent to the kernel so far."""
+        return self.page.evaluate("window.sent")
+
+    def update(self, **data: Any) -> None:
+        """Change traits as the kernel would."""
+        for name, value in data.items():
+            self.page.evaluate("([name, value]) => window.update(name, value)", [name, value])
