@@ -93,8 +93,14 @@ def _layer(quantized: Quantized, node: Node, head: Node, encoded: str | None, ca
         whole, worst = _weight_ratios(quantized, weight, cache)
         scale = quantized.encodings[weight].qparams.scale
         report = replace(report, weight=weight, weight_scale=scale, weight_sqnr_db=whole, weight_worst_channel_db=worst)
-    pairs = tuple((name, value) for name in node.outputs if (value := value_of(quantized.graph, name)) is not None)
-    return Layer(report, pairs)
+    return Layer(report, _pairs(quantized, node, encoded))
+
+
+def _pairs(quantized: Quantized, node: Node, encoded: str | None) -> tuple[tuple[str, str], ...]:
+    """What to compare: the node's outputs, or its group's where its own is never there (the add before a relu)."""
+    tensors = (*node.outputs, *([encoded] if encoded is not None else []))
+    pairs = [(name, value) for name in tensors if (value := value_of(quantized.graph, name)) is not None]
+    return tuple(pair for pair in pairs if pair[0] in node.outputs) or tuple(pairs)
 
 
 def _runs_as(quantized: Quantized, node: Node, head: Node, encoded: str | None) -> tuple[str, str | None]:
@@ -102,8 +108,8 @@ def _runs_as(quantized: Quantized, node: Node, head: Node, encoded: str | None) 
     graph, rule = quantized.graph, OPS[node.op].rule
     runs = graph.by_name.get(node.name)
     if runs is not None and OPS[runs.op].rule != QuantRule.INTERNAL and graph.qparams.keys().isdisjoint(runs.outputs):
-        touched = [graph.types[name] for name in (*runs.outputs, *runs.inputs)]
-        return next((t for t in touched if is_float(t.dtype)), touched[0]).dtype, runs.reason or None
+        types = [graph.types[name] for name in (*runs.outputs, *runs.inputs)]
+        return next((type.dtype for type in types if is_float(type.dtype)), "int32"), runs.reason or None
     if runs is not None and rule == QuantRule.MAC:
         return graph.types[runs.inputs[0]].dtype, None
     if rule == QuantRule.BIAS and head is not node:

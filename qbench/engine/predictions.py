@@ -48,16 +48,17 @@ class Score:
 def predictions(output: Array) -> NDArray[np.int64] | None:
     """The class that each row (or each place of a row) is given; None where the output is no choice between classes.
 
-    Sizes of 1 are dropped but for the first. Classes then lie along the last axis of 2 or 3 axes and along axis 1 of 4
-    or more (an image). Integers are predictions already. Of equal scores the first counts.
+    Classes lie along the one axis (but the first) that is longer than 1; where there are several, along axis 1 of an
+    image (4 axes or more) and along the last axis of anything else. Integers are predictions already. Of equal scores
+    the first counts.
     """
-    kept = [size for size in output.shape[1:] if size != 1]
-    flat = output.reshape(*output.shape[:1], *kept)
     if output.dtype.kind in "iub":
-        return flat.astype(np.int64)
-    if flat.ndim < 2:
+        return output.astype(np.int64)
+    long = [axis for axis in range(1, output.ndim) if output.shape[axis] > 1]
+    axis = long[0] if len(long) == 1 else 1 if output.ndim > 3 else output.ndim - 1
+    if axis not in long:
         return None
-    return np.argmax(flat, axis=1 if flat.ndim > 3 else -1).astype(np.int64)
+    return np.argmax(output, axis=axis).astype(np.int64)
 
 
 def score(reference: Array, output: Array, labels: NDArray[np.int64] | None) -> Score:

@@ -32,12 +32,14 @@ class LayerReport:
     name, op, tensor
         The node, its op, and its (first) output.
     runs_as
-        int8, uint8, int16, int32, float16 or float32: what a MAC op reads, what any other op makes.
+        int8, uint8, int16, int32, float16 or float32: what a MAC op reads, what any other op makes; int32 also stands
+        for indices, sizes and truth values.
     reason
         Why it stays in float; None where it does not.
     sqnr_db
         Signal of the float model's value over the difference to the quantized model's value there (the error of all
-        layers before included), in dB; infinite where they are equal, None where the value is not there to compare.
+        layers before included), in dB; infinite where they are equal, None where there is nothing to compare. A node in
+        the middle of a fused group is compared by its accumulator, or by the group's output where it has none.
     clipped
         Fraction of the float model's elements that lie outside of what the encoding can say; None without encoding.
     encoded

@@ -54,3 +54,35 @@ def test_word_for_word(in_tmp: Path):
     assert np.array_equal(integers.argmax(1), y.argmax(1))
     session.save("mnist.qbench")
     assert np.array_equal(qb.run(qb.load("mnist.qbench"), x), integers)
+
+
+def test_taken_away_as_onnx(in_tmp: Path):
+    ort = pytest.importorskip("onnxruntime")
+    with np.load("data/mnist_calibration.npz") as cal, np.load("data/mnist_evaluation.npz") as evaluation:
+        session = qb.Session(qb.load("data/mnist_mlp.onnx"), cal["x"], (evaluation["x"], evaluation["y"]))
+        x = evaluation["x"][:200]
+    session.override("dense_1", threshold=2.5)
+    path = qb.export_onnx(session, "model.qdq.onnx")
+    theirs = ort.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    (y,) = theirs.run(None, {theirs.get_inputs()[0].name: x})
+    assert np.mean(y.argmax(1) == qb.run(session.graph, x).argmax(1)) >= 0.995
+
+
+def test_a_network_with_branches(in_tmp: Path):
+    with np.load("data/mnist_calibration.npz") as cal, np.load("data/mnist_evaluation.npz") as evaluation:
+        session = qb.Session(
+            qb.load("data/mnist_cnn.onnx"), cal["x"][:100], (evaluation["x"][:100], evaluation["y"][:100])
+        )
+    report = session.run()
+    assert [layer.name for layer in report.by_layer] == [node.name for node in session.prepared.nodes]
+    assert all(layer.sqnr_db is not None and layer.sqnr_db > 25 for layer in report.by_layer)
+    assert {layer.runs_as for layer in report.by_layer if layer.op != "nn.softmax"} == {"uint8", "int32"}
+    assert all(layer.scale for layer in report.by_layer if layer.op != "nn.softmax")
+    assert report.layer("add").sqnr_db == report.layer("add_relu").sqnr_db
+    assert report.output.agreement >= 0.98
+    session.override("depthwise_1", keep_float=True)
+    changed = session.run()
+    assert {layer.name for layer in changed.by_layer if layer.runs_as == "float32"} == {
+        "depthwise_1", "depthwise_1_norm", "depthwise_1_relu", "softmax",
+    }  # fmt: skip
+    assert "conv_1" not in changed.steps_ran
