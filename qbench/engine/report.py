@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -149,22 +150,21 @@ class Report:
         """Write ``report.json``."""
         write_text(Path(path), self.to_json())
 
-    def dumps(self) -> str:
-        """All that is in the report, to be read by :meth:`loads`; infinities stay what they are."""
-        return json.dumps(asdict(self), indent=1)
+    def to_data(self) -> dict[str, Any]:
+        """All that is in the report, for :meth:`from_data`; infinities stay what they are (which is no strict JSON)."""
+        return asdict(self)
 
     @staticmethod
-    def loads(text: str) -> Report:
-        """The report that :meth:`dumps` wrote."""
+    def from_data(data: Mapping[str, Any]) -> Report:
+        """The report that :meth:`to_data` gave, perhaps after a way through JSON; SessionError where it is none."""
         try:
-            data = cast("dict[str, Any]", json.loads(text, object_hook=_with_tuples))
             return Report(
-                by_layer=tuple(LayerReport(**layer) for layer in data["by_layer"]),
+                by_layer=tuple(LayerReport(**_with_tuples(layer)) for layer in data["by_layer"]),
                 output=OutputReport(**data["output"]),
-                steps_ran=data["steps_ran"],
-                reference_steps_ran=data["reference_steps_ran"],
+                steps_ran=tuple(data["steps_ran"]),
+                reference_steps_ran=tuple(data["reference_steps_ran"]),
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (KeyError, TypeError) as error:
             raise SessionError(f"this is no saved report: {error}") from error
 
     def __str__(self) -> str:
@@ -179,5 +179,5 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
 
 
-def _with_tuples(data: dict[str, Any]) -> dict[str, Any]:
+def _with_tuples(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in data.items()}

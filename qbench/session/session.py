@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from qbench.calibration.statistics import Statistics
 from qbench.engine.cache import ValueCache
 from qbench.engine.compare import compare
+from qbench.engine.data import Samples
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate
 from qbench.engine.quantized import Quantized, check_config
@@ -28,7 +29,7 @@ from qbench.passes.pipeline import Trace
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encodings
 from qbench.session.changes import SessionDiff, session_diff
-from qbench.session.folder import Part, SessionFolder
+from qbench.session.folder import SessionFolder
 from qbench.session.history import Edit, History
 from qbench.session.names import find, overridden, without
 from qbench.session.quantizer import Quantizer
@@ -42,7 +43,10 @@ __all__ = ["Session", "StageProgress"]
 StageProgress = Callable[[str, int, int], object]
 """Called with the stage ("calibration", "evaluation"), how much is done, and how much there is to do."""
 
+SnapshotPart = Literal["report.json", "snapshots.json"]
+
 _CACHE_BYTES = 1 << 30
+_LONGEST = 60
 
 
 class Session:
@@ -56,8 +60,8 @@ class Session:
     graph
         A float model, as :func:`qbench.load` gives it.
     calibration
-        What ranges are measured on: an array, a mapping of input name to array, or a list or other re-iterable of
-        those (see :class:`~qbench.engine.dataset.Dataset`).
+        What ranges are measured on: an array, a mapping of input name to array, a list or other re-iterable of those
+        (see :class:`~qbench.engine.dataset.Dataset`), or what :func:`qbench.engine.data.load_data` gave.
     evaluation
         What accuracy is measured on: the same, or a pair (x, y) with the right class of each sample. None: SQNR and
         agreement are measured on the calibration data, and the report says so.
@@ -99,7 +103,7 @@ class Session:
         if isinstance(evaluation, tuple) and len(cast("tuple[object, ...]", evaluation)) == 2:
             x, y = cast("tuple[object, object]", evaluation)
         cases = None if x is None else Dataset(graph, x, y, what="evaluation")
-        data = Dataset(graph, calibration, what="calibration")
+        data = Dataset(graph, calibration.x if isinstance(calibration, Samples) else calibration, what="calibration")
         model = Quantizer(graph, data, executor, fold_scale_axis)
         history, folder = History.start(config or QuantConfig()), None
         check_config(model.prepared.graph, history.config)
@@ -238,7 +242,7 @@ class Session:
         with self._lock:
             if generation >= self._last_generation:
                 self._last, self._last_generation = Snapshot(config, report), generation
-                self._save("report.json", dump_snapshots({"last": self._last}))
+                self._save("report.json", {"last": self._last})
         return report
 
     def override(self, name: str, **settings: Any) -> None:
@@ -264,7 +268,7 @@ class Session:
             raise SessionError(
                 f"nothing to set for {shown(name)}: give threshold=, scale=, dtype=, keep_float= or others"
             )
-        said = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        said = ", ".join(f"{key}={_brief(value)}" for key, value in settings.items())
         with self._lock:
             target = find(self._graph, self.prepared, self._points(settings), name)
             config = overridden(self._history.config, target, name, settings)
@@ -311,7 +315,7 @@ class Session:
         with self._lock:
             report = None if self.is_stale else self.report
             self._snapshots[name] = Snapshot(self._history.config, report)
-            self._save("snapshots.json", dump_snapshots(self._snapshots))
+            self._save("snapshots.json", self._snapshots)
 
     @property
     def snapshots(self) -> Mapping[str, Snapshot]:
@@ -349,7 +353,8 @@ class Session:
             return
         self._history = history
         self._generation += 1
-        self._save("history.json", history.to_json())
+        if self._folder is not None:
+            self._folder.write("history.json", history.to_json())
 
     def _points(self, settings: Mapping[str, Any]) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
@@ -379,15 +384,27 @@ class Session:
         report = self._evaluate(snapshot.config, None, None)
         with self._lock:
             self._snapshots[name] = Snapshot(snapshot.config, report)
-            self._save("snapshots.json", dump_snapshots(self._snapshots))
+            self._save("snapshots.json", self._snapshots)
         return report
 
-    def _load(self, part: Part) -> dict[str, Snapshot]:
-        return load_snapshots(self._folder.read(part)) if self._folder and self._folder.has(part) else {}
+    def _load(self, part: SnapshotPart) -> dict[str, Snapshot]:
+        folder = self._folder
+        return load_snapshots(folder.read(part), self._data_key) if folder and folder.has(part) else {}
 
-    def _save(self, part: Part, text: str) -> None:
+    def _save(self, part: SnapshotPart, snapshots: Mapping[str, Snapshot]) -> None:
         if self._folder is not None:
-            self._folder.write(part, text)
+            self._folder.write(part, dump_snapshots(snapshots, self._data_key))
+
+    @property
+    def _data_key(self) -> str:
+        """What reports depend on beside a config: the statistics, and the data that they are measured on."""
+        data = (self._quantizer.calibration, self._evaluation)
+        return " ".join(one.digest + one.labels_digest for one in data if one is not None)
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _stage(progress: StageProgress | None, stage: str) -> Progress | None:

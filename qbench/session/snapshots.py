@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from qbench.engine.report import Report
@@ -20,26 +21,27 @@ class Snapshot:
     report: Report | None
 
 
-def dump_snapshots(snapshots: dict[str, Snapshot]) -> str:
-    """Snapshots by name as JSON text."""
-    data = {
-        name: {"config": one.config.to_json(), "report": one.report.dumps() if one.report else None}
+def dump_snapshots(snapshots: Mapping[str, Snapshot], data: str) -> str:
+    """Snapshots by name as JSON text; `data` is the identity of what their reports were measured on."""
+    said = {
+        name: {"config": one.config.to_data(), "report": one.report.to_data() if one.report else None}
         for name, one in snapshots.items()
     }
-    return json.dumps({"version": 1, "snapshots": data}, indent=1)
+    return json.dumps({"version": 1, "data": data, "snapshots": said}, indent=1)
 
 
-def load_snapshots(text: str) -> dict[str, Snapshot]:
-    """What `dump_snapshots` wrote; SessionError where it is not that."""
+def load_snapshots(text: str, data: str) -> dict[str, Snapshot]:
+    """What `dump_snapshots` wrote, without the reports if they are of other data; SessionError where it is not that."""
     try:
-        data = json.loads(text)
-        if data["version"] != 1:
-            raise SessionError(f"snapshots have format {data['version']}; this qbench reads format 1: update it")
+        said = json.loads(text)
+        if said["version"] != 1:
+            raise SessionError(f"snapshots have format {said['version']}; this qbench reads format 1: update it")
         return {
             name: Snapshot(
-                QuantConfig.from_json(one["config"]), Report.loads(one["report"]) if one["report"] is not None else None
+                QuantConfig.from_json(json.dumps(one["config"])),
+                Report.from_data(one["report"]) if one["report"] is not None and said["data"] == data else None,
             )
-            for name, one in data["snapshots"].items()
+            for name, one in said["snapshots"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise SessionError(f"the snapshots cannot be read: {error}") from error

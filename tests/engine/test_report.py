@@ -42,13 +42,14 @@ def test_save(tmp_path: Path):
 
 
 def test_everything_comes_back():
-    assert Report.loads(REPORT.dumps()) == REPORT
+    assert Report.from_data(REPORT.to_data()) == REPORT
+    assert Report.from_data(json.loads(json.dumps(REPORT.to_data()))) == REPORT
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"by_layer": [{"nome": 1}]}'])
-def test_what_is_no_report(text: str):
+@pytest.mark.parametrize("data", [[], {}, {"by_layer": [{"nome": 1}]}, {"by_layer": 1}])
+def test_what_is_no_report(data: object):
     with pytest.raises(SessionError, match="no saved report"):
-        Report.loads(text)
+        Report.from_data(data)
 
 
 def test_layers_are_a_frame():

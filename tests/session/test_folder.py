@@ -67,12 +67,18 @@ def test_a_session_that_was_never_run(tmp_path: Path):
 def test_the_same_model_goes_on_in_the_same_folder(tmp_path: Path):
     s = session(tmp_path / "s")
     s.override("dense_1", threshold=1.5)
+    s.run()
+    s.snapshot("tuned")
     tuned = s.config
     same = session(tmp_path / "s", config=tuned)
     assert same.history == s.history
+    assert same.report == s.report
+    assert same.snapshots == s.snapshots
     again = Session(GRAPH, samples(8), X[:5], path=tmp_path / "s")
     assert again.config == QuantConfig()
     assert str(again.diff()) == "nothing changed"
+    assert again.report is None, "it was of other data"
+    assert again.compare("tuned").iloc[-1]["agreement_before"] <= 1
     again.undo()
     assert again.config == tuned
     resumed = Session.resume(tmp_path / "s")

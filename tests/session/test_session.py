@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qbench.engine.cache import ValueCache
+from qbench.engine.data import Samples
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate
 from qbench.errors import Cancelled, ConfigError, DataError, SessionError
@@ -102,6 +104,15 @@ def test_an_incremental_run_gives_what_a_full_one_does(actions: list[object], bu
         report = s.run()
         full = evaluate(s.quantized(), Dataset(GRAPH, X, Y), ValueCache(0))
         assert (report.by_layer, report.output) == (full.by_layer, full.output)
+
+
+def test_any_executor_gives_the_same_statistics():
+    with ThreadPoolExecutor(2) as executor:
+        assert session(executor=executor).statistics == session().statistics
+
+
+def test_data_as_it_was_read():
+    assert Session(GRAPH, Samples(X, None), Samples(X, Y)).run() == Session(GRAPH, X, (X, Y)).run()
 
 
 def test_a_node_stands_for_the_output_of_its_group():
