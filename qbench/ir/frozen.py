@@ -53,6 +53,7 @@ class Constant:
 
     def __init__(self, array: NDArray[np.generic]) -> None:
         dtype_of(array.dtype)
+        array = np.asarray(array)  # NumPy's arithmetic on arrays without axes makes scalars
         if array.flags.writeable or not array.flags.c_contiguous:
             array = np.array(array, order="C", copy=True)
             array.flags.writeable = False

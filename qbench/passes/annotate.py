@@ -93,9 +93,11 @@ def quantized_value(graph: Graph, tensor: str) -> str | None:
 def _float_reasons(graph: Graph, groups: tuple[Group, ...], excluded: Mapping[str, str]) -> dict[str, str]:
     """The nodes that stay in float, each with its reason."""
     integer = {value for value, t in graph.input_types().items() if t.dtype == "float32"}
-    reasons: dict[str, str] = {}
+    reasons, before_softmax = dict[str, str](), _before_softmax(graph)
     for group in groups:
         reason = excluded.get(group.head.name) or _float_reason(graph, group.head, integer)
+        if not reason and group.head.name in before_softmax:
+            reason = "neighbour of float: only a softmax reads it"
         if reason:
             reasons[group.head.name] = reason
             reasons.update({n.name: f"neighbour of float: {n.inputs[0]} is float" for n in group.nodes[1:]})
@@ -111,6 +113,20 @@ def _float_reasons(graph: Graph, groups: tuple[Group, ...], excluded: Mapping[st
         elif _comes_from_input(graph, node):
             reasons[node.name] = "neighbour of float: nothing after it runs in integers"
     return reasons
+
+
+def _before_softmax(graph: Graph) -> set[str]:
+    """The elementwise nodes that only softmax reads, straight or through others of them.
+
+    They scale scores, or hide some with a number so large that no 8 bits could tell the others apart.
+    """
+    found: set[str] = set()
+    for node in reversed(graph.nodes):
+        readers = graph.consumers[node.outputs[0]]
+        hidden = bool(readers) and node.outputs[0] not in graph.outputs and rule_of(node) == QuantRule.ELEMENTWISE
+        if hidden and all(reader.op in ("nn.softmax", "nn.log_softmax") or reader.name in found for reader in readers):
+            found.add(node.name)
+    return found
 
 
 def _comes_from_input(graph: Graph, node: Node) -> bool:

@@ -62,7 +62,8 @@ def quantize(x: ArrayLike, q: QParams, narrow: bool = False) -> NDArray[Any]:
 def dequantize(x: NDArray[Any], q: QParams) -> NDArray[np.float32]:
     """Integers to real numbers: ``scale * (x - zero_point)`` in float32, as ONNX DequantizeLinear does."""
     centred = np.asarray(x).astype(np.int64) - q.zero_point_array(np.ndim(x))
-    return centred.astype(np.float32) * q.scale_array(np.ndim(x))
+    with np.errstate(over="ignore"):  # half a step beyond float32's largest number is infinity
+        return centred.astype(np.float32) * q.scale_array(np.ndim(x))
 
 
 def saturate(values: Integers, q: QParams) -> NDArray[Any]:

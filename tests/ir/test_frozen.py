@@ -63,3 +63,9 @@ def test_a_constant_is_read_only_and_its_own() -> None:
 def test_a_constant_of_another_dtype_is_refused() -> None:
     with pytest.raises(GraphError, match="float64 is not an element type"):
         Constant(np.zeros(1))
+
+
+def test_a_scalar_of_numpy_becomes_an_array() -> None:
+    constant = Constant(np.float32(3) * np.ones((), np.float32))  # pyright: ignore[reportArgumentType] what NumPy makes
+    assert type(constant.array) is np.ndarray
+    assert constant.shape == ()

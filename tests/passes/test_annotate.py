@@ -103,3 +103,24 @@ def test_names_that_are_taken_already() -> None:
     constants = {"w": Constant(np.ones((4, 4), np.float32))}
     graph = build("g", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, constants)
     assert set(points(AnnotatePass()(graph))) == {"x", "w", "x.q", "y"}
+
+
+def test_what_only_a_softmax_reads_stays_in_float_with_it() -> None:
+    def made(*outputs: str) -> Graph:
+        nodes = [
+            node("scores", "nn.batch_matmul", "x x", "s", transpose_rhs=True),
+            node("scale", "multiply", "s half", "h"),
+            node("hide", "add", "h mask", "m"),
+            node("softmax", "nn.softmax", "m", "y"),
+        ]
+        mask = np.array([[0, -3e38], [0, 0]], np.float32)
+        constants = {"half": Constant(np.array(0.5, np.float32)), "mask": Constant(mask)}
+        return build("attention", {"x": TensorType(("N", 2, 4), "float32")}, outputs, nodes, constants)
+
+    annotated = AnnotatePass()(made("y"))
+    why = "neighbour of float: only a softmax reads it"
+    reasons = ["", why, "neighbour of float: h is float"]
+    assert [annotated.by_name[name].reason for name in ("scores", "scale", "hide")] == reasons
+    assert list(points(annotated)) == ["x", "s"]
+    annotated = AnnotatePass()(made("y", "h"))
+    assert [annotated.by_name[name].reason for name in ("scores", "scale", "hide")] == ["", "", why]

@@ -107,7 +107,7 @@ class Builder:
     def emit_many(self, op: str, operands: Sequence[Value | Array], count: int, **attrs: Attr) -> tuple[Value, ...]:
         """Add a node with `count` outputs; attributes equal to the op's default are left out."""
         source = self._now()
-        values = tuple(self._operand(operand) for operand in operands)
+        values = tuple(self._operand(operand, op in _MASKED) for operand in operands)
         base = next(filter(None, source.outputs), source.name)
         outputs = tuple(self.fresh(f"{base}.{op.split('.')[-1]}") for _ in range(count))
         fields = OPS[op].attributes()
@@ -181,8 +181,11 @@ class Builder:
         """The same constant in another layout; it keeps its name."""
         return Value.known(like.name, np.ascontiguousarray(array))
 
-    def materialize(self, value: Value) -> Value:
-        """Make sure that a value is in the graph: a known array becomes a constant."""
+    def materialize(self, value: Value, is_mask: bool = False) -> Value:
+        """Make sure that a value is in the graph: a known array becomes a constant.
+
+        Infinity in a mask becomes the largest finite number, which hides as well and leaves every range finite.
+        """
         if value.array is None:
             return value
         if value.array.dtype == object:
@@ -191,8 +194,12 @@ class Builder:
         array = value.array.astype(np.float32) if value.array.dtype == np.float64 else value.array
         if not is_dtype(array.dtype.name):
             raise ModelError(f"constant {shown(value.name)} is {array.dtype}, which is not one of {', '.join(DTYPES)}")
+        if is_mask and not is_finite(array) and not np.isnan(array).any():
+            array = np.nan_to_num(array)
         if not is_finite(array):
-            raise ModelError(f"constant {shown(value.name)} contains NaN or infinity")
+            raise ModelError(
+                f"constant {shown(value.name)} contains NaN or infinity: the model is damaged, export it again"
+            )
         constant = Constant(array)
         name = value.name
         if self.constants.get(name) not in (None, constant) or name in self._producers or name in self.inputs:
@@ -200,16 +207,19 @@ class Builder:
         self.constants[name] = constant
         return Value(name, constant.shape, constant.dtype)
 
-    def _operand(self, operand: Value | Array) -> Value:
+    def _operand(self, operand: Value | Array, is_mask: bool) -> Value:
         if isinstance(operand, np.ndarray):
             operand = Value.known(self.fresh(f"{self._now().name}.constant"), operand)
-        return self.materialize(operand)
+        return self.materialize(operand, is_mask)
 
     def _now(self) -> SourceNode:
         if self._source is None:
             raise RuntimeError("a converter runs between start and finish")
         return self._source
 
+
+_MASKED = frozenset({"add", "broadcast_to", "where"})
+"""Ops by which attention hides elements from a softmax, with minus infinity."""
 
 _HELPERS = frozenset({"expand_dims", "nn.pad", "reshape", "squeeze", "transpose"})
 """Ops that stand before or after the main node of a conversion."""

@@ -159,6 +159,10 @@ def _sorted(nodes: tuple[SourceNode, ...]) -> list[SourceNode]:
         raise ModelError(f"the graph has a cycle through {' -> '.join(map(shown, circle))}") from None
 
 
+_NAMELESS = re.compile(r"[^A-Za-z0-9]*|none|unk__[0-9]+", re.IGNORECASE)
+"""What exporters write for a size that has no name; tf2onnx counts them."""
+
+
 class _Symbols:
     """Names for sizes that the file leaves open. The first size of every input is the same batch unless named."""
 
@@ -166,7 +170,7 @@ class _Symbols:
         self._by_param: dict[str, str] = {}
 
     def of(self, size: int | str | None, axis: int, rank: int) -> str:
-        if isinstance(size, str) and re.search("[A-Za-z0-9]", size) and size.lower() != "none":
+        if isinstance(size, str) and not re.fullmatch(_NAMELESS, size):
             return self._named(size)
         if axis == 0:
             return self._named("N")

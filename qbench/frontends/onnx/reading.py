@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx.checker import ValidationError
+from onnx.inliner import inline_local_functions
 
 from qbench.errors import ModelError, nearest, shown
 from qbench.frontends.onnx.source import Array, SourceInput, SourceModel, SourceNode
@@ -41,8 +43,7 @@ def read_model(path: Path) -> SourceModel:
 def _model(model: ModelProto, path: Path) -> SourceModel:
     folder, graph = path.parent, model.graph
     if model.functions:
-        names = ", ".join(shown(f.name) for f in model.functions)
-        raise ModelError(f"the model defines functions of its own ({names}): inline them before import")
+        return _model(_inlined(model), path)
     if graph.sparse_initializer:
         raise ModelError("sparse initializers are not supported: export the model with dense weights")
     opsets = _opsets(model)
@@ -57,6 +58,18 @@ def _model(model: ModelProto, path: Path) -> SourceModel:
     source = SourceModel(graph.name or path.stem, inputs, tuple(o.name for o in graph.output), nodes, initializers)
     _check_references(source)
     return source
+
+
+def _inlined(model: ModelProto) -> ModelProto:
+    """The model with the bodies of its own functions in place of their calls."""
+    names = ", ".join(shown(f.name) for f in model.functions)
+    try:
+        flat = inline_local_functions(model)
+    except (RuntimeError, ValueError, ValidationError) as error:
+        raise ModelError(f"the model defines functions of its own ({names}) that make no sense: {error}") from None
+    if flat.functions:
+        raise ModelError(f"the model defines functions of its own ({names}) for another opset: inline them first")
+    return flat
 
 
 def _opsets(model: ModelProto) -> dict[str, int]:

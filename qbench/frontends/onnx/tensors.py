@@ -31,7 +31,7 @@ def read_tensor(proto: TensorProto, folder: Path, what: str) -> Array:
     Raises
     ------
     ModelError
-        Sizes that are negative, overflow or do not fit the data; NaN or infinity; unsafe external data.
+        Sizes that are negative, overflow or do not fit the data; NaN; unsafe external data.
     """
     shape = tuple(proto.dims)
     if any(size < 0 for size in shape) or math.prod(shape) > _MAX_ELEMENTS:
@@ -47,9 +47,9 @@ def read_tensor(proto: TensorProto, folder: Path, what: str) -> Array:
         raise ModelError(f"{what} cannot be read: {error}") from None
     if array.shape != shape:
         raise ModelError(f"{what} has data for the shape {array.shape}, not {shape}")
-    # One infinite number may be the open end of a Clip; an array with such numbers is never a weight.
-    if not is_finite(array) and (array.size > 1 or np.isnan(array).any()):
-        raise ModelError(f"{what} contains NaN or infinity: the model is damaged, export it again")
+    # Infinity may be the open end of a Clip or hide elements from a softmax: the op that reads it decides.
+    if not is_finite(array) and np.isnan(array).any():
+        raise ModelError(f"{what} contains NaN: the model is damaged, export it again")
     return array
 
 
