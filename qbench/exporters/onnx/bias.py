@@ -7,26 +7,28 @@ import numpy as np
 from qbench.errors import ExportError, shown
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Graph, Node
+from qbench.ir.qparams import QParams
 from qbench.passes.accumulators import accumulator_qparams, quantized_bias
+from qbench.passes.realize_group import WIDENING
 
-__all__ = ["bias_after", "bias_input"]
+__all__ = ["bias_after", "bias_input", "column_input"]
 
-_AXES = {"nn.conv2d": 1, "nn.conv2d_transpose": 1, "nn.dense": 1}
+_LAYERS = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 _LARGEST = 2**31 - 1
 
 
 def bias_after(graph: Graph, node: Node) -> Node | None:
     """The bias_add that follows a layer alone and adds a constant to each channel; None where there is none."""
-    if node.op not in _AXES or node.output in graph.outputs or len(graph.consumers[node.output]) != 1:
+    if node.op not in _LAYERS or node.output in graph.outputs or len(graph.consumers[node.output]) != 1:
         return None
-    if node.op == "nn.dense" and graph.types[node.output].rank != 2:
-        return None
-    follower = graph.consumers[node.output][0]
+    follower, rank = graph.consumers[node.output][0], graph.types[node.output].rank
     if follower.op != "nn.bias_add" or follower.inputs[0] != node.output or follower.inputs[1] not in graph.constants:
         return None
-    rank = graph.types[node.output].rank
+    if rank != 2 and node.op == "nn.dense" and node.inputs[1] not in graph.qparams:
+        return None  # in float, a MatMul and an Add, with both names
     axis = follower.attrs.get("axis", 1)
-    return follower if isinstance(axis, int) and axis % rank == _AXES[node.op] else None
+    channels = rank - 1 if node.op == "nn.dense" else 1
+    return follower if isinstance(axis, int) and axis % rank == channels else None
 
 
 def bias_input(writer: Writer, bias: Node, layer: Node) -> str:
@@ -37,16 +39,39 @@ def bias_input(writer: Writer, bias: Node, layer: Node) -> str:
     ExportError
         A bias beyond int32. (Real numbers in its place would not help: runtimes quantize them, and let them saturate.)
     """
-    name = bias.inputs[1]
     data, weight = (writer.qparams.get(value) for value in layer.inputs)
     if data is None or weight is None:
-        return writer.read(name)
-    sums = accumulator_qparams(data, weight, 0)
+        return writer.read(bias.inputs[1])
+    return _integers(writer, bias, accumulator_qparams(data, weight, 0), (-1,))
+
+
+def column_input(writer: Writer, node: Node, shape: tuple[int, ...]) -> str:
+    """What an Add reads in place of a bias_add's constant, in the units that integer execution rounds it to."""
+    name, sums = node.inputs[1], None if node.reason else _units(writer, node.inputs[0])
+    if sums is None:
+        return writer.store(name, writer.graph.constants[name].array.reshape(shape))
+    return _integers(writer, node, sums, shape)
+
+
+def _units(writer: Writer, value: str) -> QParams | None:
+    """qparams of what a bias is added to; None where that is real."""
+    if value in writer.qparams:
+        return QParams(writer.qparams[value].scales[0] / WIDENING, 0, "int32")
+    producer = writer.graph.producers.get(value)
+    operands = [] if producer is None else [writer.qparams.get(operand) for operand in producer.inputs]
+    if producer is None or producer.reason or len(operands) != 2 or None in operands:
+        return None
+    data, weight = sorted((q for q in operands if q is not None), key=lambda q: q.axis is not None)
+    return accumulator_qparams(data, weight, 0)
+
+
+def _integers(writer: Writer, node: Node, sums: QParams, shape: tuple[int, ...]) -> str:
+    name = node.inputs[1]
     integers = quantized_bias(writer.graph.constants[name].array, sums)
     if np.abs(integers).max(initial=0) > _LARGEST:
         channel = int(np.abs(integers).argmax())
         raise ExportError(
-            f"layer {shown(layer.name)}: the bias of channel {channel}, in units of the scales of data and weight, is "
+            f"node {shown(node.name)}: the bias of channel {channel}, in units of the scales of data and weight, is "
             f"{integers[channel]}, which does not fit into int32; give the weight a larger scale"
         )
-    return writer.dequantized(name, integers.astype(np.int32), sums)
+    return writer.dequantized(name, integers.astype(np.int32).reshape(shape), sums)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
@@ -54,9 +56,10 @@ def same(writer: Writer, node: Node) -> None:
 
 @exporter("clip")
 def clip(writer: Writer, node: Node) -> None:
-    """Bounds are inputs."""
-    op = writer.op(node, Clip)
-    bounds = [writer.number(node, "min", op.a_min), writer.number(node, "max", op.a_max)]
+    """Bounds are inputs; one at the end of float32's range is left out."""
+    op, largest = writer.op(node, Clip), float(np.finfo(np.float32).max)
+    bounds = ["" if op.a_min <= -largest else writer.number(node, "min", op.a_min)]
+    bounds += [] if op.a_max >= largest else [writer.number(node, "max", op.a_max)]
     writer.emit("Clip", [*writer.inputs(node), *bounds], node.outputs, node.name)
 
 

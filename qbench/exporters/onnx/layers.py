@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbench.exporters.onnx.bias import bias_after, bias_input
+from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
@@ -50,17 +50,29 @@ def conv2d_transpose(writer: Writer, node: Node) -> None:
 
 @exporter("nn.dense")
 def dense(writer: Writer, node: Node) -> None:
-    """Gemm where the data is a matrix, since runtimes have integer kernels for it with its bias; MatMul elsewhere."""
-    data = writer.read(node.inputs[0])
-    if writer.type(node.inputs[0]).rank == 2:
-        bias = bias_after(writer.graph, node)
-        inputs = writer.inputs(node) + ([] if bias is None else [bias_input(writer, bias, node)])
-        writer.emit("Gemm", inputs, (bias or node).outputs, node.name, transB=1)
+    """Gemm, since runtimes have integer kernels for it with its bias; MatMul in float where data is no matrix."""
+    data, weight = node.inputs
+    shape, bias = writer.type(node.output).shape, bias_after(writer.graph, node)
+    several_open = sum(isinstance(size, str) for size in shape) > 1
+    if len(shape) != 2 and (bias is None or several_open):
+        turned = writer.parameter(weight, perm=(1, 0))
+        if turned is None:
+            turned = writer.step(node, "Transpose", [writer.read(weight)], perm=[1, 0])
+        writer.emit("MatMul", [writer.read(data), turned], node.outputs, node.name)
         return
-    turned = writer.parameter(node.inputs[1], perm=(1, 0))
-    if turned is None:
-        turned = writer.step(node, "Transpose", [writer.read(node.inputs[1])], perm=[1, 0])
-    writer.emit("MatMul", [data, turned], node.outputs, node.name)
+    last = bias or node
+    inputs = writer.inputs(node) + ([] if bias is None else [bias_input(writer, bias, node)])
+    if len(shape) == 2:
+        writer.emit("Gemm", inputs, last.outputs, node.name, transB=1)
+        return
+    rows = writer.integers(node, "rows", [-1, writer.type(weight).shape[1]])
+    inputs[0] = writer.step(node, "Reshape", [inputs[0], rows])
+    product = writer.fresh(f"{last.output}.rows")
+    writer.emit("Gemm", inputs, [product], node.name, transB=1)
+    sizes: list[int] = [size if isinstance(size, int) else -1 for size in shape]
+    sizes = tuple(size if isinstance(size, int) else -1 for size in shape)
+    back = writer.integers(node, "shape", sizes)
+    writer.emit("Reshape", [product, back], last.outputs, last.name)
 
 
 @exporter("nn.batch_matmul")
@@ -82,7 +94,7 @@ def bias_add(writer: Writer, node: Node) -> None:
     rank = writer.type(data).rank
     shape = (-1, *[1] * (rank - 1 - writer.op(node, BiasAdd).axis % rank))
     if bias in writer.graph.constants:
-        vector = writer.store(bias, writer.graph.constants[bias].array.reshape(shape))
+        vector = column_input(writer, node, shape)
     else:
         wanted = writer.integers(node, "bias.shape", shape)
         vector = writer.step(node, "Reshape", [writer.read(bias), wanted])
