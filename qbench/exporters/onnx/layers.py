@@ -6,6 +6,7 @@ from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
+from qbench.ir.types import Dim
 from qbench.ops.conv import Conv2d, Conv2dTranspose
 from qbench.ops.dense import BatchMatmul, BiasAdd
 from qbench.ops.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm
@@ -65,14 +66,16 @@ def dense(writer: Writer, node: Node) -> None:
     if len(shape) == 2:
         writer.emit("Gemm", inputs, last.outputs, node.name, transB=1)
         return
-    rows = writer.integers(node, "rows", [-1, writer.type(weight).shape[1]])
+    rows = writer.integers(node, "rows", _open_as_rest(("N", *writer.type(data).shape[-1:])))
     inputs[0] = writer.step(node, "Reshape", [inputs[0], rows])
     product = writer.fresh(f"{last.output}.rows")
     writer.emit("Gemm", inputs, [product], node.name, transB=1)
-    sizes: list[int] = [size if isinstance(size, int) else -1 for size in shape]
-    sizes = tuple(size if isinstance(size, int) else -1 for size in shape)
-    back = writer.integers(node, "shape", sizes)
+    back = writer.integers(node, "shape", _open_as_rest(shape))
     writer.emit("Reshape", [product, back], last.outputs, last.name)
+
+
+def _open_as_rest(shape: tuple[Dim, ...]) -> list[int]:
+    return [size if isinstance(size, int) else -1 for size in shape]
 
 
 @exporter("nn.batch_matmul")
