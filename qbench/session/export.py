@@ -30,4 +30,6 @@ def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str]) -
     """
     if isinstance(model, Session):
         model = model.quantized()
-    return write_onnx(model.annotated if isinstance(model, Quantized) else model, path)
+    if isinstance(model, Quantized):
+        return write_onnx(model.annotated, path, float16=model.config.float_dtype == "float16")
+    return write_onnx(model, path)
