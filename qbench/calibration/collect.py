@@ -6,11 +6,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, wait
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from typing import Protocol
 
 from tqdm.auto import tqdm
 
+from qbench.calibration.means import ChannelMeans
 from qbench.calibration.samples import Data, count_samples, samples
 from qbench.calibration.statistics import Statistics
 from qbench.errors import Cancelled, DataError, GraphError, nearest, shown
@@ -109,6 +111,16 @@ def _observed(graph: Graph, tensors: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(name for name in floats if name in wanted)
 
 
+def _channel_axes(graph: Graph) -> dict[str, int]:
+    """The channel axis of each tensor that a convolution or dense layer reads, where all that read it agree."""
+    found: dict[str, set[int]] = {}
+    for node in graph.nodes:
+        if node.op in ("nn.conv2d", "nn.dense") and node.inputs[1] in graph.constants:
+            axis = 1 if node.op == "nn.conv2d" else graph.types[node.inputs[0]].rank - 1
+            found.setdefault(node.inputs[0], set()).add(axis)
+    return {tensor: axes.pop() for tensor, axes in found.items() if len(axes) == 1}
+
+
 def _here(graph: Graph, names: tuple[str, ...], numbered: Iterable[Numbered]) -> Parts:
     return (_run_samples(graph, names, [sample]) for sample in numbered)
 
@@ -136,11 +148,13 @@ def _there(
 
 
 def _run_samples(graph: Graph, names: tuple[str, ...], numbered: list[Numbered]) -> tuple[int, Found]:
-    wanted, found = frozenset(names), Found()
+    wanted, found, axes = frozenset(names), Found(), _channel_axes(graph)
 
     def observe(name: str, array: Array) -> None:
         if name in wanted and array.size:
             new = Statistics.of(array, name)
+            if name in axes:
+                new = replace(new, channels=ChannelMeans.of(array, axes[name]))
             found[name] = found[name].merge(new) if name in found else new
 
     for number, feeds in numbered:

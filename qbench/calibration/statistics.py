@@ -13,6 +13,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.calibration.means import ChannelMeans
 from qbench.errors import CalibrationError, DataError, shown
 from qbench.ir.dtypes import dtype_of, is_float
 
@@ -43,6 +44,8 @@ class Statistics:
         e, the smallest with ``max(abs(x)) < BINS * 2**e``; -160 where all data is zero.
     counts
         int64[2 * BINS], read-only: ``counts[BINS + k]`` elements have ``floor(x * 2**-e) == k``.
+    channels
+        The mean of each channel, where `collect` takes it: of what a convolution or dense layer reads.
     """
 
     min: float
@@ -51,6 +54,7 @@ class Statistics:
     zeros: int
     exponent: int
     counts: NDArray[np.int64]
+    channels: ChannelMeans | None = None
 
     def __post_init__(self) -> None:
         self.counts.flags.writeable = False
@@ -112,6 +116,7 @@ class Statistics:
             self.zeros + other.zeros,
             exponent,
             _widened(self, exponent) + _widened(other, exponent),
+            self.channels.merge(other.channels) if self.channels and other.channels else None,
         )
 
     @property
@@ -126,13 +131,13 @@ class Statistics:
 
     def __reduce__(self) -> tuple[type[Statistics], tuple[object, ...]]:
         """Made anew on the other side of a process boundary, so that it is read-only there as well."""
-        return Statistics, (self.min, self.max, self.count, self.zeros, self.exponent, self.counts)
+        return Statistics, (self.min, self.max, self.count, self.zeros, self.exponent, self.counts, self.channels)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Statistics)
-            and (self.min, self.max, self.count, self.zeros, self.exponent)
-            == (other.min, other.max, other.count, other.zeros, other.exponent)
+            and (self.min, self.max, self.count, self.zeros, self.exponent, self.channels)
+            == (other.min, other.max, other.count, other.zeros, other.exponent, other.channels)
             and np.array_equal(self.counts, other.counts)
         )
 

@@ -11,6 +11,7 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.passes.annotate import AnnotatePass, bind_qparams, points
 from qbench.passes.choices import excluded_nodes, node_roundings
+from qbench.passes.correct_bias import CorrectBiasPass
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.pipeline import Pipeline, Step, Trace
@@ -74,11 +75,17 @@ def quantize_graph(prepared: Trace, statistics: Mapping[str, Statistics], config
     annotated = AnnotatePass(excluded_nodes(graph, config), config.weights.narrow)(graph)
     encodings = resolve(points(annotated).values(), annotated, statistics, config)
     bound = bind_qparams(annotated, {tensor: encoding.qparams for tensor, encoding in encodings.items()})
+    corrected = Pipeline([_bias_correction(statistics)] if config.weights.bias_correction else []).run(bound)
     to_half = [Float16Pass()] if config.float_dtype == "float16" else []
     passes = (RealizePass(config.rounding, node_roundings(graph, config)), LegalizePass(), *to_half)
-    rest = Pipeline(passes).run(bound)
-    trace = Trace(prepared.source, (*prepared.steps, Step(AnnotatePass.name, bound), *rest.steps))
-    return Quantized(config, graph, bound, encodings, rest.graph, trace)
+    rest = Pipeline(passes).run(corrected.graph)
+    steps = (*prepared.steps, Step(AnnotatePass.name, bound), *corrected.steps, *rest.steps)
+    return Quantized(config, graph, corrected.graph, encodings, rest.graph, Trace(prepared.source, steps))
+
+
+def _bias_correction(statistics: Mapping[str, Statistics]) -> CorrectBiasPass:
+    means = {tensor: found.channels.values for tensor, found in statistics.items() if found.channels is not None}
+    return CorrectBiasPass(FrozenMap({tensor: tuple(values.tolist()) for tensor, values in means.items()}))
 
 
 def check_config(prepared: Graph, config: QuantConfig) -> None:

@@ -62,6 +62,8 @@ class WeightSpec(StrictModel):
     narrow: bool = True
     """Leave the smallest integer unused, so that int8 weights lie in [-127, 127]."""
     calibrator: CalibratorSpec = MaxSpec()
+    bias_correction: bool = True
+    """Take out of each bias what rounding the weights adds on average over the calibration data."""
 
 
 def matches(pattern: str, name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.calibration.means import ChannelMeans
 from qbench.calibration.statistics import Statistics
 from qbench.engine.dataset import Dataset, Feeds
 from qbench.errors import DataError, SessionError
@@ -49,6 +50,7 @@ def load_dataset(graph: Graph, folder: Path, what: str, digest: str) -> Dataset:
 def save_statistics(statistics: Mapping[str, Statistics], path: Path) -> None:
     """Write the statistics of all tensors to one npz file."""
     numbers = list(statistics.values())
+    channels = [s.channels and (s.channels.samples, *map(hex, s.channels.totals)) for s in numbers]  # beyond 64 bits
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(
             file,
@@ -56,6 +58,7 @@ def save_statistics(statistics: Mapping[str, Statistics], path: Path) -> None:
             ranges=np.array([(s.min, s.max) for s in numbers], np.float64),
             integers=np.array([(s.count, s.zeros, s.exponent) for s in numbers], np.int64),
             counts=np.stack([s.counts for s in numbers]) if numbers else np.zeros((0, 0), np.int64),
+            channels=np.frombuffer(json.dumps(channels).encode(), np.uint8),
         )
 
 
@@ -66,13 +69,18 @@ def load_statistics(path: Path) -> dict[str, Statistics]:
         names = json.loads(stored["names"].tobytes())
         counts = stored["counts"]
         counts.flags.writeable = False
-        rows = zip(names, stored["ranges"].tolist(), stored["integers"].tolist(), counts, strict=True)
+        channels = map(_channel_means, json.loads(stored["channels"].tobytes()))
+        rows = zip(names, stored["ranges"].tolist(), stored["integers"].tolist(), counts, channels, strict=True)
         return {
-            name: Statistics(low, high, count, zeros, exponent, row)
-            for name, (low, high), (count, zeros, exponent), row in rows
+            name: Statistics(low, high, count, zeros, exponent, row, means)
+            for name, (low, high), (count, zeros, exponent), row, means in rows
         }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SessionError(f"{path}: the statistics cannot be read: {error}") from error
+
+
+def _channel_means(saved: list[Any] | None) -> ChannelMeans | None:
+    return None if saved is None else ChannelMeans(tuple(int(total, 16) for total in saved[1:]), saved[0])
 
 
 class _SavedItems:

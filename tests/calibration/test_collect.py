@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import qbench.ops  # noqa: F401 declares them
 from qbench.calibration.collect import collect
+from qbench.calibration.means import ChannelMeans
 from qbench.calibration.samples import count_samples, samples
 from qbench.calibration.statistics import Statistics
 from qbench.errors import Cancelled, DataError, GraphError
@@ -38,7 +40,9 @@ X = rng.normal(size=(21, 4)).astype(np.float32)
 
 def one_by_one(graph, x):
     found = [run(graph, {"x": row[None]}, keep=("fc.out", "y")) | {"x": row} for row in x]
-    return {name: Statistics.merged(Statistics.of(f[name]) for f in found) for name in ("x", "fc.out", "y", "z")}
+    merged = {name: Statistics.merged(Statistics.of(f[name]) for f in found) for name in ("x", "fc.out", "y", "z")}
+    units = [sum(int(value * 2.0**149) for value in column.tolist()) for column in x.T]  # what fc reads
+    return merged | {"x": replace(merged["x"], channels=ChannelMeans(tuple(units), len(x)))}
 
 
 def test_all_float_activations_in_execution_order():
@@ -94,7 +98,9 @@ def test_only_the_tensors_asked_for():
 
 
 def test_a_fixed_batch_is_fed_as_a_whole():
-    assert collect(mlp(7), X) == collect(mlp(1), X)  # a dense layer's rows do not depend on each other here
+    whole, single = collect(mlp(7), X), collect(mlp(1), X)  # a dense layer's rows do not depend on each other here
+    np.testing.assert_allclose(whole["x"].channels.values, single["x"].channels.values, atol=1e-7)
+    assert whole | {"x": replace(whole["x"], channels=None)} == single | {"x": replace(single["x"], channels=None)}
     with pytest.raises(DataError, match="it takes 4 samples at a time, and 21 is no multiple"):
         collect(mlp(4), X)
 

@@ -218,7 +218,7 @@ def test_the_trace_goes_from_the_model_to_integers():
     s = session()
     assert s.graphs.source is GRAPH
     assert s.graphs.graph is s.graph
-    assert [step.name for step in s.graphs.steps][-3:] == ["annotate", "realize", "legalize"]
+    assert [step.name for step in s.graphs.steps][-4:] == ["annotate", "correct-bias", "realize", "legalize"]
     faked = run(s.quantized().annotated, {"x": X})["y"]
     assert np.abs(faked - run(s.graph, {"x": X})["y"]).max() < 0.05
 

@@ -1,0 +1,47 @@
+"""The mean of each channel, exact over samples: the sum is a whole number of the smallest float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ChannelMeans"]
+
+_UNITS_PER_ONE = 149
+"""2^-149 is the smallest positive float32; every other one is a multiple of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelMeans:
+    """Per channel the sum over samples of the sample's mean: integers, so that no order of the samples changes it.
+
+    Parameters
+    ----------
+    totals
+        One per channel, in units of 2^-149.
+    samples
+        How many samples were added up.
+    """
+
+    totals: tuple[int, ...]
+    samples: int
+
+    @classmethod
+    def of(cls, sample: NDArray[np.generic], axis: int) -> ChannelMeans:
+        """One sample's means, rounded to float32, along the axis of its channels."""
+        others = tuple(i for i in range(sample.ndim) if i != axis)
+        means = sample.mean(axis=others, dtype=np.float64).astype(np.float32).astype(np.float64)
+        return cls(tuple(int(mean) for mean in np.ldexp(means, _UNITS_PER_ONE)), 1)
+
+    def merge(self, other: ChannelMeans) -> ChannelMeans:
+        """Those of the samples of both."""
+        totals = tuple(a + b for a, b in zip(self.totals, other.totals, strict=True))
+        return ChannelMeans(totals, self.samples + other.samples)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The means."""
+        unit = self.samples << _UNITS_PER_ONE
+        return np.asarray([total / unit for total in self.totals], np.float64)
