@@ -79,5 +79,5 @@ def shown(name: str, limit: int = 120) -> str:
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the candidate closest to `name`, or an empty string."""
-    matches = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.5)
+    matches = difflib.get_close_matches(str(name), list(candidates), n=1, cutoff=0.5)
     return f"; did you mean {shown(matches[0])}?" if matches else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -11,13 +10,13 @@ from qbench.calibration.calibrators import calibrator_of
 from qbench.calibration.curves import threshold_curve
 from qbench.calibration.settings import Settings, settings_of
 from qbench.calibration.statistics import Statistics
+from qbench.calibration.suitable import check_overrides
 from qbench.calibration.weights import calibrated, clipped, with_room_for_bias
-from qbench.errors import CalibrationError, ConfigError, QParamsError, shown
+from qbench.errors import CalibrationError, shown
 from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
 from qbench.quant.calibrator_specs import RegisteredSpec
 from qbench.quant.config import QuantConfig
-from qbench.quant.config_paths import format_path
 from qbench.quant.encodings import Encoding, Encodings
 from qbench.quant.points import Point
 
@@ -57,6 +56,7 @@ def resolve(
         NaN or infinity in a weight.
     """
     points = tuple(points)
+    check_overrides(points, graph, config)
     found: dict[str, Encoding] = {}
     for point in sorted(points, key=lambda point: point.kind):  # activations first: weights need their scales
         settings = settings_of(point, graph, config)
@@ -70,9 +70,6 @@ def resolve(
 
 def _activation(point: Point, settings: Settings, statistics: Mapping[str, Statistics]) -> Encoding:
     override = settings.override
-    for key in ("threshold", "scale", "zero_point"):
-        if isinstance(getattr(override, key), tuple):
-            raise _wrong(point, key, "is a list, but activations are quantized per tensor; give one number")
     if point.tensor not in statistics:
         raise CalibrationError(f"there are no statistics of tensor {shown(point.tensor)}; collect them first")
     seen = statistics[point.tensor]
@@ -81,24 +78,18 @@ def _activation(point: Point, settings: Settings, statistics: Mapping[str, Stati
     else:
         curve = threshold_curve(seen, calibrator_of(settings.calibrator), settings.grid, point.tensor)
         qparams, threshold = curve.qparams or settings.grid.qparams(seen, curve.best), curve.best
-    return _overridden(point, settings, qparams, threshold)
+    return _overridden(settings, qparams, threshold)
 
 
 def _weight(point: Point, settings: Settings, graph: Graph, data: Encoding | None) -> Encoding:
     override, grid, constant = settings.override, settings.grid, graph.constants[point.tensor]
-    given = {"threshold": override.threshold, "scale": override.scale, "zero_point": override.zero_point}
-    lengths = {key: len(value) for key, value in given.items() if isinstance(value, tuple)}
-    axis = point.channel_axis if settings.per_axis or lengths else None
-    if axis is None and (lengths or override.axis == "channel"):
-        raise _wrong(point, next(iter(lengths), "axis"), "cannot be per channel: this weight has no axis of channels")
-    for key, length in lengths.items():
-        if axis is not None and length != constant.shape[axis]:
-            raise _wrong(point, key, f"is a list of {length}, but the weight has {constant.shape[axis]} channels")
+    has_lists = any(isinstance(v, tuple) for v in (override.threshold, override.scale, override.zero_point))
+    axis = point.channel_axis if settings.per_axis or has_lists else None
     if override.threshold is not None:
         qparams, threshold = clipped(constant, axis, override.threshold, grid, point.tensor), override.threshold
     else:
         qparams, threshold = calibrated(constant, axis, calibrator_of(settings.calibrator), grid, point.tensor)
-    encoding = _overridden(point, settings, qparams, threshold)
+    encoding = _overridden(settings, qparams, threshold)
     if point.bias is None or data is None or override.scale is not None:
         return encoding
     bias, before = graph.constants[point.bias].array, encoding.qparams
@@ -111,14 +102,14 @@ def _weight(point: Point, settings: Settings, graph: Graph, data: Encoding | Non
     return replace(encoding, qparams=after, reason=reason)
 
 
-def _overridden(point: Point, settings: Settings, qparams: QParams, threshold: float | tuple[float, ...]) -> Encoding:
+def _overridden(settings: Settings, qparams: QParams, threshold: float | tuple[float, ...]) -> Encoding:
     """The encoding that was decided, with the scale and zero point of the override in it."""
     override, calibrator = settings.override, settings.calibrator
     given = [key for key in ("threshold", "scale", "zero_point") if getattr(override, key) is not None]
     said = "override: " + ", ".join(f"{key}={_short(getattr(override, key))}" for key in given)
     name = calibrator.callable if isinstance(calibrator, RegisteredSpec) else calibrator.name
     if override.scale is not None or override.zero_point is not None:
-        qparams = _replaced(point, settings, qparams)
+        qparams = _replaced(settings, qparams)
     if not given:
         return Encoding(qparams, settings.reason, threshold, name)
     if given == ["zero_point"]:
@@ -127,19 +118,13 @@ def _overridden(point: Point, settings: Settings, qparams: QParams, threshold: f
     return Encoding(qparams, reason, threshold if "threshold" in given else None, "override")
 
 
-def _replaced(point: Point, settings: Settings, qparams: QParams) -> QParams:
+def _replaced(settings: Settings, qparams: QParams) -> QParams:
     override, count = settings.override, len(qparams.scales)
     scales = _each(override.scale, count, qparams.scales)
     zeros = _each(override.zero_point, count, qparams.zero_points)
-    if settings.grid.power_of_two and any(math.frexp(scale)[0] != 0.5 for scale in scales):
-        raise _wrong(point, "scale", "must be a power of two, since a rounding in this config is by shifts")
-    try:
-        if qparams.axis is None:
-            return replace(qparams, scale=scales[0], zero_point=zeros[0])
-        return replace(qparams, scale=scales, zero_point=zeros)
-    except QParamsError as error:
-        key = "scale" if override.zero_point is None else "zero_point"
-        raise _wrong(point, key, f"does not suit it: {error}") from None
+    if qparams.axis is None:
+        return replace(qparams, scale=scales[0], zero_point=zeros[0])
+    return replace(qparams, scale=scales, zero_point=zeros)
 
 
 T = TypeVar("T", int, float)
@@ -153,7 +138,3 @@ def _each(given: T | tuple[T, ...] | None, count: int, otherwise: tuple[T, ...])
 
 def _short(value: float | tuple[float, ...]) -> str:
     return f"[{len(value)} values]" if isinstance(value, tuple) else str(value)
-
-
-def _wrong(point: Point, key: str, complaint: str) -> ConfigError:
-    return ConfigError(f"{format_path(('tensors', point.tensor, key))}: {complaint}")

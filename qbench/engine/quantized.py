@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from qbench.calibration.resolve import resolve
 from qbench.calibration.statistics import Statistics
+from qbench.calibration.suitable import check_overrides
+from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
+from qbench.ir.op import OPS, QuantRule
 from qbench.passes.annotate import AnnotatePass, bind_qparams, points
 from qbench.passes.choices import excluded_nodes, node_roundings
 from qbench.passes.correct_bias import CorrectBiasPass
@@ -18,6 +21,7 @@ from qbench.passes.pipeline import Pipeline, Step, Trace
 from qbench.passes.realize import RealizePass
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import check_selectors
+from qbench.quant.config_paths import shown_path
 from qbench.quant.encodings import Encodings
 
 __all__ = ["Quantized", "check_config", "quantize_graph"]
@@ -89,10 +93,20 @@ def _bias_correction(statistics: Mapping[str, Statistics]) -> CorrectBiasPass:
 
 
 def check_config(prepared: Graph, config: QuantConfig) -> None:
-    """Raise ConfigError unless every rule and override is about something in the graph.
+    """Raise ConfigError unless every rule and override is about something in the graph, and can be carried out.
 
     An override of a tensor may stay while the layers around it are kept in float: it counts again once they are not.
     """
+    if not isinstance(config, QuantConfig):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
+        kind = type(config).__name__  # pyright: ignore[reportUnreachable]
+        raise ConfigError(f"a config is a QuantConfig, not {kind}; QuantConfig.load(path) reads one from a file")
     everything, some = FrozenMap[str, str](), excluded_nodes(prepared, config)
-    tensors = [tensor for excluded in (everything, some) for tensor in points(AnnotatePass(excluded)(prepared))]
+    annotated = [AnnotatePass(excluded)(prepared) for excluded in (everything, some)]
+    tensors = [tensor for graph in annotated for tensor in points(graph)]
     check_selectors(config, {node.name: node.op for node in prepared.nodes}, tensors)
+    for graph in annotated:
+        check_overrides(points(graph).values(), graph, config)
+    for name, layer in config.layers.items():
+        op = OPS[prepared.node(name).op]
+        if layer.keep_float is False and op.rule == QuantRule.FLOAT:
+            raise ConfigError(f"{shown_path(('layers', name, 'keep_float'))}: cannot be false: {op.float_reason}")

@@ -165,9 +165,10 @@ def test_override_of_a_weight():
 @pytest.mark.parametrize(
     ("tensor", "settings", "message"),
     [
-        ("x", {"threshold": (1.0, 2.0)}, "tensors.x.threshold: is a list"),
+        ("x", {"threshold": (1.0, 2.0)}, "tensors.x.threshold: cannot be per channel: activations are quantized per"),
+        ("x", {"axis": "channel"}, "tensors.x.axis: cannot be per channel: activations are quantized per tensor"),
         ("w", {"scale": (1.0, 2.0)}, "tensors.w.scale: is a list of 2, but the weight has 4 channels"),
-        ("x", {"zero_point": -5}, r"tensors.x.zero_point: .*outside uint8"),
+        ("x", {"zero_point": -5}, r"tensors.x.zero_point: -5 is outside uint8"),
     ],
 )
 def test_overrides_that_do_not_suit(tensor, settings, message):

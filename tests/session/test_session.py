@@ -161,6 +161,12 @@ def test_keeping_a_layer_in_float():
         ("dense_1", {"scale": 0}, ConfigError, "scale"),
         ("dense_1", {"dtype": "int7"}, ConfigError, "dtype"),
         ("dense_1", {"zero_point": 300}, ConfigError, "zero_point"),
+        ("dense_1", {"zero_point": -1}, ConfigError, r"zero_point: -1 is outside uint8 \[0, 255\]"),
+        ("dense_1", {"scale": [0.1, 0.2]}, ConfigError, "scale: cannot be per channel: activations are quantized per"),
+        ("dense_1", {"axis": "channel"}, ConfigError, "axis: cannot be per channel: activations are quantized per ten"),
+        ("dense_1.weight", {"scale": [0.1, 0.2]}, ConfigError, "is a list of 2, but the weight has 8 channels"),
+        ("y", {"keep_float": False}, ConfigError, "layers.y.keep_float: cannot be false: default for this op: softmax"),
+        (None, {"threshold": 1.0}, SessionError, "no node and no tensor is called None"),
         ("dense_1", {"calibrator": "mss"}, ConfigError, "mse"),
         ("dense_1", {}, SessionError, "nothing to set"),
         ("<script>\n" + "x" * 10_000, {"threshold": 1.0}, SessionError, "10009 characters"),
@@ -299,6 +305,9 @@ def test_a_config_that_does_not_fit_the_model():
     s = session()
     for config in (stray, QuantConfig().with_rule(op="nn.conv2d", dtype="int8")):
         with pytest.raises(ConfigError):
+            s.config = config
+    for config in (None, {"rounding": "fp32_rne"}, "tuned.json"):
+        with pytest.raises(ConfigError, match="a config is a QuantConfig, not"):
             s.config = config
     assert len(s.history.edits) == 1
 

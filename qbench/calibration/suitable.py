@@ -1,0 +1,47 @@
+"""Whether the user's overrides suit the tensors that they are for: all that can be known before any statistics are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from qbench.calibration.settings import settings_of
+from qbench.errors import ConfigError
+from qbench.ir.graph import Graph
+from qbench.quant.config import QuantConfig
+from qbench.quant.config_paths import format_path
+from qbench.quant.points import Point
+
+__all__ = ["check_overrides"]
+
+
+def check_overrides(points: Iterable[Point], graph: Graph, config: QuantConfig) -> None:
+    """Raise ConfigError unless the override of each of these points of an annotated graph can be carried out."""
+    for point in points:
+        if point.tensor in config.tensors:
+            _check(point, graph, config)
+
+
+def _check(point: Point, graph: Graph, config: QuantConfig) -> None:
+    settings = settings_of(point, graph, config)
+    override, axis = settings.override, point.channel_axis
+    channels = None if axis is None else graph.constants[point.tensor].shape[axis]
+    given = {"threshold": override.threshold, "scale": override.scale, "zero_point": override.zero_point}
+    lengths = {key: len(value) for key, value in given.items() if isinstance(value, tuple)}
+    if channels is None and (lengths or override.axis == "channel"):
+        why = "activations are quantized per tensor; give one number"
+        why = why if point.kind == "activation" else "this weight has no axis of channels"
+        raise _wrong(point, next(iter(lengths), "axis"), f"cannot be per channel: {why}")
+    for key, length in lengths.items():
+        if length != channels:
+            raise _wrong(point, key, f"is a list of {length}, but the weight has {channels} channels")
+    complaint = override.zero_point_complaint(settings.grid.dtype)
+    if complaint:
+        raise _wrong(point, "zero_point", complaint)
+    scales = override.scale if isinstance(override.scale, tuple) else (override.scale,)
+    if settings.grid.power_of_two and any(scale is not None and math.frexp(scale)[0] != 0.5 for scale in scales):
+        raise _wrong(point, "scale", "must be a power of two, since a rounding in this config is by shifts")
+
+
+def _wrong(point: Point, key: str, complaint: str) -> ConfigError:
+    return ConfigError(f"{format_path(('tensors', point.tensor, key))}: {complaint}")
