@@ -161,5 +161,5 @@ def _run_samples(graph: Graph, names: tuple[str, ...], numbered: list[Numbered])
         try:
             run(graph, feeds, observe=observe)
         except DataError as error:
-            raise DataError(f"sample {number}: {error}") from error
+            raise DataError(f"calibration sample {number}: {error}") from error
     return len(numbered), found

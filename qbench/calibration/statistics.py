@@ -85,7 +85,7 @@ class Statistics:
         if not np.isfinite(high - low):
             bad = int(np.argmin(np.isfinite(flat)))
             index = tuple(int(i) for i in np.unravel_index(bad, array.shape))
-            raise DataError(f"{where} has {flat[bad]} at index {index}")
+            raise DataError(f"{where} has {flat[bad]} at index {index}; check sample and model")
         exponent = _exponent(max(-low, high))
         # float32 is exact where it scales up; where it scales down, a tiny negative number would become zero
         exact = np.float32 if -127 <= exponent <= 0 else np.float64

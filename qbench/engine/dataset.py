@@ -119,13 +119,16 @@ class Dataset:
             yield {name: by_name[name] for name in self._graph.inputs}
 
     def _pieces(self) -> Iterator[Feeds]:
+        where = ""
         try:
-            for piece in samples(self._graph, self._data):
+            for number, piece in enumerate(samples(self._graph, self._data)):
+                where = f"sample {number * self.layout.step}: "
                 if not self._digests:
                     check_feeds(self._graph, piece)
+                where = ""
                 yield piece
         except DataError as error:
-            raise DataError(f"{self._what} data: {error}") from error
+            raise DataError(f"{self._what} data: {where}{error}") from error
 
     def _joined(self, group: list[Feeds]) -> Feeds:
         if len(group) == 1:

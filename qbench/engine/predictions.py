@@ -54,15 +54,18 @@ def predictions(output: Array) -> NDArray[np.int64] | None:
     """
     if output.dtype.kind in "iub":
         return output.astype(np.int64)
+    axis = _class_axis(output)
+    return None if axis is None else np.argmax(output, axis=axis).astype(np.int64)
+
+
+def _class_axis(output: Array) -> int | None:
     long = [axis for axis in range(1, output.ndim) if output.shape[axis] > 1]
     axis = long[0] if len(long) == 1 else 1 if output.ndim > 3 else output.ndim - 1
-    if axis not in long:
-        return None
-    return np.argmax(output, axis=axis).astype(np.int64)
+    return axis if axis in long else None
 
 
 def score(reference: Array, output: Array, labels: NDArray[np.int64] | None) -> Score:
-    """Compare the predictions of one chunk; DataError where labels are not one per prediction."""
+    """Compare the predictions of one chunk; DataError where labels are not one per prediction, or no classes."""
     wanted, made = predictions(reference), predictions(output)
     if wanted is None or made is None:
         return Score()
@@ -71,6 +74,11 @@ def score(reference: Array, output: Array, labels: NDArray[np.int64] | None) -> 
         return Score(wanted.size, equal)
     if labels.size != wanted.size:
         raise DataError(f"labels of shape {labels.shape} do not fit predictions of shape {wanted.shape}: one for each")
+    axis = None if reference.dtype.kind in "iub" else _class_axis(reference)
+    classes = None if axis is None else reference.shape[axis]
+    if classes is not None and not 0 <= labels.min() <= labels.max() < classes:
+        bad = labels[(labels < 0) | (labels >= classes)][0]
+        raise DataError(f"label {bad} is no class of the model: it has {classes}, numbered from 0 to {classes - 1}")
     labels = labels.reshape(wanted.shape)
-    right_float, right = (int(np.count_nonzero(classes == labels)) for classes in (wanted, made))
+    right_float, right = (int(np.count_nonzero(guesses == labels)) for guesses in (wanted, made))
     return Score(wanted.size, equal, right_float, right)

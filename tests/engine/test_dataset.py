@@ -121,8 +121,8 @@ def test_bad_data(data: object, message: str):
         Dataset(GRAPH, data)
 
 
-def test_the_message_says_which_data():
-    with pytest.raises(DataError, match="evaluation data: input 'x' has 1 NaN"):
+def test_the_message_says_which_data_and_which_sample():
+    with pytest.raises(DataError, match="evaluation data: sample 4: input 'x' has 1 NaN"):
         Dataset(GRAPH, [samples(3), with_(np.nan)], what="evaluation")
 
 

@@ -102,6 +102,10 @@ def test_labels_that_do_not_fit():
     assert score(output, output, np.zeros((2, 3), np.int64)) == Score(6, 6, 6, 6)
     with pytest.raises(DataError, match=r"labels of shape \(2,\) do not fit predictions of shape \(2, 3\)"):
         score(output, output, np.zeros(2, np.int64))
+    for label in (-1, 4, 255):
+        labels = np.array([[0, 1, 2], [3, label, 0]])
+        with pytest.raises(DataError, match=f"label {label} is no class of the model: it has 4, numbered from 0 to 3"):
+            score(output, output, labels)
 
 
 def test_macs_of_dense_layers():
