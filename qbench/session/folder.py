@@ -66,6 +66,7 @@ class SessionFolder:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
+        self._known: dict[Part, str] = {}
 
     @classmethod
     def open(cls, path: Path) -> SessionFolder:
@@ -138,7 +139,15 @@ class SessionFolder:
         return graph, calibration, evaluation
 
     def write(self, part: Part, text: str) -> None:
-        """Replace a part; SessionError where that fails (then the old one is still there)."""
+        """Replace a part; SessionError where that fails (then the old one is still there).
+
+        Also where another session has replaced it since this one read or wrote it: its edits would be lost.
+        """
+        if part != "report.json" and self.has(part) and self._text(part) != self._known.get(part):
+            raise SessionError(
+                f"{part} was changed by another session at {shown(str(self.path))}: nothing of this one is saved there "
+                "any more; Session.resume goes on from what is there"
+            )
         try:
             write_text(self.path / part, text)
         except OSError as error:
@@ -146,15 +155,20 @@ class SessionFolder:
                 f"cannot save {part} of the session to {shown(str(self.path))}: {error.strerror or error}; "
                 "what is in memory is whole: make room and run again"
             ) from error
+        self._known[part] = text
 
     def has(self, part: Part) -> bool:
         """Whether a part was written yet; the history always was."""
         return (self.path / part).exists()
 
     def read(self, part: Part) -> str:
-        """A part's text; SessionError where it cannot be read."""
+        """A part's text, known from now on; SessionError where it cannot be read."""
+        self._known[part] = self._text(part)
+        return self._known[part]
+
+    def _text(self, part: Part) -> str:
         try:
-            return (self.path / part).read_text("utf-8")
+            return (self.path / part).read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
             raise SessionError(f"{part} of the session at {shown(str(self.path))} cannot be read: {error}") from error
 
@@ -172,6 +186,7 @@ class SessionFolder:
         evaluation: Dataset | None,
         history: str,
     ) -> SessionFolder:
+        path = path.resolve()  # a link to an empty folder stays one
         scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
             made = cls(scratch / "new", manifest)

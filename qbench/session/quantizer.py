@@ -16,6 +16,7 @@ from qbench.engine.dataset import Dataset
 from qbench.engine.keys import value_keys
 from qbench.engine.quantized import Quantized, quantize_graph
 from qbench.engine.side_by_side import Cancel, Progress
+from qbench.errors import SessionError
 from qbench.ir.graph import Graph
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
@@ -67,7 +68,10 @@ class Quantizer:
         """What calibration saw, by tensor; a second thread that asks waits for the first."""
         with self._collecting:
             if self._statistics is None:
-                self._statistics = self._loaded() or self._collected(progress, cancel)
+                self._statistics = self._loaded()
+            if self._statistics is None:
+                self._statistics = self._collected(progress, cancel)
+                self._save(self._statistics)
             return self._statistics
 
     def quantize(
@@ -96,10 +100,16 @@ class Quantizer:
             if progress is not None:
                 progress(done, self.calibration.pieces)
 
-        found = collect(graph, self.calibration, executor=self._executor, progress=told, cancel=cancel)
-        if self._path is not None:
-            save_statistics(found, self._path)
-        return found
+        return collect(graph, self.calibration, executor=self._executor, progress=told, cancel=cancel)
+
+    def _save(self, statistics: Mapping[str, Statistics]) -> None:
+        try:
+            if self._path is not None:
+                save_statistics(statistics, self._path)
+        except OSError as error:
+            raise SessionError(
+                f"cannot save the session's statistics: {error}; what is in memory is whole: make room and run again"
+            ) from error
 
     @cached_property
     def _path(self) -> Path | None:

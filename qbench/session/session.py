@@ -97,6 +97,9 @@ class Session:
         cache_bytes: int = _CACHE_BYTES,
         fold_scale_axis: bool = False,
     ) -> None:
+        if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
+            kind = type(graph).__name__  # pyright: ignore[reportUnreachable]
+            raise SessionError(f"a session is made of a graph, not {kind}; qbench.load(path) reads one")
         if graph.qparams:
             raise SessionError("this graph is quantized already; start from the float model")
         x, y = evaluation, None

@@ -143,6 +143,42 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Session.resume(tmp_path / "s").config == s.config
 
 
+def test_statistics_that_cannot_be_saved_are_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    s = session(tmp_path / "s")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(quantizer, "save_statistics", full)
+        with pytest.raises(SessionError, match=r"cannot save the session's statistics: .*No space left on device"):
+            s.run()
+    monkeypatch.setattr(quantizer, "collect", None)  # not again
+    assert s.run() == Session.resume(tmp_path / "s").report
+
+
+def test_a_second_session_at_the_same_path_loses_nothing_of_the_first(tmp_path: Path):
+    a = session(tmp_path / "s")
+    b = Session.resume(tmp_path / "s")
+    a.override("dense_1", threshold=1.5)
+    a.snapshot("mine")
+    for change in (lambda: b.override("dense_1", threshold=2.5), b.undo, lambda: b.snapshot("other")):
+        with pytest.raises(SessionError, match="was changed by another session"):
+            change()
+    assert b.run().layer("dense_1").threshold != 1.5, "in memory it goes on"
+    a.override("dense_0", threshold=3.0)
+    again = Session.resume(tmp_path / "s")
+    assert (again.history, again.snapshots) == (a.history, a.snapshots)
+
+
+def test_a_link_to_an_empty_folder_is_followed(tmp_path: Path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here").symlink_to("there")
+    session(tmp_path / "here").run()
+    assert (tmp_path / "here").is_symlink()
+    assert Session.resume(tmp_path / "there").report == Session.resume(tmp_path / "here").report
+
+
 @pytest.mark.parametrize("how", ["truncated", "empty", "noise", "missing"])
 def test_each_damaged_file_is_one_clear_error(tmp_path: Path, how: str):
     s = session(tmp_path / "s")

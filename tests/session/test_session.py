@@ -298,6 +298,12 @@ def test_a_quantized_graph_is_refused():
         Session(session().graph, X)
 
 
+@pytest.mark.parametrize("graph", [None, "mnist_mlp.onnx"])
+def test_what_is_no_graph_is_refused(graph: object):
+    with pytest.raises(SessionError, match="a session is made of a graph, not"):
+        Session(graph, X)
+
+
 def test_a_config_that_does_not_fit_the_model():
     stray = QuantConfig().override_tensor("relu_7", threshold=1.0)
     with pytest.raises(ConfigError, match=r"'relu_7'; did you mean 'relu_1'"):
