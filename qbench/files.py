@@ -17,15 +17,18 @@ def replacing(path: Path) -> Generator[Path]:
     Raises
     ------
     OSError
-        Disk full, folder missing or read-only: `path` is what it was before, and nothing is left behind.
+        Disk full, folder missing or read-only; it names `path`, which is what it was before. Nothing is left behind.
     """
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
     try:
         yield temporary
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk names no file, and nobody knows the temporary one
+            error.filename = str(path)
+            del error.filename2
         raise
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
+from qbench.errors import shown
+from qbench.ir import archive
 from qbench.quant.config import QuantConfig
 
 __all__ = ["add"]
@@ -49,7 +52,7 @@ def _run(options: argparse.Namespace) -> None:
         config = config.with_value(path, value)
     graph = read_graph(options.model, options)
     out: Path = options.out
-    out.mkdir(parents=True, exist_ok=True)  # fails now rather than after all the work
+    _check_writable(out)
     calibration = read_data(options.calibration, options, graph)
     evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
     session = Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
@@ -63,18 +66,26 @@ def _run(options: argparse.Namespace) -> None:
     print(f"wrote config.json, report.json, model.qbench and model.qdq.onnx to {out}")
 
 
+def _check_writable(out: Path) -> None:
+    """Fail now rather than after all the work."""
+    out.mkdir(parents=True, exist_ok=True)
+    archive.check_target(out / "model.qbench")
+    tempfile.TemporaryFile(dir=out).close()
+
+
 def _assignment(text: str) -> tuple[str, Any]:
     """``PATH=JSON``; a bare word is a string, so that nobody has to quote quotes for the shell."""
     match = re.fullmatch(r"((?:[^=\"]|\"(?:[^\"\\]|\\.)*\")+)=(.*)", text, re.DOTALL)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not PATH=JSON, such as weights.axis=null")
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not PATH=JSON, such as weights.axis=null")
     path, value = match.groups()
     try:
         return path, json.loads(value)
     except (ValueError, RecursionError):
         if re.fullmatch(r"[A-Za-z_]\w*", value):
             return path, value
-        raise argparse.ArgumentTypeError(f"{value!r} is not JSON (strings need quotes: {path}='\"...\"')") from None
+        said = f"{shown(value)} is not JSON for {shown(path)} (strings need quotes: '\"...\"')"
+        raise argparse.ArgumentTypeError(said) from None
 
 
 class _Progress:

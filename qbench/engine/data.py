@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -75,6 +76,9 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
         with path.open("rb") as stream:
             if path.suffix == ".npy":
                 return {"x": _single(np.lib.format.read_array(stream, allow_pickle=False))}
+            if not zipfile.is_zipfile(stream):  # NumPy takes what it does not know for a pickle, and says so
+                raise ValueError("this is no .npz archive, or one that is cut off")
+            stream.seek(0)
             with np.load(stream, allow_pickle=False) as content:
                 return {name: _single(content[name]) for name in content.files}
     except Exception as error:  # of damaged files NumPy makes errors of every kind, syntax errors among them

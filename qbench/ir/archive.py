@@ -15,6 +15,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,7 +32,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.parser import parse_graph
 from qbench.ir.printer import BARE, print_graph
 
-__all__ = ["VERSION", "is_archive", "load", "save"]
+__all__ = ["VERSION", "check_target", "is_archive", "load", "save"]
 
 VERSION = 1
 """Of the format; a reader refuses what is newer than itself."""
@@ -61,7 +62,15 @@ class _Manifest(pydantic.BaseModel, extra="forbid", strict=True):
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
     """Whether the path looks like a folder that :func:`save` made."""
-    return (Path(path) / _MANIFEST).is_file()
+    with suppress(OSError, ValueError):  # a name that is too long, or that no file can have
+        return (Path(path) / _MANIFEST).is_file()
+    return False
+
+
+def check_target(folder: str | os.PathLike[str]) -> None:
+    """Raise ExportError where :func:`save` would overwrite what is no archive."""
+    if Path(folder).exists() and not is_archive(folder):
+        raise ExportError(f"{folder} is there and is not a qbench archive; remove it or choose another name")
 
 
 def save(graph: Graph, folder: str | os.PathLike[str]) -> None:
@@ -80,8 +89,7 @@ def save(graph: Graph, folder: str | os.PathLike[str]) -> None:
         The folder cannot be written, or is there and no archive.
     """
     target = Path(folder)
-    if target.exists() and not is_archive(target):
-        raise ExportError(f"{target} is there and is not a qbench archive; remove it or choose another name")
+    check_target(target)
     scratch = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

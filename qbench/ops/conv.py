@@ -90,6 +90,7 @@ def conv2d_shape(
     out, per_group, kh, kw = (fixed(op, f"size {i} of weight", dim) for i, dim in enumerate(weight.shape))
     window = Window((kh, kw), strides, padding, dilation)
     need_window(op, window)
+    require(out >= 1, f"{op.name}: a weight of shape {weight.shape} has no outputs")
     require(groups >= 1 and out % groups == 0, f"{op.name}: {out} outputs do not split into groups={groups}")
     need_equal(op, "the number of channels of data", data.shape[1], per_group * groups)
     return (data.shape[0], out, *swept(op, data, window))

@@ -171,6 +171,11 @@ def test_registered_results_are_checked(result, message):
         Registered("bad").curve(Statistics.of(np.ones(1, np.float32)), Grid(), "x")
 
 
+def test_what_cannot_be_called_is_not_registered():
+    with pytest.raises(CalibrationError, match="'mine' must be callable, not int"):
+        register_calibrator("mine", 3)
+
+
 def test_an_unregistered_name_says_how_to_register():
     register_calibrator("mine", lambda tensor, stats: 1.0)
     with pytest.raises(CalibrationError, match=r"did you mean 'mine'.*qbench.register_calibrator\('mime', function\)"):

@@ -165,11 +165,31 @@ def test_what_is_no_model(here: Path, capsys: pytest.CaptureFixture[str], conten
     assert "model.onnx" in complaint(capsys)
 
 
-@pytest.mark.parametrize("bad", ["weights.axis", "=1", "weights.axis={", "a=b c"])
+@pytest.mark.parametrize("bad", ["weights.axis", "=1", "weights.axis={", "a=b c", "a=" + "9" * 5000])
 def test_set_wants_path_and_json(here: Path, capsys: pytest.CaptureFixture[str], bad: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         quantize(here, "--set", bad)
-    assert "JSON" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "JSON" in said
+    assert len(said) < 1500
+
+
+def test_what_cannot_be_written_is_told_before_the_work(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qbench.session.session.Session.run", None)
+    (here / "out" / "model.qbench").mkdir(parents=True)
+    (here / "out" / "model.qbench" / "thesis.tex").write_text("precious")
+    assert quantize(here) == 2
+    assert "model.qbench is there and is not a qbench archive" in complaint(capsys)
+    assert [path.name for path in (here / "out").rglob("*")] == ["model.qbench", "thesis.tex"]
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system", str(here / "elsewhere"))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    assert quantize(here, out="elsewhere") == 2
+    assert "Read-only file system" in complaint(capsys)
 
 
 def test_run_gives_real_values_or_integers(here: Path) -> None:

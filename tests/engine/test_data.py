@@ -104,6 +104,7 @@ def test_damaged_files_are_errors_at_worst(tmp_path: Path, name: str, data: st.D
         ("missing", "is neither .npz, .npy nor a folder of images \\(and there is no such file or folder\\)"),
         ("data.csv", "is neither .npz, .npy nor a folder of images$"),
         ("only_y.npz", "has no array x"),
+        ("text.npz", "text.npz: this is no .npz archive, or one that is cut off"),
         ("float_y.npz", "must be class numbers \\(integers\\), not float32 of shape \\(1,\\)"),
         ("empty", "has no images"),
     ],
@@ -111,6 +112,7 @@ def test_damaged_files_are_errors_at_worst(tmp_path: Path, name: str, data: st.D
 def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "data.csv").write_text("1,2")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "text.npz").write_text("x")
     np.savez(tmp_path / "only_y.npz", y=[1])
     np.savez(tmp_path / "float_y.npz", x=[1.0], y=[0.5])
     with pytest.raises(DataError, match=message):

@@ -62,7 +62,9 @@ def test_not_a_model(tmp_path: Path, content: bytes, words: list[str]) -> None:
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:
     refused(tmp_path / "absent.onnx", "absent.onnx", "No such file")
-    refused(tmp_path, "directory")
+    refused(tmp_path, "is a directory but no qbench archive")
+    refused(tmp_path / ("x" * 10_000), "(", "characters)", "too long")
+    refused(tmp_path / "a\0b", "a\\x00b", "null byte")
 
 
 def test_every_truncation_is_an_error(tmp_path: Path) -> None:
@@ -94,6 +96,10 @@ BROKEN: dict[str, tuple[Edit, list[str]]] = {
     "huge weight": (lambda m: m.graph.initializer[0].dims.__setitem__(0, 2**60), ["'w'", "shape"]),
     "overflowing weight": (lambda m: m.graph.initializer[0].dims.extend([2**62, 2**62]), ["'w'", "shape"]),
     "negative size": (lambda m: m.graph.initializer[0].dims.__setitem__(0, -2), ["'w'", "shape"]),
+    "weight of nothing": (
+        lambda m: m.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros((0, 3, 3, 3), np.float32), "w")),
+        ["'conv'", "no outputs"],
+    ),
     "short weight": (lambda m: m.graph.initializer[0].dims.__setitem__(0, 3), ["'w'"]),
     "unknown dtype": (lambda m: setattr(m.graph.initializer[0], "data_type", 99), ["'w'", "99"]),
     "unknown attribute": (

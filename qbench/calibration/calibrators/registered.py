@@ -39,6 +39,8 @@ def register_calibrator(name: str, decide: Decide) -> None:
     """
     if not name:
         raise CalibrationError("a registered calibrator needs a name")
+    if not callable(decide):
+        raise CalibrationError(f"calibrator {shown(name)} must be callable, not {type(decide).__name__}")
     _known[name] = decide
 
 

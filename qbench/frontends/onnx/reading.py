@@ -26,8 +26,10 @@ def read_model(path: Path) -> SourceModel:
     """Read and check an ONNX file: names, references and attribute values, not yet the ops."""
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {shown(str(path))}: {error.strerror or error}") from None
+    except IsADirectoryError:
+        raise ModelError(f"{shown(str(path))} is a directory but no qbench archive (no manifest.json)") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise ModelError(f"cannot read {shown(str(path))}: {getattr(error, 'strerror', None) or error}") from None
     if not data:
         raise ModelError(f"{shown(str(path))} is empty")
     model = ModelProto()
