@@ -34,6 +34,12 @@ def _folder(variable: str, default: Path) -> Path:
     return folder
 
 
+def find_browser() -> Path | None:
+    """The Chromium that the environment names, else the first that is on the path."""
+    chosen = os.environ.get("QBENCH_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    return Path(chosen) if chosen else None
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The models and digits of this repository."""
@@ -55,10 +61,10 @@ def shared_conformance() -> Path:
 @pytest.fixture(scope="session")
 def chromium() -> Path:
     """The system's Chromium, which the browser tests drive."""
-    chosen = os.environ.get("QBENCH_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    chosen = find_browser()
     if chosen is None:
         pytest.skip("no Chromium on this machine (install the system's package, or set QBENCH_CHROMIUM)")
-    return Path(chosen)
+    return chosen
 
 
 @pytest.fixture(scope="session")

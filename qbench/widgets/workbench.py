@@ -12,6 +12,7 @@ import anywidget
 import traitlets
 
 from qbench import views
+from qbench.engine.quantized import Quantized
 from qbench.engine.report import Report
 from qbench.errors import Cancelled, QBenchError, SessionError, shown
 from qbench.plots import png, workbench_figure
@@ -69,6 +70,7 @@ class Workbench(anywidget.AnyWidget):
         self._before: Report | None = None
         self._error: str | None = None
         self._message = ""
+        self._compared: tuple[Quantized, tuple[int | None, int | None]] | None = None
         self._runner = Runner(self._run)
         drawn = self._drawn(state)  # before the widget exists: a wrong layer leaves nothing behind
         super().__init__(**drawn, status=self._status())
@@ -157,8 +159,11 @@ class Workbench(anywidget.AnyWidget):
 
     def _target(self, message: Mapping[str, Any]) -> str:
         """What the session knows the message's tensor by: a layer by its node, a weight by its tensor."""
-        layer = State.of(self._session).layer(message["layer"])
-        return layer.name if message["part"] == "activation" or layer.weight is None else layer.weight
+        name = message["layer"]
+        weights = {layer.name: layer.weight for layer in self._shown.by_layer}
+        if name not in weights:
+            raise SessionError(f"no layer is called {shown(name)}; reload the page")
+        return weights[name] or name if message["part"] == "weight" else name
 
     # on the runner's thread
 
@@ -189,13 +194,14 @@ class Workbench(anywidget.AnyWidget):
 
     def _drawn(self, state: State) -> dict[str, Any]:
         view = views.workbench_view(state, self._layer, self._part, self._before)
-        graph = views.ir_diff_view(state, *self._steps)
-        return {
-            "layers": view.layers.to_dict(),
-            "tensor": view.tensor.to_dict(),
-            "result": view.result.to_dict(),
-            "graph": graph.to_dict(),
-        }
+        drawn = {"layers": view.layers.to_dict(), "tensor": view.tensor.to_dict(), "result": view.result.to_dict()}
+        quantized, steps = self._compared or (None, None)
+        if quantized is not state.quantized or steps != self._steps:  # large models have long graphs
+            last = len(state.quantized.trace.steps)  # which a config that is undone can make fewer
+            before, after = (None if step is None else min(step, last) for step in self._steps)
+            drawn["graph"] = views.ir_diff_view(state, before, after).to_dict()
+            self._compared = state.quantized, self._steps
+        return drawn
 
     def _tell(self, message: str | None = None, progress: float | None = None, is_busy: bool | None = None) -> None:
         with self._lock:

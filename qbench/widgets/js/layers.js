@@ -26,11 +26,19 @@ export function layerTable(select) {
       set(row.element, { "aria-selected": row.name === name ? "true" : "false", tabindex: row.name === name ? 0 : -1 });
     }
     if (rows.length && !rows.some((row) => row.name === name)) set(rows[0].element, { tabindex: 0 });
+    reveal(rows.find((row) => row.name === name)?.element);
+  };
+  /** Scroll the table, and never the page, to a row. */
+  const reveal = (row) => {
+    if (!row) return;
+    const top = row.offsetTop - head.offsetHeight;
+    const bottom = row.offsetTop + row.offsetHeight - element.clientHeight;
+    if (element.scrollTop > top) element.scrollTop = top;
+    else if (element.scrollTop < bottom) element.scrollTop = bottom;
   };
   const choose = (row) => {
     if (!row) return;
     row.element.focus({ preventScroll: true });
-    row.element.scrollIntoView({ block: "nearest" });
     if (row.name === chosen) return;
     mark(row.name);
     select(row.name);

@@ -14,8 +14,8 @@ export function resultPanel() {
         card("Output SQNR", decibels(now.sqnr_db), "dB", change(now.sqnr_db, before?.sqnr_db, 1, "dB"), "sqnr"),
         card("Same prediction as float", ...split(percent(now.agreement)), change(now.agreement, before?.agreement, 100, "points"), "agreement"),
         card("Top-1", ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, change(now.top1, before?.top1, 100, "points")], "top1"),
-        card("Size of constants", ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)}, ${number(view.bytes_float / Math.max(1, view.bytes_now), 2)} times as much`, "size"),
-        card("Evaluated on", count(view.samples), view.samples === 1 ? "sample" : "samples", [`${view.data} data`, `, ${view.steps_ran} of ${view.steps} steps ran`], "samples"),
+        card("Size of constants", ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${number(view.bytes_float / Math.max(1, view.bytes_now), 2)}\u00d7)`, "size"),
+        card("Evaluated on", count(view.samples), view.samples === 1 ? "sample" : "samples", `${view.data} data, ${view.steps_ran} of ${view.steps} steps ran`, "samples"),
       );
     },
   };
@@ -26,7 +26,7 @@ function card(title, value, unit, note, name) {
     "div",
     { class: "qb-card", "data-name": name },
     h("div", { class: "qb-card-title" }, title),
-    h("div", { class: "qb-card-value" }, value, h("span", { class: "qb-unit" }, unit)),
+    h("div", { class: "qb-card-value" }, `${value} `, h("span", { class: "qb-unit" }, unit)),
     h("div", { class: "qb-sub" }, note),
   );
 }
@@ -40,8 +40,8 @@ function change(now, before, factor, unit) {
   if (before === undefined || before === null || now === null) return null;
   const difference = factor * (Number(now) - Number(before));
   if (!Number.isFinite(difference)) return null;
-  if (Math.abs(difference) < 0.005) return h("span", { class: "qb-change" }, "as before");
+  if (Math.abs(difference) < 0.005) return h("span", { class: "qb-change" }, "same after last edit");
   const better = difference > 0;
-  const text = `${better ? "\u25b2 +" : "\u25bc \u2212"}${Math.abs(difference).toFixed(2)} ${unit} by the last edit`;
+  const text = `${better ? "\u25b2 +" : "\u25bc \u2212"}${Math.abs(difference).toFixed(2)} ${unit} by last edit`;
   return h("span", { class: better ? "qb-change qb-better" : "qb-change qb-worse" }, text);
 }

@@ -63,7 +63,7 @@ export function tensorPanel(send) {
     threshold.value = String(Number(value.toPrecision(5)));
     const lost = `clips ${percent(outside(data, ...clippedRange(data, value)), 3)} of the values`;
     const mse = curve?.curves.find((one) => one.name === "mse");
-    const cost = mse ? `, rounding and clipping leave ${decibels(ratio(curve.signal, valueAt(mse, value)))} dB in this tensor` : "";
+    const cost = mse ? `, SQNR of this tensor alone ${decibels(ratio(curve.signal, valueAt(mse, value)))} dB` : "";
     live.textContent = `Threshold ${number(value)}: ${lost}${cost}`;
     if (value !== data.threshold) scale.value = String(Number(scaleOf(data, value).toPrecision(5)));
     else if (data.scale !== null) scale.value = String(Number(data.scale.toPrecision(5)));

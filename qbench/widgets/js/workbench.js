@@ -72,11 +72,13 @@ function render({ model, el }) {
     handler();
     model.on(name, handler);
   }
-  const sizes = new ResizeObserver(([entry]) => {
-    const width = Math.floor(entry.contentRect.width);
+  const sizes = new ResizeObserver(() => {
+    const width = tensor.element.clientWidth;
     if (width > 0) tensor.resize(width);
+    layers.mark(model.get("tensor").layer);
   });
   sizes.observe(tensor.element);
+  sizes.observe(layers.element);
   return () => {
     sizes.disconnect();
     for (const [name, handler] of handlers) model.off(name, handler);
