@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from qbench.errors import GraphError, shown
-from qbench.ir.build import build
-from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.qparams import QParams
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Graph
 from qbench.passes.annotate import FAKE
+from qbench.passes.emitter import Emitter
 from qbench.passes.groups import find_groups
 from qbench.passes.realize_group import realize_group
-from qbench.quant.arithmetic import quantize
 from qbench.quant.rounding import Rounding
 
-__all__ = ["Emitter", "RealizePass"]
+__all__ = ["RealizePass"]
 
 
 @dataclass(frozen=True)
@@ -50,104 +46,3 @@ class RealizePass:
                 ]
                 realize_group(emitter, group, chosen[0] if chosen else self.rounding)
         return emitter.finish()
-
-
-class Emitter:
-    """The realized graph as it grows.
-
-    Parameters
-    ----------
-    graph
-        The annotated graph, with qparams at its points.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.integers: dict[str, str] = {}
-        """The value with the integers of each annotated value that has them."""
-        self.constants: dict[str, Constant] = dict(graph.constants)
-        self.qparams: dict[str, QParams] = {}
-        self._reals: dict[str, str] = {}
-        self._nodes: list[Node] = []
-        self._taken = set(graph.types) | set(graph.by_name)
-
-    def fresh(self, name: str) -> str:
-        """A name like this one that nothing has yet."""
-        count, result = 1, name
-        while result in self._taken:
-            count += 1
-            result = f"{name}.{count}"
-        self._taken.add(result)
-        return result
-
-    def emit(
-        self, node: Node, op: str, inputs: tuple[str, ...], outputs: tuple[str, ...], q: QParams | None, **attrs: Attr
-    ) -> None:
-        """Add `node` with another op, inputs, outputs and attributes; the outputs get the qparams."""
-        self._nodes.append(
-            dataclasses.replace(node, op=op, inputs=inputs, outputs=outputs, attrs=FrozenMap[str, Attr](attrs))
-        )
-        if q is not None:
-            self.qparams.update(dict.fromkeys(outputs, q))
-
-    def constant(self, name: str, array: Constant, q: QParams) -> str:
-        """Add a constant in integers; it keeps the float one's name where nothing reads that as float."""
-        read_as_float = any(
-            reader.op != FAKE and (reader.reason or name not in reader.inputs[1:])
-            for reader in self.graph.consumers.get(name, ())
-        )
-        if read_as_float or name in self.qparams:
-            name = self.fresh(f"{name}.quantized")
-        self.constants[name], self.qparams[name] = array, q
-        return name
-
-    def q(self, annotated_value: str) -> QParams:
-        """The qparams of the integers of an annotated value."""
-        return self.qparams[self.integers[annotated_value]]
-
-    def encoding(self, fake: Node) -> QParams:
-        """The qparams at a point; GraphError where calibration has not given any."""
-        if fake.output not in self.graph.qparams:
-            raise GraphError(f"tensor {shown(str(fake.attrs['tensor']))} has no qparams yet: calibrate, then bind them")
-        return self.graph.qparams[fake.output]
-
-    def integer_name(self, tensor: str) -> str:
-        """What the integers of a float tensor are called: as the tensor, but for graph outputs, which are real."""
-        return self.fresh(f"{tensor}.quantized") if tensor in self.graph.outputs else tensor
-
-    def point(self, fake: Node) -> None:
-        """A fake-quantize node: constants are quantized here and now, reals from a float node get a quantize."""
-        if fake.output in self.integers:
-            return  # the integer group before it has made it
-        source, q = fake.inputs[0], self.encoding(fake)
-        if source in self.graph.constants:
-            narrow = bool(fake.attrs.get("narrow", False))
-            integers = Constant(quantize(self.graph.constants[source].array, q, narrow))
-            self.integers[fake.output] = self.constant(source, integers, q)
-            return
-        value = self.fresh(f"{source}.quantized")
-        name = self.fresh(f"{source}.quantize")
-        self.emit(dataclasses.replace(fake, name=name), "qnn.quantize", (source,), (value,), q)
-        self.integers[fake.output] = value
-
-    def real(self, value: str) -> str:
-        """The real numbers of an annotated value, dequantized where it has only integers."""
-        if value not in self.integers:
-            return value
-        if value not in self._reals:
-            producer = self.graph.producers[value]
-            tensor = str(producer.attrs.get("tensor", value))
-            real = value if value in self.graph.outputs else self.fresh(f"{tensor}.dequantized")
-            node = Node(self.fresh(f"{tensor}.dequantize"), "", (), (), sources=producer.sources)
-            self.emit(node, "qnn.dequantize", (self.integers[value],), (real,), None)
-            self._reals[value] = real
-        return self._reals[value]
-
-    def float_node(self, node: Node) -> None:
-        """A node that stays as it is."""
-        self._nodes.append(dataclasses.replace(node, inputs=tuple(map(self.real, node.inputs))))
-
-    def finish(self) -> Graph:
-        """The graph, its outputs real again."""
-        outputs = tuple(map(self.real, self.graph.outputs))
-        return build(self.graph.name, self.graph.input_types(), outputs, self._nodes, self.constants, self.qparams)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,11 @@ from qbench.ops.pool import AvgPool2d
 from qbench.ops.windows import pool_counts
 from qbench.passes.accumulators import accumulator_dtype, accumulator_qparams, largest_product_sum, quantized_bias
 from qbench.passes.annotate import FAKE
+from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, bias_axis, rule_of
 from qbench.passes.rewrite import joined_sources
 from qbench.quant.arithmetic import quantize
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
-
-if TYPE_CHECKING:
-    from qbench.passes.realize import Emitter
 
 __all__ = ["realize_group"]
 
