@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,8 @@ def replacing(path: Path) -> Generator[Path]:
     OSError
         Disk full, folder missing or read-only; it names `path`, which is what it was before. Nothing is left behind.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):  # a rename would take the place of /dev/null itself
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     temporary = path.parent / f".{secrets.token_hex(8)}.tmp"
     try:
         yield temporary

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,10 @@ def test_errors_name_the_file_and_not_the_temporary_one(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"No space left on device: '.*a\.json'"), replacing(tmp_path / "a.json"):
         raise OSError(28, "No space left on device")  # as write() does, without a name
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_regular_file_stays_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"not a regular file: '.*pipe'"):
+        write_text(tmp_path / "pipe", "1")
+    assert (tmp_path / "pipe").is_fifo()

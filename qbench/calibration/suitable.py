@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import get_args
 
 from qbench.calibration.settings import settings_of
 from qbench.errors import ConfigError
@@ -11,6 +12,7 @@ from qbench.ir.graph import Graph
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_paths import format_path
 from qbench.quant.points import Point
+from qbench.quant.specs import ActivationDType
 
 __all__ = ["check_overrides"]
 
@@ -35,6 +37,9 @@ def _check(point: Point, graph: Graph, config: QuantConfig) -> None:
     for key, length in lengths.items():
         if length != channels:
             raise _wrong(point, key, f"is a list of {length}, but the weight has {channels} channels")
+    if point.kind == "activation" and settings.grid.dtype not in get_args(ActivationDType):
+        allowed = ", ".join(get_args(ActivationDType))
+        raise _wrong(point, "dtype", f"{settings.grid.dtype} is for weights; activations are one of {allowed}")
     complaint = override.zero_point_complaint(settings.grid.dtype)
     if complaint:
         raise _wrong(point, "zero_point", complaint)

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from qbench.errors import SessionError
+from qbench.errors import ExportError, SessionError, shown
 from qbench.files import write_text
 
 if TYPE_CHECKING:
@@ -147,8 +147,11 @@ class Report:
         return json.dumps(self.to_dict(), indent=1, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
-        """Write ``report.json``."""
-        write_text(Path(path), self.to_json())
+        """Write ``report.json``; ExportError where that fails."""
+        try:
+            write_text(Path(path), self.to_json())
+        except OSError as error:
+            raise ExportError(f"cannot write the report to {shown(str(path))}: {error.strerror or error}") from error
 
     def to_data(self) -> dict[str, Any]:
         """All that is in the report, for :meth:`from_data`; infinities stay what they are (which is no strict JSON)."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from qbench.engine.report import LayerReport, OutputReport, Report
-from qbench.errors import SessionError
+from qbench.errors import ExportError, SessionError
 
 REPORT = Report(
     by_layer=(
@@ -39,6 +39,8 @@ def test_save(tmp_path: Path):
     REPORT.save(tmp_path / "report.json")
     assert json.loads((tmp_path / "report.json").read_text("utf-8")) == json.loads(REPORT.to_json())
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+    with pytest.raises(ExportError, match=r"cannot write the report to '.*none.report.json': No such file"):
+        REPORT.save(tmp_path / "none" / "report.json")
 
 
 def test_everything_comes_back():

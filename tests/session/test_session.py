@@ -162,6 +162,7 @@ def test_keeping_a_layer_in_float():
         ("dense_1", {"dtype": "int7"}, ConfigError, "dtype"),
         ("dense_1", {"zero_point": 300}, ConfigError, "zero_point"),
         ("dense_1", {"zero_point": -1}, ConfigError, r"zero_point: -1 is outside uint8 \[0, 255\]"),
+        ("dense_1", {"dtype": "int4"}, ConfigError, "dtype: int4 is for weights; activations are one of"),
         ("dense_1", {"scale": [0.1, 0.2]}, ConfigError, "scale: cannot be per channel: activations are quantized per"),
         ("dense_1", {"axis": "channel"}, ConfigError, "axis: cannot be per channel: activations are quantized per ten"),
         ("dense_1.weight", {"scale": [0.1, 0.2]}, ConfigError, "is a list of 2, but the weight has 8 channels"),

@@ -67,9 +67,13 @@ class _Importer:
             self._blame(name)
         if self.unsupported:
             lines = "".join(f"\n  {line}" for line in self.unsupported.values())
-            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
+            hint = "\nThis model is quantized already: start from the float one." if self._is_quantized() else ""
+            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}{hint}")
         outputs = self._outputs()
         return build(self.source.name, self.builder.inputs, outputs, self.builder.nodes, self.builder.constants)
+
+    def _is_quantized(self) -> bool:
+        return any(node.op in ("QuantizeLinear", "DequantizeLinear", "QLinearConv") for node in self.source.nodes)
 
     def _take(self, node: SourceNode) -> None:
         lost = [name for name in node.inputs if name and name not in self.values]
