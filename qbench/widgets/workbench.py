@@ -109,8 +109,11 @@ class Workbench(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The live view, and beside it a picture for places without a kernel."""
         data, metadata = cast("Any", super())._repr_mimebundle_(**kwargs)
-        picture = base64.b64encode(png(workbench_figure(self.view()))).decode("ascii")
-        return {**data, "image/png": picture}, metadata
+        try:
+            picture = png(workbench_figure(self.view()))
+        except QBenchError:  # an edit that cannot be run: the live view says so
+            return data, metadata
+        return {**data, "image/png": base64.b64encode(picture).decode("ascii")}, metadata
 
     # messages from the browser
 

@@ -100,6 +100,7 @@ def test_an_edit_that_cannot_be_run_says_how_to_take_it_back(bench: Workbench, s
     override(bench, calibrator={"name": "registered", "callable": "nobody"})
     assert "no calibrator is registered as 'nobody'" in bench.status["error"]
     assert "Undo takes the last edit back" in bench.status["error"]
+    assert "image/png" not in bench._repr_mimebundle_()[0]
     send(bench, do="undo")
     assert bench.status["error"] is None
     assert not session.is_stale
