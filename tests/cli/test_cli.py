@@ -62,6 +62,15 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("qbench 0.")
 
 
+def test_without_the_script_and_without_warnings(here: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "qbench", "quantize", "model.onnx", "--calibration", "cal.npz"]
+    done = subprocess.run([*command, "--out", "out"], cwd=here, capture_output=True, text=True, check=True)
+    assert (done.stderr, done.stdout.splitlines()[-1]) == (
+        "",
+        "wrote config.json, report.json, model.qbench and model.qdq.onnx to out",
+    )
+
+
 def test_quantize_writes_everything_and_prints_the_table(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert quantize(here) == 0
     assert "gemm" in capsys.readouterr().out
