@@ -11,7 +11,7 @@ from qbench.calibration.curves import threshold_curve
 from qbench.calibration.settings import Settings, settings_of
 from qbench.calibration.statistics import Statistics
 from qbench.calibration.suitable import check_overrides
-from qbench.calibration.weights import calibrated, clipped, with_room_for_bias
+from qbench.calibration.weights import calibrated, clipped, fitted_to_bias, with_room_for_bias
 from qbench.errors import CalibrationError, shown
 from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
@@ -93,6 +93,9 @@ def _weight(point: Point, settings: Settings, graph: Graph, data: Encoding | Non
     if point.bias is None or data is None or override.scale is not None:
         return encoding
     bias, before = graph.constants[point.bias].array, encoding.qparams
+    if bias.any() and not constant.array.any():
+        fitted = fitted_to_bias(before, bias, data.qparams.scales[0], grid.power_of_two)
+        return replace(encoding, qparams=fitted, reason=f"{encoding.reason}; all zeros, so the scale suits the bias")
     after = with_room_for_bias(before, bias, data.qparams.scales[0], grid.power_of_two)
     raised = sum(old != new for old, new in zip(before.scales, after.scales, strict=True))
     if not raised:

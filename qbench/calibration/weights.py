@@ -20,10 +20,12 @@ from qbench.ir.frozen import Constant
 from qbench.ir.qparams import QParams
 from qbench.quant.choose import per_axis, power_of_two
 
-__all__ = ["BIAS_LIMIT", "Chosen", "calibrated", "clipped", "with_room_for_bias"]
+__all__ = ["BIAS_LIMIT", "Chosen", "calibrated", "clipped", "fitted_to_bias", "with_room_for_bias"]
 
 BIAS_LIMIT = 2**30
 """Largest quantized bias: half of int32, so that the sum of products has the other half (recent onnxruntime's rule)."""
+
+_TINY = float(np.finfo(np.float32).tiny)
 
 Chosen = tuple[QParams, float | tuple[float, ...]]
 """qparams and the threshold (or one for each channel) that they come from."""
@@ -74,6 +76,16 @@ def with_room_for_bias(weight: QParams, bias: NDArray[np.generic], data_scale: f
     wanted = np.broadcast_to(needed, len(weight.scales)).tolist()
     scales = tuple(max(scale, _rounded_up(least, shifts)) for scale, least in zip(weight.scales, wanted, strict=True))
     return dataclasses.replace(weight, scale=scales[0] if weight.axis is None else scales)
+
+
+def fitted_to_bias(weight: QParams, bias: NDArray[np.generic], data_scale: float, shifts: bool) -> QParams:
+    """For a weight of nothing but zeros, which any scale suits: the finest one at which the bias fits `BIAS_LIMIT`.
+
+    At scale 1 a bias, which is stored in steps of both scales, would lose its precision. Parameters are those of
+    `with_room_for_bias`; the bias is not all zeros.
+    """
+    least = with_room_for_bias(QParams(_TINY, 0, weight.dtype), bias, data_scale, shifts).scales * len(weight.scales)
+    return dataclasses.replace(weight, scale=least[0] if weight.axis is None else least)
 
 
 @lru_cache(maxsize=1024)

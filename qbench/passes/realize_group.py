@@ -68,8 +68,8 @@ class _Step:
     def products(self) -> None:
         """Sum of products, bias, requantize, clip."""
         lhs, rhs = self.head.inputs
-        if self._is_weight(lhs):
-            lhs, rhs = rhs, lhs  # only a multiply may have it so; the factor with a scale per channel stands right
+        if self.head.op == "multiply" and self._is_weight(lhs):
+            lhs, rhs = rhs, lhs  # the factor with a scale per channel stands right
         data, weight = self.emitter.q(lhs), self.emitter.q(rhs)
         sums = accumulator_qparams(data, weight, self._channel_axis(rhs, weight))
         bias = self._bias(sums)

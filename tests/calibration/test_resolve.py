@@ -234,6 +234,17 @@ def test_all_zero_channels_and_weights():
         assert all(scale > 0 for scale in found.scales)
 
 
+@pytest.mark.parametrize("axis", ["channel", None])
+@pytest.mark.parametrize("rounding", ["tflite_single", "pow2_half_up"])
+def test_a_weight_of_zeros_keeps_its_bias_exact(axis, rounding):
+    config = MAX.with_value("weights.axis", axis).with_value("rounding", rounding)
+    found = resolved(config, weight=np.zeros_like(WEIGHT))
+    step = np.array(found["w"].qparams.scales) * found["x"].qparams.scales[0]
+    np.testing.assert_allclose(np.rint(BIAS / step) * step, BIAS, rtol=1e-6)
+    assert (np.abs(BIAS / step) <= BIAS_LIMIT).all()
+    assert found["w"].reason.endswith("; all zeros, so the scale suits the bias")
+
+
 @given(st.lists(st.floats(-(2.0**40), 2.0**40, width=32), min_size=4, max_size=4), st.sampled_from(["channel", None]))
 def test_a_quantized_bias_leaves_half_of_int32_to_the_products(bias, axis):
     bias = np.array(bias, np.float32)

@@ -13,16 +13,19 @@ from onnx import TensorProto, numpy_helper
 from qbench.errors import ExportError
 from qbench.exporters import onnx_model, write_onnx
 from qbench.frontends import load
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
 from qbench.passes.annotate import AnnotatePass, bind_qparams
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import run
-from tests.exporters.parity import fused_ops, layer_by_layer, quantized, session
+from tests.exporters.parity import fused_ops, layer_by_layer, quantized, runtime_integers, session
 from tests.frontends.architectures import ARCHITECTURES, feeds
 from tests.frontends.models import save
 from tests.frontends.test_real_models import images
-from tests.passes.quantizable import every_op, sample
+from tests.passes.quantizable import every_op, node, sample
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,23 @@ def test_every_quantizable_op() -> None:
     resized = differences.pop("rz")  # interpolation is rounded from real numbers there, from integers here
     assert mismatches(differences) == (0, 0)
     assert mismatches({"rz": resized})[1] <= 1
+
+
+def test_a_clipped_softmax_saturates_and_does_not_wrap_around(tmp_path: Path) -> None:
+    nodes = [
+        node("product", "nn.batch_matmul", "x k", "p"),
+        node("softmax", "nn.softmax", "p", "s"),
+        node("mix", "nn.batch_matmul", "s x", "y"),
+    ]
+    constants = {"k": Constant(np.eye(3, 4, dtype=np.float32))}
+    graph = build("attention", {"x": TensorType(("N", 4, 3), "float32")}, ["y"], nodes, constants)
+    x = sample(graph) * 3
+    config = QuantConfig(rounding="fp32_rne").override_tensor("s", threshold=0.5)
+    model = quantized(graph, x, config)
+    path = write_onnx(model.annotated, tmp_path / "attention.qdq.onnx")
+    assert (runtime_integers(model.annotated, x)["s"] == 255).any()
+    (theirs,) = session(path).run(None, {"x": x})
+    np.testing.assert_allclose(run(model.graph, {"x": x})["y"], theirs, atol=2 * model.encodings["y"].qparams.scales[0])
 
 
 def test_real_networks_layer_by_layer(shared_data: Path, tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from qbench.ir.frozen import FrozenMap
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
 from qbench.ir.verify import verify
 from qbench.passes.annotate import AnnotatePass, bind_qparams, quantized_value
 from qbench.passes.legalize import LegalizePass
@@ -198,3 +200,15 @@ def test_power_of_two_scales_need_shifts_only_but_for_averages_of_other_counts(r
     legal = LegalizePass()(RealizePass(rounding)(fake))
     assert {node.name for node in legal.nodes if node.op == "integer.requantize"} == {"average.requantize"}
     assert sqnr(run(graph, {"x": x})["f2"], run(legal, {"x": x})["f2"]) > 20
+
+
+@pytest.mark.parametrize("op", ["nn.batch_matmul", "multiply"])
+def test_a_constant_may_be_the_left_factor(op: str) -> None:
+    array = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    x = TensorType((5, 4) if op == "nn.batch_matmul" else (3, 5), "float32")
+    graph = build("g", {"x": x}, ["y"], [Node("product", op, ("k", "x"), ("y",))], {"k": Constant(array)})
+    feeds = {"x": np.random.default_rng(1).normal(size=x.shape).astype(np.float32)}
+    annotated = AnnotatePass()(graph)
+    q = min_max_qparams(annotated, all_values(graph, feeds["x"]))
+    integers = LegalizePass()(RealizePass()(bind_qparams(annotated, q)))
+    assert sqnr(run(graph, feeds)["y"], run(integers, feeds)["y"]) > 30

@@ -113,8 +113,22 @@ def prelu(writer: Writer, node: Node) -> None:
 
 @exporter("nn.softmax")
 def softmax(writer: Writer, node: Node) -> None:
-    """Along one axis."""
-    writer.emit("Softmax", writer.inputs(node), node.outputs, node.name, axis=writer.op(node, Softmax).axis)
+    """Along one axis.
+
+    onnxruntime makes one integer op of it and the QuantizeLinear after it, and there, what is beyond the largest
+    integer wraps around to zero. Where the qparams clip, a Min in between keeps the two apart.
+    """
+    graph, axis = writer.graph, writer.op(node, Softmax).axis
+    faked = (reader.output for reader in graph.consumers[node.output] if reader.op == "qnn.fake_quantize")
+    q = next((graph.qparams[value] for value in faked if value in graph.qparams), None)
+    largest = 1.0 if q is None else q.scales[0] * (q.qmax - q.zero_points[0])
+    if largest >= 1:
+        writer.emit("Softmax", writer.inputs(node), node.outputs, node.name, axis=axis)
+        return
+    raw = writer.fresh(f"{node.output}.unclipped")
+    writer.emit("Softmax", writer.inputs(node), [raw], node.name, axis=axis)
+    limits = [raw, writer.number(node, "largest", largest)]
+    writer.emit("Min", limits, node.outputs, writer.fresh(f"{node.name}.Min"))
 
 
 @exporter("nn.log_softmax")
