@@ -23,6 +23,7 @@ from qbench.quant.specs import Rule, TensorOverride
 
 __all__ = ["Settings", "describe", "settings_of", "shifts_only"]
 
+_KL_PRESETS = {KlSpec(**CALIBRATOR_PRESETS[name]): name for name in ("kl_mxnet", "kl_nvidia")}
 _FUSED = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
 
 
@@ -88,8 +89,8 @@ def describe(calibrator: CalibratorSpec) -> str:
             return f"global_scale {calibrator.threshold}"
         case RegisteredSpec():
             return f"registered {calibrator.callable}"
-        case KlSpec() if calibrator == KlSpec(**CALIBRATOR_PRESETS["kl_nvidia"]):
-            return "kl_nvidia"
+        case KlSpec() if calibrator in _KL_PRESETS:
+            return _KL_PRESETS[calibrator]
         case _:
             usual = type(calibrator)()
             changed = [f"{key}={value}" for key, value in calibrator if value != getattr(usual, key)]

@@ -43,23 +43,24 @@ class MseSpec(StrictModel):
 
 
 class KlSpec(StrictModel):
-    """The threshold whose quantized histogram diverges least from the original; defaults are MXNet's and TVM's.
+    """The threshold whose quantized histogram diverges least from the original.
 
-    The published algorithm leaves open what these fields say, and tools differ in each of them.
+    The published algorithm leaves open what these fields say, and tools differ in each of them; the defaults are
+    qbench's own, "kl_mxnet" and "kl_nvidia" are those tools'.
     """
 
     name: Literal["kl"] = "kl"
     levels: Annotated[int, Field(ge=2, le=65536)] | None = None
     """Number of quantized levels that candidates are merged into; None: what suits the dtype."""
-    one_sided: bool = False
-    """Histogram of absolute values rather than of both signs."""
-    zero_bin: Literal["keep", "copy_next", "drop"] = "keep"
-    """The bin at zero: kept, given its neighbour's count (NVIDIA), or emptied (TensorRT)."""
+    layout: Literal["cells", "two_sided", "one_sided"] = "cells"
+    """Bins in the cells of each candidate's grid, of both signs (MXNet), or of absolute values (NVIDIA)."""
+    zero_bin: Literal["without_zeros", "keep", "copy_next", "drop"] = "without_zeros"
+    """The bin at zero: without exact zeros, kept, given its neighbour's count (NVIDIA), or emptied (TensorRT)."""
     folding: bool = True
     """Add the counts beyond a candidate threshold to its edge bins, rather than forget them."""
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 1e-4
     """Count moved to each empty bin before the divergence is taken."""
-    tie: Literal["first", "last"] = "first"
+    tie: Literal["first", "last"] = "last"
     """Which of several equally good candidates wins."""
 
 
@@ -85,14 +86,8 @@ class RegisteredSpec(StrictModel):
 
 CALIBRATOR_PRESETS: Mapping[str, dict[str, Any]] = {
     **{name: {"name": name} for name in ("max", "percentile", "mse", "kl", "power_of_two", "global_scale")},
-    "kl_mxnet": {"name": "kl"},
-    "kl_nvidia": {
-        "name": "kl",
-        "one_sided": True,
-        "zero_bin": "copy_next",
-        "smoothing": 0.0,
-        "tie": "last",
-    },
+    "kl_mxnet": {"name": "kl", "layout": "two_sided", "zero_bin": "keep", "tie": "first"},
+    "kl_nvidia": {"name": "kl", "layout": "one_sided", "zero_bin": "copy_next", "smoothing": 0.0},
 }
 """What a bare string in a config stands for."""
 

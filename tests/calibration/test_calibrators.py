@@ -31,7 +31,7 @@ from qbench.quant.config import QuantConfig
 from tests.calibration.test_kl import drawn
 
 GRIDS = [Grid("uint8"), Grid("int8", True), Grid("int8"), Grid("int16", True), Grid("int4", True, power_of_two=True)]
-ALL = [Max(), Percentile(), Percentile(90), MeanSquaredError(), Kl(), Kl(one_sided=True, levels=8), PowerOfTwo()]
+ALL = [Max(), Percentile(), Percentile(90), MeanSquaredError(), Kl(), Kl(levels=8, layout="one_sided"), PowerOfTwo()]
 numbers = st.floats(-100, 100, width=32) | st.sampled_from([0.0, 6.0])
 samples = st.lists(numbers, min_size=1, max_size=40).map(lambda x: np.array(x, np.float32))
 

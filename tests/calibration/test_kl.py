@@ -1,13 +1,14 @@
-"""KL divergence against the two published loops, written down as they are published."""
+"""KL divergence against the two published loops, written down as they are published, and against one of our own."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from qbench.calibration.calibrators import calibrator_of
+from qbench.calibration.calibrators import Kl, calibrator_of
+from qbench.calibration.cells import BINS_PER_CELL, cell_divergences
 from qbench.calibration.divergence import kl_divergences
 from qbench.calibration.grid import Grid
 from qbench.calibration.statistics import Statistics
@@ -82,6 +83,48 @@ def nvidia(bins, i, levels):
     return entropy(p, q) if p.any() and q.any() else np.inf
 
 
+def cells(edges, hist, low, high, levels, eps, folding):
+    """Each count goes to the bins of the grid that its own bin overlaps; each integer's counts are spread over them."""
+    step = (high - low) / (levels - 1)
+    width = step / BINS_PER_CELL
+    first = low - step / 2
+    data, outside = np.zeros(levels * BINS_PER_CELL), [0.0, 0.0]
+    for left, right, count in zip(edges[:-1], edges[1:], hist, strict=True):
+        density = count / (right - left)
+        for k in range(len(data)):
+            data[k] += density * max(min(right, first + (k + 1) * width) - max(left, first + k * width), 0)
+        outside[0] += density * max(min(right, first) - left, 0)
+        outside[1] += density * max(right - max(left, first + len(data) * width), 0)
+    data[data < 1e-6] = 0  # what bins that only touch seem to share
+    p, q = data.copy(), np.zeros(len(data))
+    if folding:
+        p[[0, -1]] += outside
+    for start in range(0, len(data), BINS_PER_CELL):
+        cell = slice(start, start + BINS_PER_CELL)
+        filled = p[cell] > 0
+        if filled.any():
+            q[cell][filled] = data[cell].sum() / filled.sum() or eps
+    return entropy(p, q)
+
+
+@given(
+    histograms,
+    st.lists(st.tuples(st.integers(0, 11), st.integers(1, 12)), min_size=1, max_size=4),
+    st.integers(2, 6),
+    st.sampled_from([0.0, 1e-4]),
+    st.booleans(),
+)
+def test_cells_by_brute_force(hist, ranges, levels, eps, folding):
+    hist = np.array(hist)
+    edges = (np.arange(len(hist) + 1) - len(hist) // 2) * 0.25
+    lows, highs = np.array([(-low * 0.25, high * 0.25) for low, high in ranges]).T
+    inside = [hist[(edges[:-1] >= a) & (edges[1:] <= b)].any() for a, b in zip(lows, highs, strict=True)]
+    assume(all(inside))
+    found = cell_divergences(edges, hist, lows, highs, levels, eps, folding)
+    expected = [cells(edges, hist, a, b, levels, eps, folding) for a, b in zip(lows, highs, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
 @given(histograms, st.integers(2, 6), st.booleans(), st.sampled_from([0.0, 1e-4]), st.booleans())
 def test_two_sided_is_mxnets(hist, levels, folding, eps, central):
     hist = np.array(hist)
@@ -135,3 +178,25 @@ def test_thresholds_from_statistics_are_near_those_of_the_tools():
         statistics = Statistics.of(x)
         assert calibrator("kl_mxnet").curve(statistics, grid).best == pytest.approx(mxnet_threshold, rel=1e-3)
         assert calibrator("kl_nvidia").curve(statistics, grid).best == pytest.approx(nvidia_threshold, rel=0.031)
+
+
+def climb(name, x, grid):
+    """How much the curve goes up again on its way down to its least value, as a part of the way."""
+    divergence = calibrator(name).curve(Statistics.of(x), grid).divergence
+    descent = divergence[: np.argmin(divergence) + 1]
+    return np.maximum(np.diff(descent), 0).sum() / (descent[0] - descent[-1])
+
+
+@pytest.mark.parametrize("grid", [Grid(), Grid("int8", symmetric=True)])
+def test_the_curve_is_smooth(grid):
+    assert [climb("kl", x, grid) < 0.05 for x in drawn()] == [True] * 3
+    assert climb("kl_mxnet", drawn()[2], Grid()) > 100  # a comb: zeros fall into a group with others, or do not
+
+
+def test_zeros_do_not_decide():
+    positive = drawn()[2]
+    few = Statistics.of(positive[positive > 0])
+    many = Statistics.of(np.concatenate([positive, np.zeros(len(positive), np.float32)]))
+    assert calibrator("kl").curve(few, Grid()).best == calibrator("kl").curve(many, Grid()).best
+    kept = Kl(zero_bin="keep")
+    assert kept.curve(few, Grid()).best != kept.curve(many, Grid()).best

@@ -279,7 +279,8 @@ def test_nothing_to_go_by():
     ("calibrator", "words"),
     [
         ("max", "max"),
-        ("kl_mxnet", "kl"),
+        ("kl", "kl"),
+        ("kl_mxnet", "kl_mxnet"),
         ("kl_nvidia", "kl_nvidia"),
         ({"name": "kl", "levels": 64, "folding": False}, "kl levels=64 folding=False"),
         ("percentile", "percentile 99.99"),

@@ -46,7 +46,7 @@ def calibrator_of(spec: CalibratorSpec) -> Calibrator:
         case MseSpec():
             return MeanSquaredError()
         case KlSpec():
-            return Kl(spec.levels, spec.one_sided, spec.zero_bin, spec.folding, spec.smoothing, spec.tie)
+            return Kl(spec.levels, spec.layout, spec.zero_bin, spec.folding, spec.smoothing, spec.tie)
         case PowerOfTwoSpec():
             return PowerOfTwo()
         case GlobalScaleSpec():
