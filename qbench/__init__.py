@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from qbench.ir.graph import Graph
     from qbench.quant.config import QuantConfig
     from qbench.runtime.interpreter import call as run
-    from qbench.session.export import export_onnx
+    from qbench.session.export import export_onnx, export_overrides
     from qbench.session.session import Session
     from qbench.widgets import Workbench
 
@@ -47,6 +47,7 @@ __all__ = [
     "Session",
     "Report",
     "export_onnx",
+    "export_overrides",
     # in a notebook
     "Workbench",
     # what can go wrong
@@ -63,6 +64,7 @@ _HOMES = {
     "Workbench": "qbench.widgets",
     "diff": "qbench.ir.diff",
     "export_onnx": "qbench.session.export",
+    "export_overrides": "qbench.session.export",
     "load": "qbench.frontends",
     "load_data": "qbench.engine.data",
     "register_calibrator": "qbench.calibration.calibrators",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.ir.op import Array
+
 __all__ = ["ChannelMeans"]
 
 _UNITS_PER_ONE = 149
@@ -29,7 +31,7 @@ class ChannelMeans:
     samples: int
 
     @classmethod
-    def of(cls, sample: NDArray[np.generic], axis: int) -> ChannelMeans:
+    def of(cls, sample: Array, axis: int) -> ChannelMeans:
         """One sample's means, rounded to float32, along the axis of its channels."""
         others = tuple(i for i in range(sample.ndim) if i != axis)
         means = sample.mean(axis=others, dtype=np.float64).astype(np.float32).astype(np.float64)

@@ -14,6 +14,7 @@ from qbench.cli.options import add_shape_option, read_graph
 from qbench.engine.data import load_data
 from qbench.errors import ConfigError, shown
 from qbench.ir.graph import Graph
+from qbench.ir.op import Array
 from qbench.ir.printer import print_graph
 from qbench.quant.config import QuantConfig
 
@@ -72,7 +73,7 @@ def _arrays(path: Path) -> str:
         arrays = {**arrays, "y": samples.y}
     lines: list[str] = []
     for name, array in arrays.items():
-        values = np.asarray(array)
+        values: Array = np.asarray(array)
         extent = f", {values.min()} to {values.max()}" if values.size and values.dtype.kind in "iuf" else ""
         lines.append(f"{shown(name)}: {values.dtype} {values.shape}{extent}")
     return "\n".join(lines)

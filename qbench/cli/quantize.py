@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qbench.session.export import export_onnx  # these two take longer to import than all of the other commands
+    from qbench.session.export import export_all  # these two take longer to import than all of the other commands
     from qbench.session.session import Session
 
     check_image_options(options, options.calibration, options.evaluation)
@@ -57,13 +57,9 @@ def _run(options: argparse.Namespace) -> None:
     evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
     session = Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
     with _Progress() as progress:
-        report = session.run(progress)
-    print(report)
-    session.config.save(out / "config.json")
-    report.save(out / "report.json")
-    session.save(out / "model.qbench")
-    export_onnx(session, out / "model.qdq.onnx")
-    print(f"wrote config.json, report.json, model.qbench and model.qdq.onnx to {out}")
+        print(session.run(progress))
+    written = ", ".join(path.name for path in export_all(session, out))
+    print(f"wrote {written} to {out}")
 
 
 def _check_writable(out: Path) -> None:

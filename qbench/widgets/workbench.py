@@ -19,7 +19,6 @@ from qbench.plots import png, workbench_figure
 from qbench.session.session import Session
 from qbench.views import Part, State
 from qbench.views.workbench import first_layer
-from qbench.widgets.export import export_all
 from qbench.widgets.modules import module, style
 from qbench.widgets.runner import Runner
 
@@ -96,6 +95,8 @@ class Workbench(anywidget.AnyWidget):
 
     def export(self) -> list[Path]:
         """Write config, report, archive and int8 ONNX to the folder; gives what was written."""
+        from qbench.session.export import export_all  # brings onnx, which takes longer to import than all of qbench
+
         return export_all(self._session, self._folder)
 
     def view(self) -> views.WorkbenchView:

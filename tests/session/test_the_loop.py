@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,10 @@ def test_taken_away_as_onnx(in_tmp: Path):
     theirs = ort.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     (y,) = theirs.run(None, {theirs.get_inputs()[0].name: x})
     assert np.mean(y.argmax(1) == qb.run(session.graph, x).argmax(1)) >= 0.995
+
+    overrides = json.loads(qb.export_overrides(session, "overrides.json").read_text())["TensorQuantOverrides"]
+    assert overrides["relu_1"][0]["scale"] == session.encodings["relu_1"].qparams.scale
+    assert len(overrides["dense_1.weight"]) == 512
 
 
 def test_a_network_with_branches(in_tmp: Path):
