@@ -67,7 +67,7 @@ def test_without_the_script_and_without_warnings(here: Path) -> None:
     done = subprocess.run([*command, "--out", "out"], cwd=here, capture_output=True, text=True, check=True)
     assert (done.stderr, done.stdout.splitlines()[-1]) == (
         "",
-        "wrote config.json, report.json, model.qbench and model.qdq.onnx to out",
+        "wrote config.json, report.json, model.qbench, model.qdq.onnx to out",
     )
 
 
