@@ -6,7 +6,7 @@ below that, no order of summation rounds, so BLAS gives the exact integer.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 from qbench.errors import GraphError
 from qbench.ir.op import Array
 
-__all__ = ["centred", "exact_dtype", "largest_sum", "to_accumulator"]
+__all__ = ["Accumulator", "centred", "exact_dtype", "largest_sum", "to_accumulator"]
+
+
+Accumulator = Literal["int32", "int64"]
+"""Type of sums; chosen by realize so that no sum can leave it."""
 
 
 def centred(array: Array, zero_point: int | tuple[int, ...], axis: int = 0) -> NDArray[np.int64]:
@@ -49,7 +53,7 @@ def exact_dtype(data: NDArray[np.int64], sum_of_weights: int) -> type[np.floatin
     raise GraphError(f"an accumulator may reach {bound}, beyond the 2^53 that can be summed exactly")
 
 
-def to_accumulator(sums: Array, dtype: str) -> Array:
+def to_accumulator(sums: Array, dtype: Accumulator) -> Array:
     """Exact sums as integers of that type; GraphError rather than wrapping around."""
     info = np.iinfo(dtype)
     if sums.size and (sums.max() > info.max or sums.min() < info.min):

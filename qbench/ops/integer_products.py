@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from qbench.ops.conv import Conv2d
 from qbench.ops.convolution import convolve
 from qbench.ops.dense import BatchMatmul, Dense, dense
 from qbench.ops.elementwise import Multiply
-from qbench.ops.exact import centred, exact_dtype, largest_sum, to_accumulator
+from qbench.ops.exact import Accumulator, centred, exact_dtype, largest_sum, to_accumulator
 
-__all__ = ["Accumulator", "IntegerBatchMatmul", "IntegerConv2d", "IntegerDense", "IntegerMultiply"]
-
-Accumulator = Literal["int32", "int64"]
+__all__ = ["IntegerBatchMatmul", "IntegerConv2d", "IntegerDense", "IntegerMultiply"]
 
 
 def _real(integers: TensorType) -> TensorType:
@@ -29,7 +27,6 @@ def _real(integers: TensorType) -> TensorType:
 class _Products(Op):
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     accumulator: Accumulator = "int32"
-    """Type of the sums; chosen by realize so that no sum can leave it."""
 
 
 @register

@@ -12,7 +12,7 @@ from qbench.ir.dtypes import integer_range
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.dense import channelwise
-from qbench.ops.exact import to_accumulator
+from qbench.ops.exact import Accumulator, to_accumulator
 from qbench.ops.pool import Pool2d
 from qbench.ops.reduce import Sum
 from qbench.ops.windows import pool_counts, pool_sum
@@ -63,13 +63,14 @@ class IntegerSum(_Internal):
     axes: tuple[int, ...]
     keepdims: bool = True
     data_zero_point: int = 0
+    accumulator: Accumulator = "int32"
 
     def infer(self, data: TensorType) -> TensorType:
-        return Sum(axes=self.axes, keepdims=self.keepdims).infer(data).with_dtype("int32")
+        return Sum(axes=self.axes, keepdims=self.keepdims).infer(data).with_dtype(self.accumulator)
 
     def compute(self, data: Array) -> Array:
         sums = (data.astype(np.int64) - self.data_zero_point).sum(axis=self.axes, keepdims=self.keepdims)
-        return to_accumulator(sums, "int32")
+        return to_accumulator(sums, self.accumulator)
 
 
 @register
@@ -86,14 +87,15 @@ class IntegerSumPool2d(Pool2d):
     count_include_pad: bool = False
     data_zero_point: int = 0
     denominator: int
+    accumulator: Accumulator = "int32"
 
     def infer(self, data: TensorType) -> TensorType:
-        return super().infer(data).with_dtype("int32")
+        return super().infer(data).with_dtype(self.accumulator)
 
     def compute(self, data: Array) -> Array:
         sums = pool_sum(data.astype(np.int64) - self.data_zero_point, self.window)
         counts = pool_counts((data.shape[2], data.shape[3]), self.window, self.count_include_pad)
-        return to_accumulator(sums * (self.denominator // counts), "int32")
+        return to_accumulator(sums * (self.denominator // counts), self.accumulator)
 
 
 @register

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from qbench.errors import GraphError
 from qbench.ir.op import register
 from qbench.ir.types import TensorType
-from qbench.ops.integer_products import (
-    Accumulator,
-    IntegerBatchMatmul,
-    IntegerConv2d,
-    IntegerDense,
-    IntegerMultiply,
-)
+from qbench.ops.exact import Accumulator
+from qbench.ops.integer_products import IntegerBatchMatmul, IntegerConv2d, IntegerDense, IntegerMultiply
 from qbench.ops.qnn_base import Lowered, QnnOp
 
 __all__ = ["QnnBatchMatmul", "QnnConv2d", "QnnDense", "QnnMultiply"]

@@ -12,6 +12,7 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import OPS, Op, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.exact import Accumulator
 from qbench.ops.image import Resize2d
 from qbench.ops.integer_window import (
     INTERPOLATION_BITS,
@@ -36,9 +37,15 @@ class QnnSum(QnnOp):
     operands = ("data",)
     axes: tuple[int, ...]
     keepdims: bool = True
+    accumulator: Accumulator = "int32"
 
     def lower(self, *types: TensorType) -> Lowered:
-        op = IntegerSum(axes=self.axes, keepdims=self.keepdims, data_zero_point=self.one_zero_point(0))
+        op = IntegerSum(
+            axes=self.axes,
+            keepdims=self.keepdims,
+            data_zero_point=self.one_zero_point(0),
+            accumulator=self.accumulator,
+        )
         return Lowered(op, {})
 
 
@@ -56,6 +63,7 @@ class QnnSumPool2d(QnnOp):
     ceil_mode: bool = False
     count_include_pad: bool = False
     denominator: int
+    accumulator: Accumulator = "int32"
 
     def lower(self, *types: TensorType) -> Lowered:
         op = IntegerSumPool2d(
@@ -67,6 +75,7 @@ class QnnSumPool2d(QnnOp):
             count_include_pad=self.count_include_pad,
             data_zero_point=self.one_zero_point(0),
             denominator=self.denominator,
+            accumulator=self.accumulator,
         )
         return Lowered(op, {})
 
@@ -76,7 +85,8 @@ class QnnSumPool2d(QnnOp):
 class QnnUnary(QnnOp):
     """A function of one element, as a table over all integers of the input's type.
 
-    The table is filled with the function's own float meaning: dequantize each integer, apply, quantize.
+    The table is filled with the function's own float meaning: dequantize each integer, apply, quantize. Integers
+    outside the function's domain, such as negative ones under a square root, get the entry of the nearest one in it.
     """
 
     name = "qnn.unary"
@@ -96,7 +106,7 @@ class QnnUnary(QnnOp):
             raise GraphError(f"there is no op {self.function} to make a table of")
         codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
         reals = dequantize(codes, QParams(source.scale, self.one_zero_point(0), source.dtype))
-        table = quantize(self._values(reals), target)
+        table = quantize(_within_domain(self._values(reals)), target)
         return Lowered(IntegerTable(axis=self.axis), {"table": table})
 
     def _values(self, reals: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -106,6 +116,12 @@ class QnnUnary(QnnOp):
             return rows if self.axis is not None else rows[0]
         function: Op = OPS[self.function](**dict(self.parameters))  # pyright: ignore[reportArgumentType] checked by the float op when the graph was made
         return np.asarray(function.compute_all((reals,))[0], np.float32)
+
+
+def _within_domain(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Values at ascending arguments, those that are NaN at either end replaced by the first or last that is not."""
+    defined = np.flatnonzero(~np.isnan(values)) if values.ndim == 1 else np.empty(0, np.intp)
+    return values[np.arange(values.size).clip(defined[0], defined[-1])] if defined.size else values
 
 
 @register

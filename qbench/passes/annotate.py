@@ -10,8 +10,9 @@ from typing import ClassVar
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import OPS, QuantRule, bind
+from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
+from qbench.passes.accumulators import averaged_axes, denominator
 from qbench.passes.groups import Group, find_groups, multiply_axis, rule_of
 from qbench.passes.rewrite import Rewriter
 from qbench.quant.points import Point
@@ -19,6 +20,8 @@ from qbench.quant.points import Point
 __all__ = ["AnnotatePass", "bind_qparams", "points", "quantized_value"]
 
 FAKE = "qnn.fake_quantize"
+_MOST_AVERAGED = 2**44
+"""Sums of 16-bit integers times more than this would not be safe in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,12 @@ def bind_qparams(annotated: Graph, qparams: Mapping[str, QParams]) -> Graph:
 
 def quantized_value(graph: Graph, tensor: str) -> str | None:
     """The value that holds the integers of a float tensor in a realized or legalized graph; None where it is float."""
-    for name in (f"{tensor}.quantized", tensor):
-        if name in graph.types and name in graph.qparams:
-            return name
-    return None
+    if tensor in graph.qparams:
+        return tensor
+    producer = graph.producers.get(tensor)
+    if producer is not None and producer.op == "qnn.dequantize":
+        return producer.inputs[0]
+    return next((node.output for node in graph.consumers.get(tensor, ()) if node.op == "qnn.quantize"), None)
 
 
 def _float_reasons(graph: Graph, groups: tuple[Group, ...], excluded: Mapping[str, str]) -> dict[str, str]:
@@ -160,14 +165,16 @@ def _float_reason(graph: Graph, node: Node, integer: set[str]) -> str:
 def _special_reason(graph: Graph, node: Node) -> str:
     """Limits of single ops."""
     parameters = [value for value in node.inputs[1:] if value not in graph.constants]
-    static = all(isinstance(dim, int) for dim in graph.types[node.inputs[0]].shape[1:])
-    attrs = bind(node)
-    if node.op == "image.resize2d" and getattr(attrs, "method", "") == "cubic":
+    shape = graph.types[node.inputs[0]].shape
+    if node.op == "image.resize2d" and node.attrs.get("method") == "cubic":
         return "unsupported: cubic resizing has no integer form"
-    if rule_of(node) == QuantRule.AVERAGE and (not static or 0 in getattr(attrs, "axes", ())):
-        return "unsupported: an average over a size that is not known"
-    if node.op == "image.resize2d" and not static:
+    if node.op == "image.resize2d" and not all(isinstance(dim, int) for dim in shape[1:]):
         return "unsupported: resizing of a size that is not known"
+    if rule_of(node) == QuantRule.AVERAGE:
+        if not all(isinstance(shape[axis], int) for axis in averaged_axes(graph, node)):
+            return "unsupported: an average over a size that is not known"
+        if denominator(graph, node) > _MOST_AVERAGED:
+            return "unsupported: an average over windows of too many sizes to have one divisor"
     if rule_of(node) in (QuantRule.BIAS, QuantRule.TABLE) and parameters:
         return f"unsupported: {parameters[0]} is not a constant"
     return ""
@@ -196,10 +203,10 @@ def _insert_points(graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str
                 inputs = tuple(everywhere.get(value, value) for value in node.inputs)
                 nodes.append(dataclasses.replace(node, inputs=inputs, reason=reasons[node.name]))
             continue
-        for value, axis in _operands(graph, group.head):
-            if value not in quantized and value not in moved:
-                nodes.append(fake(value, value, axis))
-        inputs = tuple(quantized.get(value, value) for value in group.head.inputs)
+        operands = _operands(group.head)
+        new = [value for value in operands if value not in quantized and value not in moved]
+        nodes.extend(fake(value, value, _channel_axis(graph, value, reasons)) for value in new)
+        inputs = tuple(quantized.get(value, value) if value in operands else value for value in group.head.inputs)
         members = [dataclasses.replace(group.head, inputs=inputs), *group.nodes[1:]]
         if not _moves(group, reasons):
             value = group.outputs[0]
@@ -216,19 +223,24 @@ def _moves(group: Group, reasons: Mapping[str, str]) -> bool:
     return rule_of(group.head) == QuantRule.SAME and group.head.name not in reasons
 
 
-def _operands(graph: Graph, node: Node) -> list[tuple[str, int | None]]:
-    """The inputs that an integer node reads as integers; for constants with the axis that scales may run along."""
-    rule = rule_of(node)
-    if rule in (QuantRule.BIAS, QuantRule.TABLE):
-        return [(node.inputs[0], None)]
-    return [(value, _channel_axis(graph, node, value)) for value in dict.fromkeys(node.inputs)]
+def _operands(node: Node) -> tuple[str, ...]:
+    """The inputs that an integer node reads as integers of their own scale."""
+    parameters = rule_of(node) in (QuantRule.BIAS, QuantRule.TABLE)
+    return node.inputs[:1] if parameters else tuple(dict.fromkeys(node.inputs))
 
 
-def _channel_axis(graph: Graph, node: Node, value: str) -> int | None:
+def _channel_axis(graph: Graph, value: str, reasons: Mapping[str, str]) -> int | None:
+    """The axis of a constant that scales may run along for all the integer nodes that read it."""
     if value not in graph.constants:
         return None
+    readers = [node for node in graph.consumers[value] if node.name not in reasons and value in _operands(node)]
+    axes = {_weight_axis(graph, node, value) for node in readers}
+    return axes.pop() if len(axes) == 1 else None
+
+
+def _weight_axis(graph: Graph, node: Node, value: str) -> int | None:
     if node.op in ("nn.conv2d", "nn.dense"):
-        return 0
+        return 0 if value == node.inputs[1] else None
     axis = multiply_axis(graph, node) if node.op == "multiply" else None
     return None if axis is None else axis - (graph.types[node.output].rank - graph.types[value].rank)
 

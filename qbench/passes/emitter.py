@@ -55,7 +55,7 @@ class Emitter:
 
     def constant(self, name: str, array: Constant, q: QParams) -> str:
         """Add a constant in integers; it keeps the float one's name where nothing reads that as float."""
-        read_as_float = any(
+        read_as_float = name in self.graph.outputs or any(
             reader.op != FAKE and (reader.reason or name not in reader.inputs[1:])
             for reader in self.graph.consumers.get(name, ())
         )

@@ -109,7 +109,7 @@ def _follower(graph: Graph, node: Node, excluded: Collection[str]) -> Node | Non
 def _is_bias_of(graph: Graph, node: Node, head: Node) -> bool:
     if rule_of(node) != QuantRule.BIAS or node.inputs[1] not in graph.constants:
         return False
-    axis = getattr(bind(node), "axis", None)
+    axis = getattr(bind(node), "axis", 1) % graph.types[node.output].rank
     if head.op == "multiply":
         return multiply_axis(graph, head) in (axis, None)
     return axis == bias_axis(graph, head)

@@ -13,9 +13,16 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr, Node
 from qbench.ir.op import OPS, QuantRule, bind
 from qbench.ir.qparams import QParams
-from qbench.ops.pool import AvgPool2d
-from qbench.ops.windows import pool_counts
-from qbench.passes.accumulators import accumulator_dtype, accumulator_qparams, largest_product_sum, quantized_bias
+from qbench.ops.exact import Accumulator
+from qbench.passes.accumulators import (
+    accumulator_dtype,
+    accumulator_qparams,
+    averaged_axes,
+    denominator,
+    largest_product_sum,
+    quantized_bias,
+    reach,
+)
 from qbench.passes.annotate import FAKE
 from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, bias_axis, rule_of
@@ -75,7 +82,7 @@ class _Step:
         bias = self._bias(sums)
         dtype = accumulator_dtype(self._bound(data, weight, rhs), bias)
         sums = dataclasses.replace(sums, dtype=dtype)
-        attrs = dict(self.head.attrs) | ({"accumulator": dtype} if dtype != "int32" else {})
+        attrs = dict(self.head.attrs) | _accumulating(dtype)
         value = self._accumulator_name(self.head)
         op = f"qnn.{self.head.op.removeprefix('nn.')}"
         integers = (self.emitter.integers[lhs], self.emitter.integers[rhs])
@@ -96,21 +103,18 @@ class _Step:
         Under power-of-two rounding a shift cannot divide by 49; such an average is rounded in fixed point.
         """
         source = self.emitter.q(self.head.inputs[0])
-        shape = self.graph.types[self.head.inputs[0]].shape
-        op, declared = "qnn.sum", bind(self.head)
-        attrs: dict[str, Attr] = dict(self.head.attrs)
-        if isinstance(declared, AvgPool2d):
-            counts = pool_counts((int(shape[2]), int(shape[3])), declared.window, declared.count_include_pad)
-            count = math.lcm(*(int(elements) for elements in np.unique(counts)))
-            op, attrs = "qnn.sum_pool2d", attrs | {"denominator": count}
+        count = denominator(self.graph, self.head)
+        dtype = accumulator_dtype(reach(source) * count, None)
+        attrs = dict(self.head.attrs) | _accumulating(dtype)
+        op = "qnn.sum_pool2d" if self.head.op == "nn.avg_pool2d" else "qnn.sum"
+        if op == "qnn.sum_pool2d":
+            attrs["denominator"] = count
         else:
-            axes = getattr(declared, "axes", (2, 3))
-            attrs["axes"] = axes
-            count = math.prod(int(shape[axis]) for axis in axes)
+            attrs["axes"] = averaged_axes(self.graph, self.head)
         if self.rounding in POWER_OF_TWO and count & (count - 1):
             self.rounding = "tflite_single"
         value = self._accumulator_name(self.head)
-        sums = QParams(source.scales[0] / count, 0, "int32")
+        sums = QParams(source.scales[0] / count, 0, dtype)
         self.emitter.emit(self.head, op, self.inputs, (value,), sums, **attrs)
         self.finish(value, self.group.nodes[1:])
 
@@ -121,7 +125,8 @@ class _Step:
         if len(self.head.inputs) > 1:
             alpha = self.graph.constants[self.head.inputs[1]].array
             slopes = tuple(float(slope) for slope in alpha.reshape(-1))
-            axis, parameters = (getattr(bind(self.head), "axis", 1) if len(slopes) > 1 else None), ()
+            rank = self.graph.types[self.head.inputs[0]].rank
+            axis, parameters = (getattr(bind(self.head), "axis", 1) % rank if len(slopes) > 1 else None), ()
         attrs: dict[str, Attr] = {"function": function}
         attrs |= {"parameters": parameters} if parameters else {}
         attrs |= {"slopes": slopes} if slopes else {}
@@ -137,10 +142,12 @@ class _Step:
         """A bias that follows no sum of products: added in finer units than those of the input."""
         source = self.emitter.q(self.head.inputs[0])
         sums = QParams(source.scales[0] / WIDENING, 0, "int32")
+        bias = self._bias(sums)
+        sums = dataclasses.replace(sums, dtype=accumulator_dtype(reach(source) * WIDENING, bias))
         node = self._helper(f"{self.head.name}.widen")
         value = self.emitter.fresh(f"{self.head.inputs[0]}.wide")
         self.emitter.emit(node, "qnn.requantize", self.inputs[:1], (value,), sums, rounding=self.rounding)
-        self._bias_and_finish(value, self._bias(sums), sums, self.group.nodes)
+        self._bias_and_finish(value, bias, sums, self.group.nodes)
 
     def finish(self, value: str, clamps: tuple[Node, ...]) -> None:
         """Requantize to the point's qparams, then clip."""
@@ -204,6 +211,11 @@ class _Step:
 
     def _helper(self, name: str) -> Node:
         return Node(self.emitter.fresh(name), "", (), (), sources=joined_sources(*self.group.nodes))
+
+
+def _accumulating(dtype: Accumulator) -> dict[str, Attr]:
+    """The attribute of an op whose sums have this type, where that is not the default."""
+    return {"accumulator": dtype} if dtype != "int32" else {}
 
 
 _FINITE = (float(np.finfo(np.float32).min), float(np.finfo(np.float32).max))

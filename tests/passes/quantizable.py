@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.build import build
+from qbench.ir.dtypes import DType
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.passes.annotate import points
@@ -68,27 +72,38 @@ def sample(graph: Graph, count: int = 4, seed: int = 1) -> NDArray[np.float32]:
     return np.random.default_rng(seed).normal(size=(count, *(int(d) for d in shape[1:]))).astype(np.float32)
 
 
-def all_values(graph: Graph, x: NDArray[np.float32]) -> dict[str, NDArray[np.generic]]:
-    feeds = {graph.inputs[0]: x}
-    return feeds | run(graph, feeds, keep=[value for value in graph.activations() if value not in graph.inputs])
+def every_value(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    kept = [value for node in graph.nodes for value in node.outputs]
+    constants = {name: constant.array for name, constant in graph.constants.items()}
+    return {**feeds, **constants, **run(graph, feeds, kept)}
+
+
+def all_values(graph: Graph, x: Array) -> dict[str, Array]:
+    return every_value(graph, {graph.inputs[0]: x})
 
 
 def min_max_qparams(
-    annotated: Graph, values: dict[str, NDArray[np.generic]], dtype: str = "uint8", per_channel: bool = True
+    annotated: Graph,
+    values: Mapping[str, NDArray[np.generic]],
+    dtype: DType = "uint8",
+    per_channel: bool = True,
+    weights: DType = "int8",
+    symmetric: tuple[bool, bool] | None = None,
 ) -> dict[str, QParams]:
-    """The plainest calibration: the range that the values have."""
+    """The plainest calibration: the range that the values have. `symmetric` is of activations and of weights."""
+    for_activations, for_weights = symmetric or (dtype == "int16", True)
     found: dict[str, QParams] = {}
     for tensor, point in points(annotated).items():
         if point.kind == "activation":
-            found[tensor] = from_range(values[tensor].min(), values[tensor].max(), dtype, dtype == "int16")
+            found[tensor] = from_range(values[tensor].min(), values[tensor].max(), dtype, for_activations)
             continue
         array = annotated.constants[tensor].array
         if point.channel_axis is None or not per_channel:
-            found[tensor] = from_range(array.min(), array.max(), "int8", True, True)
+            found[tensor] = from_range(array.min(), array.max(), weights, for_weights, True)
         else:
             rows = np.moveaxis(array, point.channel_axis, 0).reshape(array.shape[point.channel_axis], -1)
             low, high = rows.min(axis=1), rows.max(axis=1)
-            found[tensor] = per_axis(low, high, "int8", point.channel_axis, symmetric=True, narrow=True)
+            found[tensor] = per_axis(low, high, weights, point.channel_axis, for_weights, True)
     return found
 
 

@@ -1,0 +1,140 @@
+"""Any network of quantizable ops, quantized in any way: each integer step is as near as rounding allows to the floats.
+
+Each step is judged by itself, on the integers that the graph itself made before it, so that no error of an earlier
+one excuses it or adds to it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from qbench.ir.build import rebuild
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import QuantRule
+from qbench.ir.qparams import QParams
+from qbench.ir.verify import verify
+from qbench.passes.annotate import FAKE, AnnotatePass, bind_qparams, quantized_value
+from qbench.passes.groups import rule_of
+from qbench.passes.legalize import LegalizePass
+from qbench.passes.realize import RealizePass
+from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.choose import power_of_two
+from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
+from qbench.runtime.interpreter import run, step
+from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.random_graphs import networks
+
+Values = dict[str, NDArray[np.generic]]
+BORDER = ("qnn.quantize", "qnn.dequantize")
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(
+    graph=networks(),
+    rounding=st.sampled_from(ROUNDINGS),
+    dtype=st.sampled_from(["uint8", "int8", "int16"]),
+    weights=st.sampled_from(["int8", "uint8", "int16", "int4", "uint4"]),
+    symmetric=st.tuples(st.booleans(), st.booleans()),
+    per_channel=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_each_step_rounds_what_the_float_op_gives(
+    graph: Graph,
+    rounding: Rounding,
+    dtype: str,
+    weights: str,
+    symmetric: tuple[bool, bool],
+    per_channel: bool,
+    seed: int,
+) -> None:
+    random = np.random.default_rng(seed)
+    feeds: Values = {
+        k: random.normal(size=(2, *t.shape[1:])).astype(np.float32) for k, t in graph.input_types().items()
+    }
+    values = every_value(graph, feeds)
+    assume(all(np.isfinite(array).all() and np.abs(array).max(initial=0) < 1e6 for array in values.values()))
+    annotated = AnnotatePass()(graph)
+    q = min_max_qparams(annotated, values, dtype, per_channel, weights, symmetric)
+    if rounding in POWER_OF_TWO:
+        q = {tensor: power_of_two(found) for tensor, found in q.items()}
+    fake = bind_qparams(annotated, q)
+    realized = RealizePass(rounding)(fake)
+    legal = LegalizePass()(realized)
+    for after in (annotated, fake, realized, legal):
+        check_structure(graph, after)
+    check_floats_have_reasons(legal, rounding)
+    plain = run(annotated, feeds)
+    for output in graph.outputs:
+        np.testing.assert_array_equal(plain[output], values[output])
+    integers = every_value(legal, feeds)
+    for value, array in every_value(realized, feeds).items():
+        np.testing.assert_array_equal(integers[value], array)
+    Oracle(fake, realized, q, rounding).compare(feeds, integers)
+
+
+def check_structure(graph: Graph, after: Graph) -> None:
+    verify(after)
+    assert rebuild(after) == after
+    assert (after.inputs, after.outputs) == (graph.inputs, graph.outputs)
+    assert [after.types[value] for value in after.outputs] == [graph.types[value] for value in graph.outputs]
+    assert set(graph.by_name) <= set(after.by_name)
+    assert {source for node in after.nodes for source in node.sources} <= set(graph.by_name)
+    slopes = {node.inputs[1] for node in graph.nodes if node.op == "nn.prelu"}  # they are in the tables
+    assert set(graph.constants) - slopes <= set(after.constants)
+
+
+def check_floats_have_reasons(legal: Graph, rounding: Rounding) -> None:
+    for node in legal.nodes:
+        floats = any(legal.types[value].dtype == "float32" for value in (*node.inputs, *node.outputs))
+        multiplies = rounding == "fp32_rne" and node.op == "integer.requantize_float32"
+        assert bool(node.reason) == (floats and node.op not in BORDER and not multiplies), node
+
+
+class Oracle:
+    """The fake-quantized graph, run on what the integers before each node stand for."""
+
+    def __init__(self, fake: Graph, realized: Graph, q: dict[str, QParams], rounding: Rounding) -> None:
+        self.fake, self.realized, self.q, self.rounding = fake, realized, q, rounding
+
+    def compare(self, feeds: Values, integers: Values) -> None:
+        reals = feeds | {name: constant.array for name, constant in self.fake.constants.items()}
+        for node in self.fake.nodes:
+            made = step(self.fake, node, [reals[value] for value in node.inputs])
+            for value, array in zip(node.outputs, made, strict=True):
+                reals[value] = self._compared(node, value, array, reals, integers)
+        for value in self.fake.outputs:
+            np.testing.assert_array_equal(reals[value], integers[value])
+
+    def _compared(
+        self, node: Node, value: str, array: NDArray[np.generic], reals: Values, integers: Values
+    ) -> NDArray[np.generic]:
+        """What the integers of a value stand for, if it has any; the value itself if not."""
+        if node.reason or (node.op == FAKE and node.inputs[0] in self.fake.constants):
+            return array
+        if node.op != FAKE and rule_of(node) != QuantRule.SAME:
+            return array  # within a fused group: it is looked at where it ends
+        found = quantized_value(self.realized, str(node.attrs["tensor"]) if node.op == FAKE else value)
+        assert found is not None, value
+        q = self.realized.qparams[found]
+        assert q == self.q.get(str(node.attrs.get("tensor")), q)
+        wanted = quantize(reals[node.inputs[0]] if node.op == FAKE else array, q).astype(np.int64)
+        off = int(np.abs(integers[found].astype(np.int64) - wanted).max(initial=0))
+        assert off <= self._tolerance(node, found, q), f"{node} is off by {off}"
+        return dequantize(integers[found], q)
+
+    def _tolerance(self, node: Node, value: str, q: QParams) -> int:
+        if node.op == "image.resize2d":
+            return 1 + (q.qmax - q.qmin) // 2**11  # interpolation weights have 11 bits
+        if node.op != FAKE:
+            return 0
+        summed = self.realized.producers.get(value)
+        while summed is not None and summed.op in ("clip", "qnn.requantize"):
+            summed = self.realized.producers.get(summed.inputs[0])
+        if summed is not None and summed.op == "nn.bias_add":  # a bias is rounded to a multiple of its sums' scale
+            return 1 + math.ceil(max(self.realized.qparams[summed.inputs[1]].scales) / 2 / q.scales[0])
+        return 2 if self.rounding.startswith("tvm") else 1  # TVM's mode rounds each operand of an add
