@@ -12,7 +12,15 @@ from qbench.frontends import load
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim
 
-__all__ = ["DATA", "add_image_options", "add_shape_option", "check_image_options", "read_data", "read_graph"]
+__all__ = [
+    "DATA",
+    "add_image_options",
+    "add_shape_option",
+    "check_image_options",
+    "read_data",
+    "read_graph",
+    "sized_by",
+]
 
 DATA = ".npz with x and optionally y, .npy, or a folder of images (with labels.csv or not)"
 _FOLDER_ONLY = ("mean", "std", "size", "layout", "channels")
@@ -63,6 +71,19 @@ def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
         channels=options.channels or "RGB",
         dtype="uint8" if wanted.dtype == "uint8" else "float32",
     )
+
+
+def sized_by(graph: Graph, data: Samples, path: Path, options: argparse.Namespace) -> Graph:
+    """The model again, with the sizes that its file leaves open (but for the batch) taken from the data.
+
+    Averages and resizing run in integers only where sizes are known.
+    """
+    arrays = data.x if isinstance(data.x, dict) else {graph.inputs[0]: data.x} if graph.inputs else {}
+    shapes = dict[str, tuple[Dim, ...]](options.shape)
+    for name, kind in graph.input_types().items():
+        if name in arrays and len(arrays[name]) and any(isinstance(size, str) for size in kind.shape[1:]):
+            shapes[name] = (kind.shape[0], *arrays[name][0].shape)
+    return load(path, shapes=shapes) if len(shapes) > len(options.shape) else graph
 
 
 def check_image_options(options: argparse.Namespace, *paths: Path | None) -> None:

@@ -11,7 +11,15 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
+from qbench.cli.options import (
+    DATA,
+    add_image_options,
+    add_shape_option,
+    check_image_options,
+    read_data,
+    read_graph,
+    sized_by,
+)
 from qbench.errors import shown
 from qbench.ir import archive
 from qbench.quant.config import QuantConfig
@@ -55,6 +63,7 @@ def _run(options: argparse.Namespace) -> None:
     _check_writable(out)
     calibration = read_data(options.calibration, options, graph)
     evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
+    graph = sized_by(graph, calibration, options.model, options)
     session = Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
     with _Progress() as progress:
         print(session.run(progress))

@@ -22,6 +22,7 @@ __all__ = ["AnnotatePass", "bind_qparams", "points", "quantized_value"]
 FAKE = "qnn.fake_quantize"
 _MOST_AVERAGED = 2**44
 """Sums of 16-bit integers times more than this would not be safe in 64 bits."""
+_OPEN = "a size that the model leaves open; load it with shapes="
 
 
 @dataclass(frozen=True)
@@ -169,10 +170,10 @@ def _special_reason(graph: Graph, node: Node) -> str:
     if node.op == "image.resize2d" and node.attrs.get("method") == "cubic":
         return "unsupported: cubic resizing has no integer form"
     if node.op == "image.resize2d" and not all(isinstance(dim, int) for dim in shape[1:]):
-        return "unsupported: resizing of a size that is not known"
+        return f"unsupported: resizing of {_OPEN}"
     if rule_of(node) == QuantRule.AVERAGE:
         if not all(isinstance(shape[axis], int) for axis in averaged_axes(graph, node)):
-            return "unsupported: an average over a size that is not known"
+            return f"unsupported: an average over {_OPEN}"
         if denominator(graph, node) > _MOST_AVERAGED:
             return "unsupported: an average over windows of too many sizes to have one divisor"
     if rule_of(node) in (QuantRule.BIAS, QuantRule.TABLE) and parameters:

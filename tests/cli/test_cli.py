@@ -275,3 +275,17 @@ def test_shapes_of_open_models(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert "%x: Tensor[(N, 3, 8, 8), float32]" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
         main(["inspect", "model.onnx", "--shape", "x"])
+
+
+def test_sizes_that_the_model_leaves_open_are_those_of_the_data(here: Path) -> None:
+    nodes = [
+        models.node("Conv", ["x", "w"], ["conv"], "conv", kernel_shape=[3, 3]),
+        models.node("GlobalAveragePool", ["conv"], ["pool"], "pool"),
+    ]
+    constants = {"w": models.random(6, 3, 3, 3)}
+    models.save(models.model(nodes, {"x": ("N", 3, "H", "W")}, ["pool"], constants), here)
+    np.savez(here / "eval.npz", x=X[20:])
+    assert quantize(here) == 0
+    layers = json.loads((here / "out" / "report.json").read_text())["layers"]
+    assert [layer["runs_as"] for layer in layers] == ["uint8", "uint8"]
+    assert load(here / "out" / "model.qbench").types["x"].shape == ("N", 3, 8, 8)
