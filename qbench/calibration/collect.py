@@ -6,11 +6,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, wait
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol
-
-from tqdm.auto import tqdm
 
 from qbench.calibration.means import ChannelMeans
 from qbench.calibration.samples import Data, count_samples, samples
@@ -19,9 +16,10 @@ from qbench.errors import Cancelled, DataError, GraphError, nearest, shown
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
+from qbench.progress import Cancel
 from qbench.runtime.interpreter import run
 
-__all__ = ["Cancel", "collect"]
+__all__ = ["Collected", "collect"]
 
 Numbered = tuple[int, Mapping[str, Array]]
 Found = dict[str, Statistics]
@@ -32,12 +30,12 @@ _AHEAD = 32  # such tasks that are submitted before the first of them is done: w
 _PATIENCE = 0.1  # seconds between looks at `cancel` while workers are busy
 
 
-class Cancel(Protocol):
-    """What stops long work: a `threading.Event`, or anything else that can be asked."""
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a pass has found in the samples that it came to; a pass that was stopped can go on from there."""
 
-    def is_set(self) -> bool:
-        """Whether to stop."""
-        ...
+    samples: int = 0
+    statistics: Mapping[str, Statistics] = field(default_factory=dict[str, Statistics])
 
 
 def collect(
@@ -46,8 +44,10 @@ def collect(
     *,
     tensors: Iterable[str] | None = None,
     executor: Executor | None = None,
-    progress: bool | Callable[[int, int | None], object] = False,
+    progress: Callable[[int, int | None], object] | None = None,
     cancel: Cancel | None = None,
+    start: Collected | None = None,
+    keep: Callable[[Collected], object] | None = None,
 ) -> dict[str, Statistics]:
     """Run data through a float graph, one sample at a time, and take statistics of its activations.
 
@@ -65,9 +65,11 @@ def collect(
     executor
         Where samples are run: threads, processes, or a cluster. Here and now by default.
     progress
-        True shows a bar; a callable is told the number of samples done and, where known, of all.
+        Is told the number of samples done and, where known, of all.
     cancel
         Looked at after each sample, or with an executor after each handful.
+    start, keep
+        Where an earlier pass over the same data was stopped, and what is given that place after each step.
 
     Returns
     -------
@@ -84,21 +86,24 @@ def collect(
         `cancel` was set.
     """
     names = _observed(graph, tensors)
-    numbered = enumerate(samples(graph, data))
+    found = start or Collected()
+    numbered = islice(enumerate(samples(graph, data)), found.samples, None)
     total = count_samples(graph, data)
     parts = _here(graph, names, numbered) if executor is None else _there(graph, names, numbered, executor, cancel)
-    found: Found = {}
-    done = 0
-    with closing(parts), tqdm(total=total, desc="calibrating", unit="sample", disable=progress is not True) as bar:
+    with closing(parts):
         for number, part in parts:
-            found |= {name: found[name].merge(new) if name in found else new for name, new in part.items()}
-            done += number
-            bar.update(number)
-            if callable(progress):
-                progress(done, total)
+            found = Collected(found.samples + number, _merged(found.statistics, part))
+            if keep is not None:
+                keep(found)
+            if progress is not None:
+                progress(found.samples, total)
             if cancel is not None and cancel.is_set():
-                raise Cancelled(f"calibration was cancelled after {done} samples")
-    return {name: found[name] for name in names if name in found}
+                raise Cancelled(f"calibration was cancelled after {found.samples} samples")
+    return {name: found.statistics[name] for name in names if name in found.statistics}
+
+
+def _merged(old: Mapping[str, Statistics], new: Found) -> Found:
+    return {**old, **{name: old[name].merge(part) if name in old else part for name, part in new.items()}}
 
 
 def _observed(graph: Graph, tensors: Iterable[str] | None) -> tuple[str, ...]:

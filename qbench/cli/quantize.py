@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from qbench.cli.options import (
     DATA,
     add_image_options,
@@ -65,8 +63,7 @@ def _run(options: argparse.Namespace) -> None:
     evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
     graph = sized_by(graph, calibration, options.model, options)
     session = Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
-    with _Progress() as progress:
-        print(session.run(progress))
+    print(session.run())
     written = ", ".join(path.name for path in export_all(session, out))
     print(f"wrote {written} to {out}")
 
@@ -91,24 +88,3 @@ def _assignment(text: str) -> tuple[str, Any]:
             return path, value
         said = f"{shown(value)} is not JSON for {shown(path)} (strings need quotes: '\"...\"')"
         raise argparse.ArgumentTypeError(said) from None
-
-
-class _Progress:
-    """A bar on standard error for each stage, where that is a terminal."""
-
-    def __init__(self) -> None:
-        self._bar: tqdm[Any] | None = None
-        self._stage = ""
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage != self._stage or self._bar is None:
-            self.__exit__()
-            self._stage, self._bar = stage, tqdm(total=total, desc=stage, disable=None)
-        self._bar.update(done - self._bar.n)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
 from qbench.engine.dataset import Dataset
@@ -20,6 +19,7 @@ from qbench.files import replacing
 from qbench.ir.dtypes import dtype_of, is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import dim_factors
+from qbench.progress import showing
 from qbench.runtime import interpreter
 
 __all__ = ["add"]
@@ -47,10 +47,10 @@ def _run(options: argparse.Namespace) -> None:
     is_open = all(shape and dim_factors(shape[0])[1] for shape in (graph.types[v].shape for v in names.values()))
     dataset = Dataset(graph, data, what="input", batch=None if is_open else _ALL)
     pieces: list[dict[str, NDArray[Any]]] = []
-    with tqdm(total=dataset.samples, unit="sample", disable=None) as progress:
+    with showing() as told:
         for chunk in dataset.chunks():
             pieces.append(interpreter.run(graph, chunk.feeds, names.values()))
-            progress.update(chunk.stop - chunk.start)
+            told("running", chunk.stop, dataset.samples)
     _save(options.output, {name: _joined([piece[value] for piece in pieces]) for name, value in names.items()})
 
 

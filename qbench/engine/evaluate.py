@@ -14,8 +14,9 @@ from qbench.engine.measure import Deviation
 from qbench.engine.predictions import Score
 from qbench.engine.quantized import Quantized
 from qbench.engine.report import LayerReport, OutputReport, Report
-from qbench.engine.side_by_side import Cancel, Measured, Pair, Progress, measure
+from qbench.engine.side_by_side import Measured, Pair, measure
 from qbench.ir.graph import Graph
+from qbench.progress import Cancel, Progress
 
 __all__ = ["evaluate", "evaluate_output"]
 

@@ -10,9 +10,9 @@ from qbench.engine.cache import ValueCache
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate_output
 from qbench.engine.quantized import quantize_graph
-from qbench.engine.side_by_side import Cancel, Progress
 from qbench.ir.op import OPS, QuantRule
 from qbench.passes.pipeline import Trace
+from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from qbench.engine.cache import ValueCache
 from qbench.engine.dataset import Dataset
@@ -17,23 +16,13 @@ from qbench.errors import Cancelled
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import numel
+from qbench.progress import Cancel, Progress
 from qbench.quant.arithmetic import dequantize
 
-__all__ = ["Cancel", "Measured", "Pair", "Progress", "measure"]
+__all__ = ["Measured", "Pair", "measure"]
 
 Pair = tuple[str, str]
 """A tensor of the float graph, and the value of the integer graph that stands for it."""
-
-Progress = Callable[[int, int], object]
-"""Called with how many samples are done and how many there are."""
-
-
-class Cancel(Protocol):
-    """Says whether to stop; a ``threading.Event`` is one."""
-
-    def is_set(self) -> bool:
-        """Whether somebody asked to stop."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +61,9 @@ def measure(
     kept = _kept(quantized, data, cache.budget_bytes)
     for chunk in data.chunks() if wanted else ():
         sides = [PartialRun(graphs[i], keys[i], chunk, [pair[i] for pair in wanted], cache, kept[i]) for i in range(2)]
-        for pair in todo:
+        for number, pair in enumerate(todo):
+            if progress is not None:
+                progress(chunk.start + (chunk.stop - chunk.start) * number // len(todo), data.samples)
             if cancel is not None and cancel.is_set():
                 raise Cancelled(f"stopped after {chunk.start} of {data.samples} samples")
             reference, value = sides[0].take(pair[0]), sides[1].take(pair[1])

@@ -10,15 +10,15 @@ from concurrent.futures import Executor
 from functools import cached_property
 from pathlib import Path
 
-from qbench.calibration.collect import collect
+from qbench.calibration.collect import Collected, collect
 from qbench.calibration.statistics import Statistics
 from qbench.engine.dataset import Dataset
 from qbench.engine.keys import value_keys
 from qbench.engine.quantized import Quantized, quantize_graph
-from qbench.engine.side_by_side import Cancel, Progress
 from qbench.errors import SessionError
 from qbench.ir.graph import Graph
 from qbench.passes.prepare import prepare
+from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 from qbench.session.arrays import load_statistics, save_statistics
 
@@ -55,6 +55,7 @@ class Quantizer:
         self._executor = executor
         self.folder = folder
         self._statistics: Mapping[str, Statistics] | None = None
+        self._so_far: Collected | None = None  # of a calibration that was stopped
         self._collecting = threading.Lock()
         self._quantized: dict[QuantConfig, Quantized] = {}
         self._remembering = threading.Lock()
@@ -100,7 +101,20 @@ class Quantizer:
             if progress is not None:
                 progress(done, self.calibration.pieces)
 
-        return collect(graph, self.calibration, executor=self._executor, progress=told, cancel=cancel)
+        def keep(so_far: Collected) -> None:
+            self._so_far = so_far
+
+        found = collect(
+            graph,
+            self.calibration,
+            executor=self._executor,
+            progress=told,
+            cancel=cancel,
+            start=self._so_far,
+            keep=keep,
+        )
+        self._so_far = None
+        return found
 
     def _save(self, statistics: Mapping[str, Statistics]) -> None:
         try:

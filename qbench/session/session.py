@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from qbench.engine.evaluate import evaluate
 from qbench.engine.quantized import Quantized, check_config
 from qbench.engine.report import Report
 from qbench.engine.sensitivity import sensitivity
-from qbench.engine.side_by_side import Cancel, Progress
 from qbench.errors import SessionError, nearest, shown
 from qbench.ir import archive
 from qbench.ir.frozen import FrozenMap
@@ -26,6 +25,7 @@ from qbench.ir.graph import Graph
 from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.choices import excluded_nodes
 from qbench.passes.pipeline import Trace
+from qbench.progress import Cancel, StageProgress, showing
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encodings
 from qbench.session.changes import SessionDiff, session_diff
@@ -38,10 +38,7 @@ from qbench.session.snapshots import Snapshot, dump_snapshots, load_snapshots
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Session", "StageProgress"]
-
-StageProgress = Callable[[str, int, int], object]
-"""Called with the stage ("calibration", "evaluation"), how much is done, and how much there is to do."""
+__all__ = ["Session"]
 
 SnapshotPart = Literal["report.json", "snapshots.json"]
 
@@ -201,7 +198,8 @@ class Session:
     @property
     def statistics(self) -> Mapping[str, Statistics]:
         """What calibration saw, by tensor; the first use runs it."""
-        return self._quantizer.statistics()
+        with showing() as tell:
+            return self._quantizer.statistics(partial(tell, "calibration"))
 
     @property
     def encodings(self) -> Encodings:
@@ -220,17 +218,21 @@ class Session:
 
     def quantized(self, config: QuantConfig | None = None) -> Quantized:
         """The model quantized by a config; None: the one that counts now."""
-        return self._quantizer.quantize(config or self.config)
+        with showing() as tell:
+            return self._quantizer.quantize(config or self.config, partial(tell, "calibration"))
 
     # what can be done
 
-    def run(self, progress: StageProgress | None = None, cancel: Cancel | None = None) -> Report:
+    def run(self, progress: bool | StageProgress = True, cancel: Cancel | None = None) -> Report:
         """Calibrate if that was not done, quantize, evaluate; only what is not known from before is computed.
+
+        After an interrupt, too, a later run goes on from what was computed.
 
         Parameters
         ----------
         progress
-            Called now and then, on this thread.
+            True shows bars in a notebook or a terminal, once it takes long; False shows nothing; a callable is called
+            now and then, on this thread.
         cancel
             Something with ``is_set()``, such as a ``threading.Event``.
 
@@ -333,17 +335,18 @@ class Session:
     def sensitivity(
         self,
         mode: Literal["float", "quantized"] = "float",
-        progress: StageProgress | None = None,
+        progress: bool | StageProgress = True,
         cancel: Cancel | None = None,
     ) -> pd.DataFrame:
         """The layers that cost most, see :func:`qbench.engine.sensitivity.sensitivity`."""
         model = self._quantizer
-        statistics = model.statistics(_stage(progress, "calibration"), cancel)
-        told = _stage(progress, "sensitivity")
         data = self._evaluation or model.calibration
-        return sensitivity(
-            model.prepared, statistics, self.config, data, self._cache, mode=mode, progress=told, cancel=cancel
-        )
+        with showing(progress) as tell:
+            statistics = model.statistics(partial(tell, "calibration"), cancel)
+            told = partial(tell, "sensitivity")
+            return sensitivity(
+                model.prepared, statistics, self.config, data, self._cache, mode=mode, progress=told, cancel=cancel
+            )
 
     def save(self, folder: str | Path) -> None:
         """Write the integer graph as an archive, which :func:`qbench.load` reads."""
@@ -366,16 +369,19 @@ class Session:
         )
         return list(points(AnnotatePass(excluded)(self.prepared)))
 
-    def _evaluate(self, config: QuantConfig, progress: StageProgress | None, cancel: Cancel | None) -> Report:
-        quantized = self._quantizer.quantize(config, _stage(progress, "calibration"), cancel)
-        return evaluate(
-            quantized,
-            self._evaluation or self._quantizer.calibration,
-            self._cache,
-            data_name="evaluation" if self._evaluation else "calibration",
-            progress=_stage(progress, "evaluation"),
-            cancel=cancel,
-        )
+    def _evaluate(
+        self, config: QuantConfig, progress: bool | StageProgress = True, cancel: Cancel | None = None
+    ) -> Report:
+        with showing(progress) as tell:
+            quantized = self._quantizer.quantize(config, partial(tell, "calibration"), cancel)
+            return evaluate(
+                quantized,
+                self._evaluation or self._quantizer.calibration,
+                self._cache,
+                data_name="evaluation" if self._evaluation else "calibration",
+                progress=partial(tell, "evaluation"),
+                cancel=cancel,
+            )
 
     def _report_of(self, name: str) -> Report:
         with self._lock:
@@ -384,7 +390,7 @@ class Session:
             snapshot = self._snapshots[name]
         if snapshot.report is not None:
             return snapshot.report
-        report = self._evaluate(snapshot.config, None, None)
+        report = self._evaluate(snapshot.config)
         with self._lock:
             self._snapshots[name] = Snapshot(snapshot.config, report)
             self._save("snapshots.json", self._snapshots)
@@ -408,7 +414,3 @@ class Session:
 def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def _stage(progress: StageProgress | None, stage: str) -> Progress | None:
-    return partial(progress, stage) if progress else None

@@ -179,14 +179,26 @@ def test_cancel():
         collect(mlp(), X, cancel=event, executor=executor)
 
 
-def test_progress(capsys):
+def test_progress():
     told = []
     collect(mlp(), X, progress=lambda done, total: told.append((done, total)))
     assert told[0] == (1, 21)
     assert told[-1] == (21, 21)
-    assert capsys.readouterr().err == ""
-    collect(mlp(), X, progress=True)
-    assert "21/21" in capsys.readouterr().err
+
+
+def test_a_pass_that_was_stopped_goes_on():
+    steps, numbers = [], []
+
+    def keep(so_far):
+        steps.append(so_far)
+        if len(steps) == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect(mlp(), X, keep=keep)
+    found = collect(mlp(), X, start=steps[-1], progress=lambda done, _: numbers.append(done))
+    assert numbers == list(range(6, 22))
+    assert found == collect(mlp(), X)
 
 
 def test_counting():
