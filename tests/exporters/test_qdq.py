@@ -228,3 +228,29 @@ def test_places_that_cannot_be_written(data_dir: Path, tmp_path: Path) -> None:
         write_onnx(small(data_dir), tmp_path / "file" / "model.onnx")
     with pytest.raises(ExportError):
         write_onnx(small(data_dir), tmp_path)
+
+
+def test_resizes_whose_scales_float32_cannot_hold_are_exported_by_size() -> None:
+    nodes = [node(f"r{size}", "image.resize2d", "x", f"r{size}", size=(size, 3)) for size in range(1, 9)]
+    outputs = [n.output for n in nodes]
+    graph = build("sizes", {"x": TensorType(("N", 1, 3, 3), "float32")}, outputs, nodes)
+    model = onnx.shape_inference.infer_shapes(onnx_model(graph), strict_mode=True, data_prop=True)
+    made = session(model.SerializeToString()).run(outputs, {"x": sample(graph)})
+    assert [array.shape[2] for array in made] == list(range(1, 9))
+
+
+def test_a_weight_that_is_also_an_output_keeps_its_name_and_layout(tmp_path: Path) -> None:
+    x = {"x": TensorType(("N", 2, 3), "float32")}
+    weight = np.arange(12, dtype=np.float32).reshape(4, 3)
+    graph = build("g", x, ["y", "w"], [node("y", "nn.dense", "x w", "y")], {"w": Constant(weight)})
+    path = write_onnx(graph, tmp_path / "g.onnx")
+    np.testing.assert_array_equal(session(path).run(["w"], {"x": sample(graph)})[0], weight)
+    np.testing.assert_array_equal(run(load(path), {"x": sample(graph)})["w"], weight)
+
+
+def test_int8_products_of_transposed_activations_load_in_onnxruntime() -> None:
+    scores = node("y", "nn.batch_matmul", "x x", "y", transpose_rhs=True)
+    graph = build("g", {"x": TensorType(("N", 4, 3), "float32")}, ["y"], [scores])
+    q = {name: QParams(0.05, 3, "int8") for name in ("x", "y")}
+    model = onnx_model(bind_qparams(AnnotatePass()(graph), q))
+    assert session(model.SerializeToString()).run(["y"], {"x": sample(graph)})[0].shape == (4, 4, 4)

@@ -80,13 +80,17 @@ def _open_as_rest(shape: tuple[Dim, ...]) -> list[int]:
 
 @exporter("nn.batch_matmul")
 def batch_matmul(writer: Writer, node: Node) -> None:
-    """MatMul, after transposing the last two axes where asked."""
+    """MatMul, after transposing the last two axes where asked; integers are quantized again after that."""
     op = writer.op(node, BatchMatmul)
     operands: list[str] = []
     for value, name, turn in zip(node.inputs, writer.inputs(node), (op.transpose_lhs, op.transpose_rhs), strict=True):
-        rank = writer.type(value).rank
-        perm = [*range(rank - 2), rank - 1, rank - 2]
-        operands.append(writer.step(node, "Transpose", [name], perm=perm) if turn else name)
+        if turn:
+            rank, q = writer.type(value).rank, writer.qparams.get(value)
+            raw = writer.step(node, "Transpose", [name], perm=[*range(rank - 2), rank - 1, rank - 2])
+            name = raw if q is None else writer.fresh(f"{raw}.q")
+            if q is not None:
+                writer.quantized(raw, name, q, raw)
+        operands.append(name)
     writer.emit("MatMul", operands, node.outputs, node.name)
 
 

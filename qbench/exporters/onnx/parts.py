@@ -83,7 +83,7 @@ def _scales_or_sizes(writer: Writer, node: Node, op: Resize2d, data: str) -> lis
         out / size for out, size in zip(op.size, shape[2:], strict=True) if isinstance(size, int)
     )
     exact = all(
-        np.float32(scale) == scale and isinstance(size, int) and int(size * scale) == out
+        float(np.float32(scale)) == scale and isinstance(size, int) and int(size * scale) == out
         for scale, size, out in zip(scales, shape[2:], op.size, strict=True)
     )
     if exact or op.scales is not None:

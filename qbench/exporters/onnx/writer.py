@@ -44,6 +44,9 @@ class Writer:
         self._arrays: dict[str, Constant] = {}
         self._taken = {*graph.types, *graph.by_name}
         self._reads: dict[str, str] = {}
+        for value in graph.outputs:
+            if value in graph.constants:  # stored first, so that no other layout of it takes its name
+                self.store(value, graph.constants[value].array)
 
     def fresh(self, base: str) -> str:
         """A name that nothing else has."""
@@ -156,9 +159,6 @@ class Writer:
     def finish(self) -> GraphProto:
         """The ONNX graph."""
         graph = self.graph
-        for value in graph.outputs:
-            if value in graph.constants:
-                self.read(value)
         return helper.make_graph(
             self.nodes,
             graph.name,

@@ -55,6 +55,9 @@ class _Importer:
         self.missing: dict[str, SourceNode] = {}  # outputs that a converter does not make (an index, a mask)
 
     def run(self) -> Graph:
+        for name in self.source.outputs:
+            if name in self.source.initializers:  # first, so that no other layout of it takes its name
+                self.builder.materialize(self.values[name])
         for node in _sorted(self.source.nodes):
             try:
                 self._take(node)
