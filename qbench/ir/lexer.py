@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from qbench.errors import GraphError, ParseError, QParamsError, shown
-from qbench.ir.printer import BARE
+from qbench.ir.printer import BARE, SHORT
 
 __all__ = ["Cursor", "Token", "error_at", "tokens_of"]
 
@@ -17,13 +17,13 @@ T = TypeVar("T")
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"'
 _TOKEN = re.compile(
     rf"""
-      (?P<skip>\s+|\#[^\n]*)
+      (?P<short>{re.escape(SHORT)}|\.\.)
+    | (?P<skip>\s+|\#[^\n]*)
     | (?P<ref>[%@](?:{BARE}|{_STRING}))
     | (?P<string>{_STRING})
-    | (?P<number>-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|-inf\b)
+    | (?P<number>-?\d+(?:\.(?!\.)\d*)?(?:[eE][+-]?\d+)?|-inf\b)
     | (?P<word>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
     | (?P<mark>->|//|[(){{}}\[\],:;=*])
-    | (?P<short>\.\.\.)
     """,
     re.VERBOSE | re.ASCII,
 )
@@ -135,7 +135,9 @@ def tokens_of(text: str) -> list[Token]:
             raise error_at(text, position, f"unexpected character {text[position]!r}")
         kind = match.lastgroup or ""
         if kind == "short":
-            raise error_at(text, position, "this text is abbreviated; print_graph(graph) gives all of it")
+            raise error_at(
+                text, position, "this is the short form, for reading only; print_graph(graph) gives the exact text"
+            )
         if kind != "skip":
             tokens.append(Token(kind, match[0], position))
         position = match.end()

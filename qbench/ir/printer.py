@@ -13,21 +13,26 @@ node's name where it is not the first value's, its sources where they are not ju
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.qparams import EXACT_SCALES, QParams
 
-__all__ = ["print_attr", "print_graph", "print_node", "print_qparams", "quoted", "value_line"]
+__all__ = ["SHORT", "print_attr", "print_graph", "print_node", "print_qparams", "quoted", "value_line"]
 
 BARE = r"[A-Za-z0-9_./-]+(?::[A-Za-z0-9_./-]+)*"
 """Names that need no quotes."""
+SHORT = "# short form"
+"""The start of the line by which the parser knows text that is for reading only."""
 _BARE = re.compile(BARE)
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _WIDEST = 72
 _LONGEST_NAME = 100
-_MOST_ITEMS = 4
+
+Number = TypeVar("Number", int, float)
 
 
 def print_graph(graph: Graph, *, short: bool = False) -> str:
@@ -38,8 +43,9 @@ def print_graph(graph: Graph, *, short: bool = False) -> str:
     graph
         Any graph.
     short
-        For reading: per-axis qparams of more than 4 entries and names of more than 100 characters are abbreviated, and
-        the parser refuses them. Without it the text is exact.
+        For reading: scales have 4 digits, those along an axis are a range, zero points of 0 are left out of signed
+        types, sources everywhere, and names of more than 100 characters are cut. The parser refuses such text. Without
+        `short` the text is exact.
     """
     inputs = ", ".join(f"{_ref(graph, name, short)}: {_value(graph, name, short)}" for name in graph.inputs)
     outputs = [_value(graph, name, short) for name in graph.outputs]
@@ -51,6 +57,7 @@ def print_graph(graph: Graph, *, short: bool = False) -> str:
         lines.append(f"  {code:{width}}  // {_note(graph, node, short)}")
     lines += [f"  {_one_or_tuple(results)}", "}"]
     lines += [value_line(graph, name, short=short) for name in graph.constants]
+    lines += [f"{SHORT}; print_graph(graph) gives the exact text"] if short else []
     return "\n".join(lines) + "\n"
 
 
@@ -66,20 +73,22 @@ def value_line(graph: Graph, name: str, *, short: bool = False) -> str:
 
 def print_qparams(qparams: QParams, *, short: bool = False) -> str:
     """``int8(scale=0.5, zero_point=0)``; scales in their shortest exact form, equal zero points written once."""
+    if short:
+        return _short_qparams(qparams)
     exact = qparams.dtype in EXACT_SCALES
     scales = [repr(scale) if exact else str(np.float32(scale)) for scale in qparams.scales]
     zero_points = [str(zero_point) for zero_point in qparams.zero_points]
     if qparams.axis is None:
         return f"{qparams.dtype}(scale={scales[0]}, zero_point={zero_points[0]})"
-    scale = _items(scales, short)
-    zero_point = zero_points[0] if len(set(zero_points)) == 1 else _items(zero_points, short)
+    scale = _items(scales)
+    zero_point = zero_points[0] if len(set(zero_points)) == 1 else _items(zero_points)
     return f"{qparams.dtype}(scale={scale}, zero_point={zero_point}, axis={qparams.axis})"
 
 
 def print_attr(value: Attr) -> str:
     """An attribute as it stands in the text; floats in their shortest exact form."""
     if isinstance(value, tuple):
-        return _items([print_attr(item) for item in value], False)
+        return _items([print_attr(item) for item in value])
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, float):
@@ -103,8 +112,8 @@ def _note(graph: Graph, node: Node, short: bool) -> str:
     parts = [_value(graph, value, short) for value in node.outputs]
     if node.outputs[:1] != (node.name,):
         parts.append(f"name={_string(node.name, short)}")
-    if node.sources != (node.name,):
-        parts.append(f"sources={_items([_string(source, short) for source in node.sources], short)}")
+    if not short and node.sources != (node.name,):
+        parts.append(f"sources={_items([quoted(source) for source in node.sources])}")
     if node.reason:
         parts.append(f"reason={_string(node.reason, short)}")
     return ", ".join(parts)
@@ -129,11 +138,23 @@ def _string(text: str, short: bool) -> str:
     return f"{quoted(text[:40])}...{quoted(text[-20:])}"
 
 
-def _items(items: list[str], short: bool) -> str:
-    if short and len(items) > _MOST_ITEMS:
-        return f"({', '.join(items[:_MOST_ITEMS])}, ... {len(items)} in all)"
+def _short_qparams(qparams: QParams) -> str:
+    parts = [f"scale={_range(qparams.scales, '{:.4g}'.format)}"]
+    if qparams.qmin == 0 or any(qparams.zero_points):
+        parts.append(f"zero_point={_range(qparams.zero_points, str)}")
+    if qparams.axis is not None:
+        parts.append(f"axis={qparams.axis}")
+    return f"{qparams.dtype}({', '.join(parts)})"
+
+
+def _range(numbers: Sequence[Number], text: Callable[[Number], str]) -> str:
+    low, high = text(min(numbers)), text(max(numbers))
+    return low if low == high else f"{low}..{high}"
+
+
+def _items(items: list[str]) -> str:
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 def _one_or_tuple(items: list[str]) -> str:
-    return items[0] if len(items) == 1 else _items(items, False)
+    return items[0] if len(items) == 1 else _items(items)

@@ -107,15 +107,35 @@ def test_handwritten_text() -> None:
     assert graph.types["z"] == TensorType(("N", 2), "float32")
 
 
-def test_short_text_is_for_reading_only() -> None:
-    wide = QParams((0.1,) * 5, (1, 2, 3, 4, 5), "int8", 0)
-    graph = build(
-        "m", {"x": TensorType((5,), "float32")}, ["y"], [Node("y", "nn.relu", ("x",), ("y",))], qparams={"y": wide}
-    )
-    assert "int8(scale=(0.1, 0.1, 0.1, 0.1, ... 5 in all), zero_point=(1, 2, 3, 4, ... 5 in all), axis=0)" in str(graph)
-    with pytest.raises(ParseError, match="abbreviated"):
-        parse_graph(str(graph))
-    assert parse_graph(print_graph(graph)) == graph
+def relu(qparams: QParams | None = None) -> Graph:
+    node = Node("relu", "nn.relu", ("x",), ("y",), sources=("a", "b"))
+    types, known = {"x": TensorType((3,), "float32")}, {} if qparams is None else {"y": qparams}
+    return build("m", types, ["y"], [node], qparams=known)
+
+
+@pytest.mark.parametrize(
+    ("qparams", "short"),
+    [
+        (QParams(0.0123456789, 0, "uint8"), "uint8(scale=0.01235, zero_point=0)"),
+        (QParams(0.5, 0, "int8"), "int8(scale=0.5)"),
+        (QParams(0.5, -3, "int8"), "int8(scale=0.5, zero_point=-3)"),
+        (QParams((6.88267e-06, 0.1, 1.12732e-05), (0, 0, 0), "int32", 0), "int32(scale=6.883e-06..0.1, axis=0)"),
+        (QParams((0.5, 0.5, 0.5), (5, 1, 7), "int8", 0), "int8(scale=0.5, zero_point=1..7, axis=0)"),
+    ],
+)
+def test_short_text_says_what_a_person_needs(qparams: QParams, short: str) -> None:
+    text = str(relu(qparams))
+    assert f'  %y = nn.relu(%x);  // Tensor[(3,), float32] {short}, name="relu"\n' in text
+    assert parse_graph(print_graph(relu(qparams))) == relu(qparams)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.5, 2.0), (5e-05, 0.1), (1.0, 20.0)])
+def test_short_text_is_for_reading_only(low: float, high: float) -> None:
+    text = str(relu(QParams((low, low, high), (0, 1, 2), "int8", 0)))
+    last = text.rindex("# short form")
+    for part in (text, text[:last], text.replace("zero_point=0..2", "zero_point=0")[:last], str(relu())):
+        with pytest.raises(ParseError, match="short form, for reading only; print_graph"):
+            parse_graph(part)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,6 @@ def test_a_note_shows_the_place() -> None:
     with pytest.raises(GraphError) as caught:
         verify(changed(nodes=node(1, op="nn.rellu")))
     assert caught.value.__notes__ == [
-        '  %y = nn.dense(%x, @w);  // Tensor[(N, 2), float32], name="dense", sources=()\n'
-        '> %z = nn.rellu(%y);  // Tensor[(N, 2), float32], name="relu", sources=()'
+        '  %y = nn.dense(%x, @w);  // Tensor[(N, 2), float32], name="dense"\n'
+        '> %z = nn.rellu(%y);  // Tensor[(N, 2), float32], name="relu"'
     ]
