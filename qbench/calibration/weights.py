@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -18,7 +17,7 @@ from qbench.calibration.statistics import Statistics
 from qbench.errors import DataError, shown
 from qbench.ir.frozen import Constant
 from qbench.ir.qparams import QParams
-from qbench.quant.choose import per_axis, power_of_two
+from qbench.quant.choose import next_power_of_two, per_axis, power_of_two
 
 __all__ = ["BIAS_LIMIT", "Chosen", "calibrated", "clipped", "fitted_to_bias", "with_room_for_bias"]
 
@@ -125,7 +124,6 @@ def _rounded_up(scale: float, shifts: bool) -> float:
     if scale == 0:
         return 0.0
     if shifts:
-        significand, exponent = math.frexp(scale)
-        return math.ldexp(1.0, exponent - (significand == 0.5))
+        return next_power_of_two(scale)
     near = np.float32(scale)
     return float(near if float(near) >= scale else np.nextafter(near, np.float32(np.inf)))

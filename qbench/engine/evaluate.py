@@ -69,19 +69,12 @@ def evaluate(
 
 
 def evaluate_output(
-    quantized: Quantized,
-    data: Dataset,
-    cache: ValueCache,
-    *,
-    data_name: str = "evaluation",
-    progress: Progress | None = None,
-    cancel: Cancel | None = None,
+    quantized: Quantized, data: Dataset, cache: ValueCache, cancel: Cancel | None = None
 ) -> OutputReport:
     """The output's part of :func:`evaluate`, for those who need no more: no layer in between is compared."""
     cache.begin()
     outputs = _outputs(quantized)
-    found = measure(quantized, data, outputs, outputs[0], cache, progress, cancel)
-    return _output(found, outputs, data, data_name)
+    return _output(measure(quantized, data, outputs, outputs[0], cache, cancel=cancel), outputs, data, "evaluation")
 
 
 def _outputs(quantized: Quantized) -> list[Pair]:

@@ -62,7 +62,7 @@ def sensitivity(
             tried = tried.override_layer(name, keep_float=True)
         if mode == "quantized":
             tried = tried.override_layer(layer.name, keep_float=False)
-        output = evaluate_output(quantize_graph(prepared, statistics, tried), data, cache, cancel=cancel)
+        output = evaluate_output(quantize_graph(prepared, statistics, tried), data, cache, cancel)
         rows.append({"name": layer.name, "op": layer.op, "sqnr_db": output.sqnr_db, "agreement": output.agreement})
         if progress is not None:
             progress(done + 1, len(layers))

@@ -76,6 +76,12 @@ class QParams:
         return self.zero_point if isinstance(self.zero_point, tuple) else (self.zero_point,)
 
     @property
+    def ranges(self) -> tuple[tuple[float, float], ...]:
+        """What the smallest and the largest integer stand for, at each scale."""
+        pairs = zip(self.scales, self.zero_points, strict=True)
+        return tuple((scale * (self.qmin - zero), scale * (self.qmax - zero)) for scale, zero in pairs)
+
+    @property
     def qmin(self) -> int:
         """Smallest integer of the dtype."""
         return integer_range(self.dtype)[0]

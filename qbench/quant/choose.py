@@ -12,7 +12,7 @@ from qbench.errors import QParamsError
 from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.qparams import QParams
 
-__all__ = ["from_range", "per_axis", "power_of_two"]
+__all__ = ["from_range", "next_power_of_two", "per_axis", "power_of_two"]
 
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -73,10 +73,11 @@ def per_axis(
 
 def power_of_two(q: QParams) -> QParams:
     """The same qparams with each scale raised to a power of two, ``2^ceil(log2 scale)``; zero points stay."""
-    scales = tuple(_next_power_of_two(scale) for scale in q.scales)
+    scales = tuple(next_power_of_two(scale) for scale in q.scales)
     return dataclasses.replace(q, scale=scales[0] if q.axis is None else scales)
 
 
-def _next_power_of_two(scale: float) -> float:
-    significand, exponent = math.frexp(scale)
+def next_power_of_two(value: float) -> float:
+    """``2^ceil(log2 value)``, exactly, of a positive number."""
+    significand, exponent = math.frexp(value)
     return math.ldexp(1.0, exponent - 1 if significand == 0.5 else exponent)

@@ -1,9 +1,8 @@
-"""The session: a model, its data, the history of its config, and the results so far. The only state in qbench."""
+"""The session: a model, its data, and what can be done with them; what was done is in its `Record`."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from qbench.engine.evaluate import evaluate
 from qbench.engine.quantized import Quantized, check_config
 from qbench.engine.report import Report
 from qbench.engine.sensitivity import sensitivity
-from qbench.errors import SessionError, nearest, shown
+from qbench.errors import SessionError, shown
 from qbench.ir import archive
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
@@ -33,14 +32,13 @@ from qbench.session.folder import SessionFolder
 from qbench.session.history import Edit, History
 from qbench.session.names import find, overridden, without
 from qbench.session.quantizer import Quantizer
-from qbench.session.snapshots import Snapshot, dump_snapshots, load_snapshots
+from qbench.session.record import Record
+from qbench.session.snapshots import Snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Session"]
-
-SnapshotPart = Literal["report.json", "snapshots.json"]
 
 _CACHE_BYTES = 1 << 30
 _LONGEST = 60
@@ -112,8 +110,8 @@ class Session:
             model.folder = folder.path
         saved = History.from_json(folder.read("history.json")) if folder else history
         self._set_up(graph, model, cases, cache_bytes, folder, saved)
-        if self._history.config != history.config:
-            self._move_to(self._history.push(history.edits[0]))
+        if self.config != history.config:
+            self._record.change(lambda saved: saved.push(history.edits[0]))
 
     @classmethod
     def resume(cls, path: str | Path, *, executor: Executor | None = None, cache_bytes: int = _CACHE_BYTES) -> Session:
@@ -143,12 +141,8 @@ class Session:
     ) -> None:
         self._graph, self._quantizer, self._evaluation = graph, quantizer, evaluation
         self._cache = ValueCache(cache_bytes)
-        self._lock = threading.RLock()  # all below, and the folder; never held while something long runs
-        self._folder = folder
-        self._generation = self._last_generation = 0
-        self._history = history
-        self._snapshots = self._load("snapshots.json")
-        self._last = self._load("report.json").get("last")
+        data = [quantizer.calibration] if evaluation is None else [quantizer.calibration, evaluation]
+        self._record = Record(history, folder, " ".join(one.digest + one.labels_digest for one in data))
 
     # what there is
 
@@ -164,26 +158,22 @@ class Session:
     @property
     def history(self) -> History:
         """All configs so far, and which one counts."""
-        with self._lock:
-            return self._history
+        return self._record.history
 
     @property
     def generation(self) -> int:
         """A number that grows with each change of the config: to drop results that come late."""
-        with self._lock:
-            return self._generation
+        return self._record.generation
 
     @property
     def report(self) -> Report | None:
         """The newest report; see `is_stale`."""
-        with self._lock:
-            return self._last.report if self._last else None
+        return self._record.report
 
     @property
     def is_stale(self) -> bool:
         """Whether the report is of another config than the one that counts now, or missing."""
-        with self._lock:
-            return self._last is None or self._last.config != self._history.config
+        return self._record.is_stale
 
     @property
     def source(self) -> Graph:
@@ -241,13 +231,10 @@ class Session:
         Cancelled
             `cancel` was set; a later run goes on from what was computed.
         """
-        with self._lock:
-            config, generation = self._history.config, self._generation
+        generation = self._record.generation  # asked first: the config is of this one, or newer
+        config = self.config
         report = self._evaluate(config, progress, cancel)
-        with self._lock:
-            if generation >= self._last_generation:
-                self._last, self._last_generation = Snapshot(config, report), generation
-                self._save("report.json", {"last": self._last})
+        self._record.note(generation, Snapshot(config, report))
         return report
 
     def override(self, name: str, **settings: Any) -> None:
@@ -274,16 +261,20 @@ class Session:
                 f"nothing to set for {shown(name)}: give threshold=, scale=, dtype=, keep_float= or others"
             )
         said = ", ".join(f"{key}={_brief(value)}" for key, value in settings.items())
-        with self._lock:
-            target = find(self._graph, self.prepared, self._points(settings), name)
-            config = overridden(self._history.config, target, name, settings)
-            self.edit(f"override {shown(name)}: {said}", config)
+
+        def override(config: QuantConfig) -> QuantConfig:
+            target = find(self._graph, self.prepared, self._points(config, settings), name)
+            return overridden(config, target, name, settings)
+
+        self._change(f"override {shown(name)}: {said}", override)
 
     def reset(self, name: str) -> None:
         """Take back all overrides of one layer or tensor; SessionError where there are none."""
-        with self._lock:
-            target = find(self._graph, self.prepared, self._points({}), name)
-            self.edit(f"reset {shown(name)}", without(self._history.config, target, name))
+
+        def reset(config: QuantConfig) -> QuantConfig:
+            return without(config, find(self._graph, self.prepared, self._points(config), name), name)
+
+        self._change(f"reset {shown(name)}", reset)
 
     def edit(self, label: str, config: QuantConfig) -> None:
         """Make another config count; the history notes it under `label`. The same config again changes nothing.
@@ -293,40 +284,32 @@ class Session:
         ConfigError
             A rule or override that is about nothing in the model.
         """
-        check_config(self.prepared, config)
-        with self._lock:
-            self._move_to(self._history.push(Edit(label, config)))
+        self._change(label, lambda _: config)
 
     def undo(self) -> None:
         """Take back the last change of the config; SessionError where there is none."""
-        with self._lock:
-            self._move_to(self._history.undo())
+        self._record.change(History.undo)
 
     def redo(self) -> None:
         """Make the change again that was last undone; SessionError where there is none."""
-        with self._lock:
-            self._move_to(self._history.redo())
+        self._record.change(History.redo)
 
     def diff(self) -> SessionDiff:
         """What has changed since the session was started, in the config, and in the graph once it was calibrated."""
-        with self._lock:
-            before, after = self._history.base, self._history.config
+        history = self.history
+        before, after = history.base, history.config
         if not self._quantizer.is_calibrated:
             return session_diff(before, after, None)
         return session_diff(before, after, (self.quantized(before), self.quantized(after)))
 
     def snapshot(self, name: str) -> None:
         """Keep the config that counts now, and its report where there is one, under a name."""
-        with self._lock:
-            report = None if self.is_stale else self.report
-            self._snapshots[name] = Snapshot(self._history.config, report)
-            self._save("snapshots.json", self._snapshots)
+        self._record.keep(name)
 
     @property
     def snapshots(self) -> Mapping[str, Snapshot]:
         """All that was kept under names."""
-        with self._lock:
-            return dict(self._snapshots)
+        return self._record.snapshots
 
     def compare(self, before: str, after: str | None = None) -> pd.DataFrame:
         """Two snapshots, layer by layer; None stands for the config that counts now. See `qbench.engine.compare`."""
@@ -354,19 +337,17 @@ class Session:
 
     # how it is done
 
-    def _move_to(self, history: History) -> None:
-        if history is self._history:
-            return
-        self._history = history
-        self._generation += 1
-        if self._folder is not None:
-            self._folder.write("history.json", history.to_json())
+    def _change(self, label: str, edit: Callable[[QuantConfig], QuantConfig]) -> None:
+        def push(history: History) -> History:
+            config = edit(history.config)
+            check_config(self.prepared, config)
+            return history.push(Edit(label, config))
 
-    def _points(self, settings: Mapping[str, Any]) -> list[str]:
+        self._record.change(push)
+
+    def _points(self, config: QuantConfig, settings: Collection[str] = ()) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
-        excluded = (
-            FrozenMap[str, str]() if "keep_float" in settings else excluded_nodes(self.prepared, self._history.config)
-        )
+        excluded = FrozenMap[str, str]() if "keep_float" in settings else excluded_nodes(self.prepared, config)
         return list(points(AnnotatePass(excluded)(self.prepared)))
 
     def _evaluate(
@@ -384,31 +365,12 @@ class Session:
             )
 
     def _report_of(self, name: str) -> Report:
-        with self._lock:
-            if name not in self._snapshots:
-                raise SessionError(f"there is no snapshot {shown(name)}{nearest(name, self._snapshots)}")
-            snapshot = self._snapshots[name]
+        snapshot = self._record.snapshot(name)
         if snapshot.report is not None:
             return snapshot.report
         report = self._evaluate(snapshot.config)
-        with self._lock:
-            self._snapshots[name] = Snapshot(snapshot.config, report)
-            self._save("snapshots.json", self._snapshots)
+        self._record.keep(name, Snapshot(snapshot.config, report))
         return report
-
-    def _load(self, part: SnapshotPart) -> dict[str, Snapshot]:
-        folder = self._folder
-        return load_snapshots(folder.read(part), self._data_key) if folder and folder.has(part) else {}
-
-    def _save(self, part: SnapshotPart, snapshots: Mapping[str, Snapshot]) -> None:
-        if self._folder is not None:
-            self._folder.write(part, dump_snapshots(snapshots, self._data_key))
-
-    @property
-    def _data_key(self) -> str:
-        """What reports depend on beside a config: the statistics, and the data that they are measured on."""
-        data = (self._quantizer.calibration, self._evaluation)
-        return " ".join(one.digest + one.labels_digest for one in data if one is not None)
 
 
 def _brief(value: object) -> str:

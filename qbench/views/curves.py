@@ -24,6 +24,7 @@ from qbench.quant.calibrator_specs import (
     PercentileSpec,
     PowerOfTwoSpec,
 )
+from qbench.views.histogram import reached
 from qbench.views.state import Part, State
 from qbench.views.view import View
 
@@ -117,12 +118,9 @@ def curves_view(state: State, layer: str, part: Part = "activation") -> CurvesVi
     tensor = state.tensor(layer, part)
     if tensor is None or state.quantized.encodings[tensor].qparams.axis is not None:
         return None
-    encoding, settings, statistics = (
-        state.quantized.encodings[tensor],
-        state.settings(tensor),
-        state.statistics_of(tensor),
-    )
-    q, density = encoding.qparams, Density.of(statistics)
+    encoding, settings = state.quantized.encodings[tensor], state.settings(tensor)
+    statistics = state.statistics_of(tensor)
+    density = Density.of(statistics)
     decides = encoding.calibrator != "override"
     specs = dict.fromkeys([*_OFFERED, settings.calibrator])
     curves = {spec: threshold_curve(statistics, calibrator_of(spec), settings.grid, tensor) for spec in specs}
@@ -130,10 +128,8 @@ def curves_view(state: State, layer: str, part: Part = "activation") -> CurvesVi
         _choice(spec, curve, statistics, density, settings.grid, decides and spec == settings.calibrator)
         for spec, curve in curves.items()
     ]
-    reach = max(q.scales[0] * (q.zero_points[0] - q.qmin), q.scales[0] * (q.qmax - q.zero_points[0]))
-    threshold = encoding.threshold if isinstance(encoding.threshold, float) else reach
     drawn = tuple(_curve(curves[spec]) for spec in (MseSpec(), KlSpec()))
-    return CurvesView(tensor, density.loss(q).signal, drawn, tuple(choices), threshold)
+    return CurvesView(tensor, density.loss(encoding.qparams).signal, drawn, tuple(choices), reached(encoding)[0])
 
 
 def _choice(

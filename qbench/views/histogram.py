@@ -11,7 +11,7 @@ from qbench.quant.encodings import Encoding
 from qbench.views.state import Part, State
 from qbench.views.view import View
 
-__all__ = ["HistogramView", "histogram_view"]
+__all__ = ["HistogramView", "histogram_view", "reached"]
 
 _MOST_BINS = 512
 
@@ -75,8 +75,7 @@ def histogram_view(state: State, layer: str, part: Part = "activation") -> Histo
     encoding, statistics = state.quantized.encodings[tensor], state.statistics_of(tensor)
     start, width, counts = merged_bins(statistics)
     q = encoding.qparams
-    bounds = [(s * (q.qmin - z), s * (q.qmax - z)) for s, z in zip(q.scales, q.zero_points, strict=True)]
-    thresholds = _thresholds(encoding, bounds)
+    thresholds = reached(encoding)
     per_tensor = q.axis is None
     return HistogramView(
         tensor=tensor,
@@ -88,8 +87,8 @@ def histogram_view(state: State, layer: str, part: Part = "activation") -> Histo
         zeros=statistics.zeros,
         min=statistics.min,
         max=statistics.max,
-        low=min(low for low, _ in bounds),
-        high=max(high for _, high in bounds),
+        low=min(low for low, _ in q.ranges),
+        high=max(high for _, high in q.ranges),
         threshold=max(thresholds),
         scale=q.scales[0] if per_tensor else None,
         zero_point=q.zero_points[0] if per_tensor else None,
@@ -115,8 +114,9 @@ def merged_bins(statistics: Statistics, most: int = _MOST_BINS) -> tuple[float, 
     return first // factor * width, width, tuple(counts.tolist())
 
 
-def _thresholds(encoding: Encoding, bounds: list[tuple[float, float]]) -> tuple[float, ...]:
+def reached(encoding: Encoding) -> tuple[float, ...]:
+    """The thresholds, one or one per channel; where the scale was given outright, what the integers reach."""
     threshold = encoding.threshold
     if threshold is None:
-        return tuple(max(-low, high) for low, high in bounds)
+        return tuple(max(-low, high) for low, high in encoding.qparams.ranges)
     return threshold if isinstance(threshold, tuple) else (threshold,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +11,7 @@ from qbench.calibration.curve import ThresholdCurve
 from qbench.calibration.grid import Grid
 from qbench.calibration.loss import Density
 from qbench.calibration.statistics import Statistics
+from qbench.quant.choose import next_power_of_two
 
 __all__ = ["PowerOfTwo"]
 
@@ -36,15 +36,10 @@ class PowerOfTwo:
             qparams = grid.qparams(statistics, 0.0)
             return ThresholdCurve("power_of_two", MEANING, np.zeros(1), np.zeros(1), 0.0, qparams)
         steps = grid.levels - 2 if grid.symmetric else grid.levels - 1  # that a scale is the range's width over
-        largest = math.ldexp(1.0, _ceil_log2(width)) * (steps / grid.levels)
+        largest = next_power_of_two(width) * (steps / grid.levels)
         widths = largest * 2.0 ** np.arange(-_OCTAVES, 1)
         # the threshold t that leaves a range of that width: 2t, or t on the one side and all of the other
         thresholds = widths / 2 if grid.symmetric else np.maximum(widths / 2, widths - smaller)
         errors = squared_errors(Density.of(statistics), statistics, grid, thresholds)
         best = float(thresholds[-1])
         return ThresholdCurve("power_of_two", MEANING, thresholds, errors, best, grid.qparams(statistics, best))
-
-
-def _ceil_log2(value: float) -> int:
-    significand, exponent = math.frexp(value)
-    return exponent - 1 if significand == 0.5 else exponent

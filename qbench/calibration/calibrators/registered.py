@@ -87,5 +87,5 @@ class Registered:
 
 def _reach(qparams: QParams) -> float:
     """The largest absolute value that these qparams can stand for."""
-    zero_point = qparams.zero_points[0]
-    return qparams.scales[0] * max(zero_point - qparams.qmin, qparams.qmax - zero_point)
+    low, high = qparams.ranges[0]
+    return max(-low, high)
