@@ -15,16 +15,15 @@ _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("runs as", lambda layer: layer.runs_as),
     ("SQNR dB", lambda layer: _number(layer.sqnr_db, ".1f")),
     ("weight dB", lambda layer: _number(layer.weight_sqnr_db, ".1f")),
-    ("worst channel", lambda layer: _number(layer.weight_worst_channel_db, ".1f")),
+    ("worst ch.", lambda layer: _number(layer.weight_worst_channel_db, ".1f")),
     ("clipped", lambda layer: _number(layer.clipped, ".2%")),
     ("scale", lambda layer: _values(layer.scale)),
     ("zero", lambda layer: _values(layer.zero_point)),
     ("threshold", lambda layer: _values(layer.threshold)),
-    ("chosen by", lambda layer: _short(layer.chosen_by or "", 40)),
-    ("why in float", lambda layer: _short(layer.reason or "", 60)),
+    ("why", lambda layer: _short(layer.reason or layer.chosen_by or "", 60)),
 )
 _SPOILED_DB = 10.0
-_RIGHT = {"SQNR dB", "weight dB", "worst channel", "clipped", "scale", "zero", "threshold"}
+_RIGHT = {"SQNR dB", "weight dB", "worst ch.", "clipped", "scale", "zero", "threshold"}
 
 
 def report_table(report: Report) -> str:
@@ -40,7 +39,7 @@ def report_table(report: Report) -> str:
         ).rstrip()
         for row in rows
     ]
-    lines.insert(1, "-" * max(map(len, lines)))
+    lines.insert(1, "-" * len(lines[0]))
     return "\n".join([*lines, "", *_remarks(report), _summary(report.output)])
 
 
