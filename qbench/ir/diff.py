@@ -176,8 +176,10 @@ def _value_changes(left: Graph, a: str, right: Graph, b: str) -> Iterator[Change
         yield Change(f"type of {b}", str(left.types[a]), str(right.types[b]))
     before, after = left.qparams.get(a), right.qparams.get(b)
     if before != after:
-        texts = [print_qparams(qparams) if qparams else "none" for qparams in (before, after)]
-        yield Change(f"qparams of {b}", *texts)
+        short, full = (
+            [print_qparams(q, short=brief) if q else "none" for q in (before, after)] for brief in (True, False)
+        )
+        yield Change(f"qparams of {b}", *(short if short[0] != short[1] else full))
 
 
 def _values(left: Graph, right: Graph) -> Callable[[Section, tuple[str, ...], tuple[str, ...]], Iterator[Entry]]:
