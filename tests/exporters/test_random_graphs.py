@@ -46,6 +46,7 @@ def test_onnxruntime_and_the_importer_read_what_is_exported(
     def in_onnxruntime(model: Path) -> dict[str, Array]:
         return dict(zip(graph.outputs, session(model, default=default).run(list(graph.outputs), feeds), strict=True))
 
+    default &= dtype == "uint8"  # onnxruntime's optimizer refuses int8 that is dequantized and then only moved about
     exact = {output: values[output] for output in graph.outputs}
     compare(in_onnxruntime(write_onnx(graph, path)), exact, 1e-4)
     again = load(path)
