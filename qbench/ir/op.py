@@ -23,6 +23,7 @@ node, and also knows the qparams of that node's inputs and outputs.
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -69,7 +70,7 @@ class QuantRule(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Op:
+class Op(ABC):
     """Base of all op declarations; see the module's text for how one is written."""
 
     name: ClassVar[str]
@@ -84,13 +85,13 @@ class Op:
     """qparams of the node's outputs (not an attribute)."""
 
     # *Any, **Any: the signature that any declaration may narrow to its own operands.
+    @abstractmethod
     def infer(self, *types: Any, **_: Any) -> TensorType | tuple[TensorType, ...]:
         """Types of the outputs from types of the inputs; GraphError where they do not fit."""
-        raise NotImplementedError
 
+    @abstractmethod
     def compute(self, *arrays: Any, **_: Any) -> Array | tuple[Array, ...]:
         """The meaning, in NumPy."""
-        raise NotImplementedError
 
     def infer_all(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """`infer`, with the result always a tuple."""

@@ -6,6 +6,7 @@ one place where scales turn into zero points, mantissas, shifts and tables; lega
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -33,9 +34,9 @@ class QnnOp(Op):
 
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
 
+    @abstractmethod
     def lower(self, *types: TensorType) -> Lowered:
         """The integer op that this one stands for, given the types of its inputs."""
-        raise NotImplementedError
 
     def infer(self, *types: TensorType) -> TensorType | tuple[TensorType, ...]:
         op, constants = self.lower(*types)

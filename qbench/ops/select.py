@@ -229,7 +229,7 @@ class Tile(Op):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class Cast(FloatOp):
+class Cast(Op):
     """The elements as another dtype: floats to integers are cut towards zero, to bool are compared with zero."""
 
     name = "cast"
@@ -240,6 +240,6 @@ class Cast(FloatOp):
     def infer(self, data: TensorType) -> TensorType:
         return data.with_dtype(self.dtype)
 
-    def compute_all(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+    def compute(self, data: Array) -> Array:
         with np.errstate(all="ignore"):  # what lies outside an integer type has no defined result, as in C
-            return (arrays[0].astype(numpy_dtype(self.dtype)),)
+            return data.astype(numpy_dtype(self.dtype))
