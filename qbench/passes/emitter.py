@@ -8,6 +8,7 @@ from qbench.errors import GraphError, shown
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.names import fresh
 from qbench.ir.qparams import QParams
 from qbench.passes.annotate import FAKE
 from qbench.quant.arithmetic import quantize
@@ -36,12 +37,9 @@ class Emitter:
 
     def fresh(self, name: str) -> str:
         """A name like this one that nothing has yet."""
-        count, result = 1, name
-        while result in self._taken:
-            count += 1
-            result = f"{name}.{count}"
-        self._taken.add(result)
-        return result
+        name = fresh(name, self._taken)
+        self._taken.add(name)
+        return name
 
     def emit(
         self, node: Node, op: str, inputs: tuple[str, ...], outputs: tuple[str, ...], q: QParams | None, **attrs: Attr

@@ -11,6 +11,7 @@ from qbench.errors import GraphError, nearest, shown
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
+from qbench.ir.names import fresh
 from qbench.ir.op import QuantRule, bind
 from qbench.passes.rewrite import attrs
 
@@ -119,8 +120,7 @@ class _Casting:
         return name
 
     def _fresh(self, name: str) -> str:
-        while name in self._taken:
-            name += "_"
+        name = fresh(name, self._taken)
         self._taken.add(name)
         return name
 

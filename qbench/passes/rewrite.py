@@ -7,6 +7,7 @@ edit would cost a full type inference every time; a `Rewriter` infers the types 
 from __future__ import annotations
 
 import dataclasses
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from qbench.errors import GraphError, shown
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.names import fresh
 from qbench.ir.op import Array, Op, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
@@ -97,11 +99,7 @@ class Rewriter:
 
     def fresh(self, name: str) -> str:
         """`name`, or `name` with a number where a value or a node is called that already."""
-        count, result = 1, name
-        while result in self.types or result in self._nodes:
-            count += 1
-            result = f"{name}.{count}"
-        return result
+        return fresh(name, ChainMap[str, Any](self.types, self._nodes))
 
     def constant(self, name: str, array: Array) -> str:
         """Add a constant under a name like `name`; returns the name it has."""

@@ -14,6 +14,7 @@ from qbench.errors import ExportError, shown
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
+from qbench.ir.names import fresh
 from qbench.ir.op import Op, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
@@ -50,10 +51,7 @@ class Writer:
 
     def fresh(self, base: str) -> str:
         """A name that nothing else has."""
-        name, count = base, 0
-        while name in self._taken:
-            count += 1
-            name = f"{base}.{count}"
+        name = fresh(base, self._taken)
         self._taken.add(name)
         return name
 

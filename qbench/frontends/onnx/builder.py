@@ -15,6 +15,7 @@ from qbench.frontends.onnx.source import Array, SourceNode, is_finite
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Node
+from qbench.ir.names import fresh
 from qbench.ir.op import OPS, bind
 from qbench.ir.types import Dim, TensorType
 
@@ -163,10 +164,7 @@ class Builder:
 
     def fresh(self, base: str) -> str:
         """A name that nothing else has."""
-        name, count = base, 0
-        while name in self._taken:
-            count += 1
-            name = f"{base}.{count}"
+        name = fresh(base, self._taken)
         self._taken.add(name)
         return name
 

@@ -1,0 +1,16 @@
+"""New names beside those that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+__all__ = ["fresh"]
+
+
+def fresh(name: str, taken: Container[str]) -> str:
+    """`name` itself, or where it is taken the first of ``name.2``, ``name.3``... that is not."""
+    count, result = 1, name
+    while result in taken:
+        count += 1
+        result = f"{name}.{count}"
+    return result
