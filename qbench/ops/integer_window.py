@@ -16,11 +16,13 @@ from qbench.ops.exact import Accumulator, to_accumulator
 from qbench.ops.pool import Pool2d
 from qbench.ops.reduce import Sum
 from qbench.ops.windows import pool_counts, pool_sum
+from qbench.quant.rescaling import rounding_shift
+from qbench.quant.rounding import Rounding
 
 __all__ = ["IntegerResizeLinear", "IntegerSum", "IntegerSumPool2d", "IntegerTable"]
 
-INTERPOLATION_BITS = 11
-"""Interpolation weights are multiples of 2^-11: two of them and an int16 stay within 64 bits with room."""
+INTERPOLATION_BITS = 20
+"""Interpolation weights are multiples of 2^-20: two of them and an int16 stay within 64 bits with room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +103,7 @@ class IntegerSumPool2d(Pool2d):
 @register
 @dataclass(frozen=True, kw_only=True)
 class IntegerResizeLinear(_Internal):
-    """Bilinear interpolation with weights in units of 2^-11; qparams stay, ties round up.
+    """Bilinear interpolation with weights in units of 2^-20, rounded once; qparams stay.
 
     `rows` [height, 3] and `columns` [width, 3] hold, per output index, the two source indices and the weight of the
     second.
@@ -109,6 +111,9 @@ class IntegerResizeLinear(_Internal):
 
     name = "integer.resize_linear"
     operands = ("data", "rows", "columns")
+    zero_point: int = 0
+    ties_to_even: bool = False
+    """Which of two equally near integers, counted from the zero point, is taken; else the upper one."""
 
     def infer(self, data: TensorType, rows: TensorType, columns: TensorType) -> TensorType:
         if data.rank != 4 or rows.shape[1:] != (3,) or columns.shape[1:] != (3,):
@@ -117,11 +122,11 @@ class IntegerResizeLinear(_Internal):
 
     def compute(self, data: Array, rows: Array, columns: Array) -> Array:
         one = 1 << INTERPOLATION_BITS
-        wide = data.astype(np.int64)
+        wide = data.astype(np.int64) - self.zero_point
         down = rows[:, 2].astype(np.int64)[:, None]
         across = columns[:, 2].astype(np.int64)
         tall = wide[:, :, rows[:, 0]] * (one - down) + wide[:, :, rows[:, 1]] * down
         both = tall[..., columns[:, 0]] * (one - across) + tall[..., columns[:, 1]] * across
-        half = 1 << (2 * INTERPOLATION_BITS - 1)
-        between = (both + half) >> (2 * INTERPOLATION_BITS)
-        return between.astype(data.dtype)  # it lies between its neighbours, so it fits
+        ties: Rounding = "pow2_half_even" if self.ties_to_even else "pow2_half_up"
+        between = rounding_shift(both, np.asarray(2 * INTERPOLATION_BITS), ties)
+        return (between + self.zero_point).astype(data.dtype)  # it lies between its neighbours, so it fits

@@ -134,6 +134,7 @@ class QnnResizeLinear(QnnOp):
     size: tuple[int, int]
     coordinate_transformation_mode: Coordinates = "half_pixel"
     scales: tuple[float, float] | None = None
+    ties_to_even: bool = False
 
     def lower(self, *types: TensorType) -> Lowered:
         resize = Resize2d(
@@ -144,7 +145,8 @@ class QnnResizeLinear(QnnOp):
         )
         sizes = types[0].shape[2:]
         tables = [self._table(resize, axis, sizes[axis]) for axis in (0, 1)]
-        return Lowered(IntegerResizeLinear(), {"rows": tables[0], "columns": tables[1]})
+        op = IntegerResizeLinear(zero_point=self.one_zero_point(0), ties_to_even=self.ties_to_even)
+        return Lowered(op, {"rows": tables[0], "columns": tables[1]})
 
     @staticmethod
     def _table(resize: Resize2d, axis: int, size: int | str) -> NDArray[np.int32]:

@@ -40,7 +40,7 @@ def realize_group(emitter: Emitter, group: Group, rounding: Rounding) -> None:
     """Emit the qnn nodes of an integer group."""
     rule = rule_of(group.head)
     if rule == QuantRule.SAME:
-        _move(emitter, group.head)
+        _move(emitter, group.head, rounding)
         return
     fake = next(node for node in emitter.graph.consumers[group.outputs[0]] if node.op == FAKE)
     emitted = _Step(emitter, group, rounding, str(fake.attrs["tensor"]), emitter.encoding(fake))
@@ -221,7 +221,7 @@ def _accumulating(dtype: Accumulator) -> dict[str, Attr]:
 _FINITE = (float(np.finfo(np.float32).min), float(np.finfo(np.float32).max))
 
 
-def _move(emitter: Emitter, node: Node) -> None:
+def _move(emitter: Emitter, node: Node, rounding: Rounding) -> None:
     """An op that moves elements does so with integers; only what it fills in must be quantized."""
     source = emitter.integers[node.inputs[0]]
     q = emitter.qparams[source]
@@ -230,6 +230,7 @@ def _move(emitter: Emitter, node: Node) -> None:
     if op == "image.resize2d" and attrs.get("method") == "linear":
         op = "qnn.resize_linear"
         attrs = {key: value for key, value in attrs.items() if key in OPS[op].attributes()}
+        attrs |= {"ties_to_even": True} if rounding in ("fp32_rne", "pow2_half_even") else {}
     if op == "nn.pad":
         fill = np.asarray([getattr(bind(node), "pad_value", 0.0)], np.float32).clip(*_FINITE)
         attrs["pad_value"] = float(quantize(fill, q)[0])

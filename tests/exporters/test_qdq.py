@@ -62,9 +62,9 @@ def test_every_quantizable_op() -> None:
     graph = every_op()
     x = sample(graph)
     differences = layer_by_layer(quantized(graph, x), x)
-    resized = differences.pop("rz")  # interpolation is rounded from real numbers there, from integers here
+    rate, largest = mismatches({"rz": differences.pop("rz")})
+    assert rate < 0.03 and largest <= 1  # ties: its size is no simple ratio, and onnxruntime interpolates in float32
     assert mismatches(differences) == (0, 0)
-    assert mismatches({"rz": resized})[1] <= 1
 
 
 def test_a_clipped_softmax_saturates_and_does_not_wrap_around(tmp_path: Path) -> None:

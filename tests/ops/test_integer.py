@@ -112,12 +112,21 @@ def test_averages_have_one_denominator(
     np.testing.assert_allclose(op.compute(x) / 12, exact, atol=1e-9)
 
 
-@given(hnp.arrays(np.uint8, (1, 2, 5, 4)), st.sampled_from(["half_pixel", "align_corners", "asymmetric"]))
-def test_bilinear_resizing_is_within_a_step_of_the_real_one(x: np.ndarray, mode: str) -> None:
-    q = QParams(1.0, 0, "uint8")
+@given(hnp.arrays(np.uint8, (1, 2, 5, 4)), zero_points)
+def test_bilinear_resizing_rounds_ties_to_even_from_the_zero_point(x: np.ndarray, zero_point: int) -> None:
+    """Doubling makes multiples of 1/16, which float64 holds exactly: what onnxruntime rounds."""
+    q = QParams(1.0, zero_point, "uint8")
+    result = QnnResizeLinear(size=(10, 8), ties_to_even=True, qin=(q,), qout=(q,)).compute(x)
+    real = Resize2d(size=(10, 8), method="linear").compute(x.astype(np.float64) - zero_point)
+    np.testing.assert_array_equal(result, np.rint(real) + zero_point)
+
+
+@given(hnp.arrays(np.uint8, (1, 2, 5, 4)), st.sampled_from(["half_pixel", "align_corners", "asymmetric"]), zero_points)
+def test_bilinear_resizing_is_within_a_step_of_the_real_one(x: np.ndarray, mode: str, zero_point: int) -> None:
+    q = QParams(1.0, zero_point, "uint8")
     result = QnnResizeLinear(size=(7, 9), coordinate_transformation_mode=mode, qin=(q,), qout=(q,)).compute(x)
     real = Resize2d(size=(7, 9), method="linear", coordinate_transformation_mode=mode).compute(x.astype(np.float64))
-    assert np.abs(result - real).max() <= 0.5 + 255 * 2 * 2**-11
+    assert np.abs(result - real).max() <= 0.5 + 255 * 2 * 2**-20
 
 
 @given(hnp.arrays(np.int8, (2, 3, 5)), hnp.arrays(np.uint8, (2, 4, 5)), st.integers(-128, 127), zero_points)
