@@ -23,7 +23,7 @@ BROWSER_FLAGS = [
 ]
 
 # How long an example takes says more about what else the machine does than about the code.
-settings.register_profile("qbench", deadline=None)
+settings.register_profile("qbench", deadline=None, derandomize=bool(os.environ.get("CI")))  # CI decides the same twice
 settings.load_profile("qbench")
 
 

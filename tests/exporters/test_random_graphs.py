@@ -46,6 +46,9 @@ def test_onnxruntime_and_the_importer_read_what_is_exported(
     def in_onnxruntime(model: Path) -> dict[str, Array]:
         return dict(zip(graph.outputs, session(model, default=default).run(list(graph.outputs), feeds), strict=True))
 
+    # onnxruntime's integer kernel counts what ceil mode adds beyond the padding; its float kernel does not
+    pools = [node.attrs for node in graph.nodes if node.op == "nn.avg_pool2d"]
+    assume(not any(a.get("ceil_mode") and a.get("count_include_pad") and any(a["padding"]) for a in pools))
     default &= dtype == "uint8"  # onnxruntime's optimizer refuses int8 that is dequantized and then only moved about
     exact = {output: values[output] for output in graph.outputs}
     compare(in_onnxruntime(write_onnx(graph, path)), exact, 1e-4)

@@ -21,7 +21,8 @@ def pool2d(writer: Writer, node: Node) -> None:
         "ceil_mode": int(op.ceil_mode),
     }
     if isinstance(op, AvgPool2d):
-        attrs["count_include_pad"] = int(op.count_include_pad)
+        # without padding it means nothing, but onnxruntime's integer kernel then counts what ceil mode adds as well
+        attrs["count_include_pad"] = int(op.count_include_pad and any(op.padding))
     onnx_op = "AveragePool" if isinstance(op, AvgPool2d) else "MaxPool"
     writer.emit(onnx_op, writer.inputs(node), node.outputs, node.name, **attrs)
 
