@@ -12,13 +12,14 @@ from qbench.ops.dense import BatchMatmul, BiasAdd
 from qbench.ops.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm
 
 
-@exporter("nn.conv2d")
-def conv2d(writer: Writer, node: Node) -> None:
-    """A convolution together with the bias that follows it."""
-    op, bias = writer.op(node, Conv2d), bias_after(writer.graph, node)
+@exporter("nn.conv2d", "nn.conv2d_transpose")
+def convolution(writer: Writer, node: Node) -> None:
+    """A convolution, transposed or not, together with the bias that follows it."""
+    transposed = node.op == "nn.conv2d_transpose"
+    op, bias = writer.op(node, Conv2dTranspose if transposed else Conv2d), bias_after(writer.graph, node)
     inputs = writer.inputs(node) + ([] if bias is None else [bias_input(writer, bias, node)])
     writer.emit(
-        "Conv",
+        "ConvTranspose" if transposed else "Conv",
         inputs,
         (bias or node).outputs,
         node.name,
@@ -26,25 +27,7 @@ def conv2d(writer: Writer, node: Node) -> None:
         pads=op.padding,
         dilations=op.dilation,
         group=op.groups,
-        kernel_shape=writer.type(node.inputs[1]).shape[2:],
-    )
-
-
-@exporter("nn.conv2d_transpose")
-def conv2d_transpose(writer: Writer, node: Node) -> None:
-    """A transposed convolution together with the bias that follows it."""
-    op, bias = writer.op(node, Conv2dTranspose), bias_after(writer.graph, node)
-    inputs = writer.inputs(node) + ([] if bias is None else [bias_input(writer, bias, node)])
-    writer.emit(
-        "ConvTranspose",
-        inputs,
-        (bias or node).outputs,
-        node.name,
-        strides=op.strides,
-        pads=op.padding,
-        dilations=op.dilation,
-        group=op.groups,
-        output_padding=op.output_padding,
+        output_padding=op.output_padding if isinstance(op, Conv2dTranspose) else None,
         kernel_shape=writer.type(node.inputs[1]).shape[2:],
     )
 
