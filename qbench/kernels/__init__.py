@@ -1,0 +1,1 @@
+"""Numba kernels: addresses in, results at addresses out; they know no graph."""

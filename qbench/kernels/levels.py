@@ -1,0 +1,60 @@
+"""What the processor can do: the level that kernels are made for."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from qbench.errors import QBenchError, nearest
+
+__all__ = ["Level", "current", "supported"]
+
+_VARIABLE = "QBENCH_CPU"
+
+
+class Level(StrEnum):
+    """A set of instructions, best first."""
+
+    AVX512VNNI = "avx512vnni"
+    AVXVNNI = "avxvnni"
+    AVX2 = "avx2"
+    PORTABLE = "portable"
+
+
+_NEEDS = {
+    Level.AVX512VNNI: ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni"),
+    Level.AVXVNNI: ("avx2", "fma", "f16c", "avxvnni"),
+    Level.AVX2: ("avx2", "fma", "f16c"),
+    Level.PORTABLE: (),
+}
+
+
+@cache
+def supported() -> tuple[Level, ...]:
+    """The levels of this machine, best first."""
+    features = llvm.get_host_cpu_features()
+    return tuple(level for level, needs in _NEEDS.items() if all(features.get(name) for name in needs))
+
+
+def current() -> Level:
+    """The level to use: the best one, or what the environment variable QBENCH_CPU says.
+
+    Raises
+    ------
+    QBenchError
+        QBENCH_CPU names no level, or one that this machine lacks.
+    """
+    wanted = os.environ.get(_VARIABLE)
+    if not wanted:
+        return supported()[0]
+    if wanted not in set(Level):
+        raise QBenchError(f"{_VARIABLE}={wanted!r} is no CPU level ({', '.join(Level)}){nearest(wanted, set(Level))}")
+    if wanted not in supported():
+        raise QBenchError(
+            f"{_VARIABLE}={wanted}: this machine has only {', '.join(supported())}; "
+            f"unset {_VARIABLE} or name one of them"
+        )
+    return Level(wanted)

@@ -1,0 +1,27 @@
+"""Launches one kernel on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numba
+import numpy as np
+
+from qbench.kernels.kernel import Kernel
+
+ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def launch(kernel: Kernel, threads: int = 1, **fields: object) -> None:
+    """Run every thread's share, one after the other; arrays among the fields become their addresses."""
+    assert set(fields) == set(kernel.arguments.names), set(fields) ^ set(kernel.arguments.names)
+    arguments, bases = np.recarray(1, kernel.arguments), np.zeros(1, np.int64)
+    for name, value in fields.items():
+        arguments[0][name] = value.ctypes.data if isinstance(value, np.ndarray) else value
+    for thread in range(threads):
+        if numba.config.DISABLE_JIT:
+            kernel.function(arguments[0], bases, thread, threads)
+        elif numba.config.BOUNDSCHECK:
+            kernel.dispatcher(arguments[0], bases, thread, threads)
+        else:
+            ENTRY(kernel.address)(arguments.ctypes.data, bases.ctypes.data, thread, threads)
