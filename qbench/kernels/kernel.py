@@ -25,7 +25,7 @@ _MANY = 1 << 15  # a bound on the number of bases, for arrays over memory whose 
 _lock = threading.Lock()
 
 
-def record(**fields: str) -> np.dtype[np.record]:
+def record(**fields: str) -> np.dtype[np.void]:
     """The type of a kernel's arguments: names with NumPy's codes, such as ``x="i8", scale="f4"``."""
     return np.dtype((np.record, list(fields.items())), align=True)
 
@@ -50,7 +50,7 @@ class _Cache(FunctionCache):
         self._kernel = name
         super().__init__(function)
 
-    def _index_key(self, sig: Any, codegen: Any) -> tuple[object, ...]:
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
         return sig, codegen.magic_tuple(), self._kernel, _sources()
 
 
@@ -69,7 +69,7 @@ class Kernel:
     """
 
     name: str
-    arguments: np.dtype[np.record]
+    arguments: np.dtype[np.void]
     function: KernelFunction
 
     @cached_property
@@ -81,10 +81,10 @@ class Kernel:
     def address(self) -> int:
         """Address of the machine code ``void(args*, bases*, thread, threads)``; compiled or loaded at first use."""
         with _lock:
-            return self._compiled.address
+            return int(self._compiled.address)
 
     @cached_property
-    def _compiled(self) -> CFunc:
+    def _compiled(self) -> Any:
         dispatcher = self.dispatcher
 
         def entry(arguments: Any, bases: Any, thread: int, threads: int) -> None:
@@ -92,7 +92,7 @@ class Kernel:
 
         arguments = types.CPointer(numba.from_dtype(self.arguments))
         signature = (arguments, types.CPointer(types.int64), types.int64, types.int64), types.void
-        compiled = CFunc(entry, signature, {}, {})
-        compiled._cache = _Cache(entry, self.name)  # pyright: ignore[reportPrivateUsage] enable_caching() has no choice
+        compiled: Any = CFunc(entry, signature, {}, {})
+        compiled._cache = _Cache(entry, self.name)  # enable_caching() leaves no choice of the key
         compiled.compile()
         return compiled

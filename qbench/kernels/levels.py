@@ -51,7 +51,9 @@ def current() -> Level:
     if not wanted:
         return supported()[0]
     if wanted not in set(Level):
-        raise QBenchError(f"{_VARIABLE}={wanted!r} is no CPU level ({', '.join(Level)}){nearest(wanted, set(Level))}")
+        raise QBenchError(
+            f"{_VARIABLE}={wanted!r} is no CPU level ({', '.join(Level)}){nearest(wanted, map(str, Level))}"
+        )
     if wanted not in supported():
         raise QBenchError(
             f"{_VARIABLE}={wanted}: this machine has only {', '.join(supported())}; "
