@@ -19,8 +19,8 @@ __all__ = ["EXTERNAL", "Instruction", "Place", "Program", "Step"]
 class Program:
     """A graph laid out for the machine: fused steps, packed weights, offsets into one arena. It never changes.
 
-    A graph whose values have a symbol as their first size, such as ``N``, is laid out for one sample: the symbol is 1 in
-    all places, and a run goes through its samples. All sizes of other graphs are fixed; for a run they are one sample.
+    A graph whose values have a symbol as their first size, such as ``N``, is laid out for one sample: the symbol is 1
+    in all places, and a run goes through its samples. All sizes of other graphs are fixed: a run has one sample.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class Program:
         Buffers of the graph's inputs and outputs that lie in the caller's memory: row-major arrays of the value's own
         type. An output that is not here is an input, a constant, or made by the interpreter.
     offsets
-        int64[buffers]: where each buffer starts in the arena, or EXTERNAL for the caller's memory. Buffer 0 is address 0,
-        for constants.
+        int64[buffers]: where each buffer starts in the arena, or EXTERNAL for the caller's memory. Buffer 0 is
+        address 0, for constants.
     arena_bytes
         Size of the arena; 128 bytes more are always readable.
     constants
