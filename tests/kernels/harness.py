@@ -25,3 +25,14 @@ def launch(kernel: Kernel, threads: int = 1, **fields: object) -> None:
             kernel.dispatcher(arguments[0], bases, thread, threads)
         else:
             ENTRY(kernel.address)(arguments.ctypes.data, bases.ctypes.data, thread, threads)
+
+
+def codes(values: np.ndarray) -> np.ndarray:
+    """Values as kernels hold them: 8-bit ones as their distance from the smallest, others as they are."""
+    return (values.astype(np.int16) + 128).astype(np.uint8) if values.dtype == np.int8 else values
+
+
+def stored(dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, int]:
+    """An array that can hold codes of the type, filled with a mark, and what is added to a value to get its code."""
+    signed = np.dtype(dtype) == np.int8
+    return np.full(shape, 77, np.uint8 if signed else dtype), 128 if signed else 0
