@@ -1,0 +1,46 @@
+"""The machine's own part in two-thread timings: how far apart two processors are at the moment."""
+
+from __future__ import annotations
+
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from qbench.kernels.round_trip import ROUND_TRIP
+
+__all__ = ["Gauge"]
+
+_TRIPS, _REPEATS = 500, 5
+_PATIENCE = 5_000_000  # looks in vain: tens of milliseconds
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class Gauge:
+    """Two threads hand a cache line to each other; each looks at it without pause, outside Python's lock."""
+
+    def __init__(self) -> None:
+        self._answering = ThreadPoolExecutor(1)
+        self._enter = _ENTRY(ROUND_TRIP.address)
+        self._word = np.zeros(64, np.int64)[16:]  # its cache line is nobody else's
+
+    def read(self) -> float | None:
+        """Seconds for a cache line's way to the other processor and back."""
+        return median(self._seconds() for _ in range(_REPEATS)) if self._word[0] >= 0 else None
+
+    def _seconds(self) -> float:
+        self._word[0] = 0
+        answered = self._answering.submit(self._launch, 0, _TRIPS + 1, 1)
+        self._launch(0, 1, 0)  # until both are there
+        start = perf_counter()
+        self._launch(1, _TRIPS + 1, 0)
+        seconds = perf_counter() - start
+        answered.result()
+        return seconds / _TRIPS
+
+    def _launch(self, first: int, last: int, thread: int) -> None:
+        arguments, bases = np.recarray(1, ROUND_TRIP.arguments), np.zeros(1, np.int64)
+        arguments[0] = (self._word.ctypes.data, first, last, _PATIENCE)
+        self._enter(arguments.ctypes.data, bases.ctypes.data, thread, 2)

@@ -1,0 +1,110 @@
+"""The parent's end of a worker's pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from types import TracebackType
+from typing import Any, Self
+
+from qbench.errors import QBenchError
+
+__all__ = ["EngineError", "Process"]
+
+_SECONDS_TO_END = 5.0
+_SHOWN = 300
+
+
+class EngineError(QBenchError):
+    """An engine could not do what it was asked for; the message says what it said."""
+
+
+class Process:
+    """A worker process. Leaving the ``with`` block ends it, whatever it is doing.
+
+    Parameters
+    ----------
+    name
+        For messages.
+    threads
+        How many threads libraries with pools of their own may use.
+    program
+        What the process runs; another one in tests.
+    """
+
+    def __init__(
+        self, name: str, threads: int = 1, program: str = "from qbench.bench.worker import main; main()"
+    ) -> None:
+        self.name = name
+        count = str(threads)
+        environment = {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count}
+        # The same modules as here, and none from the folder that the user happens to be in.
+        command = [sys.executable, "-P", "-c", f"import sys; sys.path[:] = {sys.path!r}; {program}"]
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 closed in __exit__
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            env={**os.environ, **environment},
+            text=True,
+            encoding="utf-8",
+        )
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """Send a request and wait for its reply.
+
+        Raises
+        ------
+        EngineError
+            It went wrong, or the process is gone.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line.endswith("\n"):
+            raise EngineError(f"{self.name}: {self._last_words()}")
+        reply: dict[str, Any] = json.loads(line)
+        if "error" in reply:
+            raise EngineError(f"{self.name}: {_one_line(reply['error'])}")
+        return reply
+
+    def _last_words(self) -> str:
+        try:
+            status = self._process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            return "the process closed its pipe"
+        how = signal.Signals(-status).name if status < 0 else f"status {status}"
+        self._said.seek(0)
+        said = self._said.read().decode("utf-8", "replace").strip()
+        return f"the process ended with {how}" + (f": {_one_line(said.splitlines()[-1])}" if said else "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Close the pipes, which an idle worker takes as the end; one that is busy is killed."""
+        try:
+            self._process.communicate(timeout=_SECONDS_TO_END if kind is None else 0.1)
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            pass
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._said.close()
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else "?" for c in line[:_SHOWN]) + ("..." if len(line) > _SHOWN else "")

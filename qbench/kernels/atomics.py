@@ -1,0 +1,53 @@
+"""Words that several threads read and write: ordered loads, stores and additions of int64 at an address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+__all__ = ["atomic_add", "atomic_load", "atomic_store"]
+
+_WORD = ir.IntType(64)
+
+
+def _compiled(function: Any) -> Any:
+    """What kernels call: without the first argument, which is Numba's."""
+    return intrinsic(function)
+
+
+def _pointer(builder, address):
+    return builder.inttoptr(address, _WORD.as_pointer())
+
+
+@_compiled
+def atomic_load(context, address):
+    """The word at an address; what its writer wrote before it is seen as well."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.load_atomic(_pointer(builder, arguments[0]), "acquire", 8)
+
+    return types.int64(types.int64), generate
+
+
+@_compiled
+def atomic_store(context, address, value):
+    """Write a word after everything that was written before it."""
+
+    def generate(context, builder, signature, arguments):
+        builder.store_atomic(arguments[1], _pointer(builder, arguments[0]), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@_compiled
+def atomic_add(context, address, value):
+    """Add to a word; returns what it was before."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.atomic_rmw("add", _pointer(builder, arguments[0]), arguments[1], "acq_rel")
+
+    return types.int64(types.int64, types.int64), generate

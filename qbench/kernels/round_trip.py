@@ -1,0 +1,36 @@
+"""How long a cache line takes from one processor to another and back: what a barrier between two threads costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qbench.kernels.atomics import atomic_load, atomic_store
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.memory import address_of
+
+__all__ = ["ROUND_TRIP"]
+
+_ARGUMENTS = record(word="i8", first="i8", last="i8", patience="i8")
+_GIVEN_UP = -1
+
+
+def _round_trip(args: Any, bases: Any, thread: int, threads: int) -> None:
+    word, polls = address_of(bases, args.word), args.patience
+    for trip in range(args.first, args.last):
+        if thread == 0:
+            atomic_store(word, 2 * trip + 1)
+        awaited = 2 * trip + 2 - thread
+        seen = atomic_load(word)
+        while seen != awaited:
+            polls -= 1
+            if polls < 0 or seen == _GIVEN_UP:  # the other thread has no processor to itself
+                atomic_store(word, _GIVEN_UP)
+                return
+            seen = atomic_load(word)
+        if thread != 0:
+            atomic_store(word, 2 * trip + 2)
+
+
+ROUND_TRIP = Kernel("round_trip", _ARGUMENTS, _round_trip)
+"""Thread 0 writes to `word` (int64, 0 at first), thread 1 answers, from trip `first` up to `last`; who has looked
+in vain `patience` times gives up, and `word` is -1."""
