@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["atomic_add", "atomic_load", "atomic_store"]
+__all__ = ["add", "load", "store"]
 
 _WORD = ir.IntType(64)
 
@@ -23,7 +23,7 @@ def _pointer(builder, address):
 
 
 @_compiled
-def atomic_load(context, address):
+def load(context, address):
     """The word at an address; what its writer wrote before it is seen as well."""
 
     def generate(context, builder, signature, arguments):
@@ -33,7 +33,7 @@ def atomic_load(context, address):
 
 
 @_compiled
-def atomic_store(context, address, value):
+def store(context, address, value):
     """Write a word after everything that was written before it."""
 
     def generate(context, builder, signature, arguments):
@@ -44,7 +44,7 @@ def atomic_store(context, address, value):
 
 
 @_compiled
-def atomic_add(context, address, value):
+def add(context, address, value):
     """Add to a word; returns what it was before."""
 
     def generate(context, builder, signature, arguments):

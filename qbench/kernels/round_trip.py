@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qbench.kernels.atomics import atomic_load, atomic_store
+from qbench.kernels.atomics import load, store
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import address_of
 
@@ -18,17 +18,17 @@ def _round_trip(args: Any, bases: Any, thread: int, threads: int) -> None:
     word, polls = address_of(bases, args.word), args.patience
     for trip in range(args.first, args.last):
         if thread == 0:
-            atomic_store(word, 2 * trip + 1)
+            store(word, 2 * trip + 1)
         awaited = 2 * trip + 2 - thread
-        seen = atomic_load(word)
+        seen = load(word)
         while seen != awaited:
             polls -= 1
             if polls < 0 or seen == _GIVEN_UP:  # the other thread has no processor to itself
-                atomic_store(word, _GIVEN_UP)
+                store(word, _GIVEN_UP)
                 return
-            seen = atomic_load(word)
+            seen = load(word)
         if thread != 0:
-            atomic_store(word, 2 * trip + 2)
+            store(word, 2 * trip + 2)
 
 
 ROUND_TRIP = Kernel("round_trip", _ARGUMENTS, _round_trip)
