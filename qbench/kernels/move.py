@@ -1,0 +1,175 @@
+"""Elements moved as they are: copies between any two strided places, and gathers through tables of offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.memory import view
+from qbench.kernels.split import share
+
+__all__ = ["copy_fields", "copy_kernel", "gather_kernel"]
+
+RANK = 6
+"""Axes of a copy; enough for depth_to_space, which splits two of four axes."""
+
+_TILE = 16
+
+
+def copy_fields(shape: Sequence[int], x_strides: Sequence[int], out_strides: Sequence[int]) -> dict[str, Any]:
+    """The sizes and strides of :func:`copy_kernel` for one copy, in the order that is fastest.
+
+    Parameters
+    ----------
+    shape
+        What is copied, any rank; after axes that lie together in both places are merged, at most 6 remain.
+    x_strides, out_strides
+        Elements from one index to the next, of source and target, per axis. A source's may be 0 (repeat) or negative
+        (``x`` then refers to its element at the lowest address).
+
+    Raises
+    ------
+    ValueError
+        More than 6 axes remain.
+    """
+    start = sum((size - 1) * -stride for size, stride in zip(shape, x_strides, strict=True) if stride < 0)
+    axes = [axis for axis in zip(shape, x_strides, out_strides, strict=True) if axis[0] != 1]
+    axes.sort(key=lambda axis: -axis[2])
+    merged: list[tuple[int, int, int]] = []
+    for size, x, out in axes:
+        if merged and merged[-1][1] == size * x and merged[-1][2] == size * out:
+            merged[-1] = (merged[-1][0] * size, x, out)
+        else:
+            merged.append((size, x, out))
+    if merged and merged[-1][1] != 1:  # a transposition: the source's inner axis comes next to the target's
+        merged[:-1] = sorted(merged[:-1], key=lambda axis: axis[1] == 1)
+    if len(merged) > RANK:
+        raise ValueError(f"a copy of shape {tuple(shape)} has {len(merged)} axes that cannot be merged, above {RANK}")
+    merged = [(1, 0, 0)] * (RANK - len(merged)) + merged
+    size, x, out = zip(*merged, strict=True)
+    return {"size": size, "x_stride": x, "out_stride": out, "x_start": start if all(shape) else 0}
+
+
+@cache
+def copy_kernel(item: int) -> Kernel:
+    """Copies elements of 1, 2, 4 or 8 bytes between strided places, each xor `flip` (0x80: int8 values to codes)."""
+    dtype = np.dtype(f"u{item}").type
+
+    def copy(args, bases, thread, threads):
+        size, x_stride, out_stride, flip = args.size, args.x_stride, args.out_stride, dtype(args.flip)
+        rows, columns, xs, outs = size[0] * size[1] * size[2] * size[3] * size[4], size[5], x_stride[5], out_stride[5]
+        if rows * columns == 0:
+            return
+        x = view(bases, args.x, _extent(size, x_stride), dtype)
+        out = view(bases, args.out, _extent(size, out_stride), dtype)
+        if rows == 1:
+            first, end = share(columns, thread, threads, 64)
+            _copy_row(x, args.x_start + first * xs, xs, out, first * outs, outs, end - first, flip)
+            return
+        row, end = share(rows, thread, threads)
+        while row < end:
+            a, b, rest = args.x_start, np.int64(0), row
+            for k in range(4, -1, -1):
+                digit = rest % size[k]
+                rest = rest // size[k]
+                a, b = a + digit * x_stride[k], b + digit * out_stride[k]
+            lines = min(size[4] - row % size[4], end - row)
+            if xs != 1 and x_stride[4] == 1 and outs == 1:
+                _transpose(x, a, xs, out, b, out_stride[4], lines, columns, flip)
+            else:
+                for line in range(lines):
+                    at, to = a + line * x_stride[4], b + line * out_stride[4]
+                    _copy_row(x, at, xs, out, to, outs, columns, flip)
+            row += lines
+
+    axes = dict.fromkeys(("size", "x_stride", "out_stride"), f"{RANK}i8")
+    return Kernel(f"copy.{item}", record(x="i8", out="i8", **axes, x_start="i8", flip="i8"), copy)
+
+
+@register_jitable
+def _extent(size: Any, stride: Any) -> Any:
+    last = 0
+    for k in range(RANK):
+        last += (size[k] - 1) * abs(stride[k])
+    return last + 1
+
+
+@register_jitable
+def _copy_row(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, count: Any, flip: Any) -> None:
+    if xs == 1 and outs == 1:
+        source, target = x[a : a + count], out[b : b + count]
+        for i in range(count):
+            target[i] = source[i] ^ flip
+    else:
+        for i in range(count):
+            out[b + i * outs] = x[a + i * xs] ^ flip
+
+
+@register_jitable
+def _transpose(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, lines: Any, columns: Any, flip: Any) -> None:
+    """``out[line, column] = x[column, line]``, in tiles that stay in the first cache."""
+    for column in range(0, columns, _TILE):
+        wide = min(_TILE, columns - column)
+        for line in range(0, lines, _TILE):
+            for i in range(line, min(line + _TILE, lines)):
+                at, to = a + column * xs + i, b + i * outs + column
+                target = out[to : to + wide]
+                for j in range(wide):
+                    target[j] = x[at + j * xs] ^ flip
+
+
+@cache
+def gather_kernel(item: int) -> Kernel:
+    """``out[i, j, k, l] = x[table0[i] + table1[j] + table2[k] + l]``; constant padding, nearest resize, tiling.
+
+    Tables hold int64 offsets in elements of 1, 2, 4 or 8 bytes; where one is negative the elements are `fill`. The last
+    axis is a run of `size[3]` neighbours; out lies with strides `out_stride` and runs without gaps.
+    """
+    dtype = np.dtype(f"u{item}").type
+
+    def gather(args, bases, thread, threads):
+        size, out_stride, extent, run, fill = args.size, args.out_stride, args.extent, args.size[3], dtype(args.fill)
+        if size[0] * size[1] * size[2] * run == 0:
+            return
+        x = view(bases, args.x, extent, dtype)
+        last = (size[0] - 1) * out_stride[0] + (size[1] - 1) * out_stride[1] + (size[2] - 1) * out_stride[2]
+        out = view(bases, args.out, last + run, dtype)
+        table0 = view(bases, args.table0, size[0], np.int64)
+        table1 = view(bases, args.table1, size[1], np.int64)
+        table2 = view(bases, args.table2, size[2], np.int64)
+        first, end = share(size[0] * size[1], thread, threads)
+        for index in range(first, end):
+            i, j = index // size[1], index % size[1]
+            to = i * out_stride[0] + j * out_stride[1]
+            if table0[i] < 0 or table1[j] < 0:
+                for k in range(size[2]):
+                    _fill_row(out, to + k * out_stride[2], run, fill)
+                continue
+            base = table0[i] + table1[j]
+            for k in range(size[2]):
+                at = to + k * out_stride[2]
+                if table2[k] < 0:
+                    _fill_row(out, at, run, fill)
+                elif run == 1:
+                    out[at] = x[base + table2[k]]
+                else:
+                    a = base + table2[k]
+                    source, target = x[a : a + run], out[at : at + run]
+                    for n in range(run):
+                        target[n] = source[n]
+
+    fields = record(
+        x="i8", extent="i8", out="i8", size="4i8", out_stride="3i8", table0="i8", table1="i8", table2="i8", fill="i8"
+    )
+    return Kernel(f"gather.{item}", fields, gather)
+
+
+@register_jitable
+def _fill_row(out: Any, at: Any, run: Any, fill: Any) -> None:
+    for n in range(at, at + run):
+        out[n] = fill
