@@ -1,0 +1,209 @@
+"""What a tile does with its accumulators: rescale them to codes, or store them as they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from llvmlite import ir
+from numpy.typing import NDArray
+
+from qbench.kernels.isa.base import Isa
+from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, at, call, load, pointer, splat, store, vector
+from qbench.quant.rounding import Rounding
+
+__all__ = ["Accumulators", "Codes", "Epilogue", "EpilogueName", "Output", "choose_epilogue"]
+
+EpilogueName = Literal["float", "fixed", "fixed_left", "exact", "accumulators"]
+"""How a kernel ends.
+
+``float``
+    ``fp32_rne``, in vectors.
+``fixed``, ``fixed_left``
+    Fixed point with ties up, in vectors: multipliers below 1/4, or any for which the accumulators leave room.
+``exact``
+    Every mode, one number after the other, with 64-bit biases.
+``accumulators``
+    The int32 sums themselves.
+"""
+
+_HALF_UP = frozenset({"tflite_single", "tvm_upward", "pow2_half_up"})
+
+
+def choose_epilogue(
+    rounding: Rounding,
+    bound: NDArray[np.int64],
+    mantissa: NDArray[np.int32],
+    shift: NDArray[np.int32],
+    multiplier: NDArray[np.float32],
+) -> EpilogueName:
+    """The fastest epilogue that gives the mode's bits.
+
+    Parameters
+    ----------
+    bound
+        The largest magnitude that each channel's accumulator, bias included, can have.
+    mantissa, shift, multiplier
+        Of each channel, as `kernels.rounding.rescale_one` takes them.
+
+    Notes
+    -----
+    Results are clamped to 8 bits, so that the fast forms only have to stay inside int32 until then:
+
+    - ``float``: the magnitude of a product grows with that of the accumulator, so it is enough to look at the bound's.
+    - ``fixed``: an accumulator below 2^31 times a mantissa below 2^31, shifted right by at least 33, is below 2^30.
+      So the saturation of ``tflite_single`` cannot happen.
+    - ``fixed_left``: the same after a left shift of the accumulator that does not overflow.
+    """
+    bound, shift = np.broadcast_arrays(bound, shift)
+    if np.any(bound >= 2**31):
+        return "exact"
+    if rounding == "fp32_rne":
+        return "float" if np.all(bound.astype(np.float32) * multiplier < np.float32(2**31)) else "exact"
+    if rounding not in _HALF_UP or np.any(mantissa < 0):
+        return "exact"
+    if np.all(shift <= -2):
+        return "fixed"
+    left = np.clip(shift.astype(np.int64) + 2, 0, 32)
+    return "fixed_left" if np.all(bound << left < 2**31) else "exact"
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a tile's results go (values of LLVM IR)."""
+
+    start: Any
+    """Pointer to the first element."""
+    pitch: Any
+    """Bytes from row to row (i64)."""
+    rows: Any
+    """How many of the tile's rows exist (i64, at least 1); the others are copies of the last one."""
+    channels: Any
+    """How many of the tile's channels exist (i64)."""
+
+    def row(self, b: ir.IRBuilder, index: int) -> Any:
+        """Pointer to a row's first element."""
+        if index == 0:
+            return self.start
+        existing = call(b, "llvm.smin.i64", I64, [I64(index), b.sub(self.rows, I64(1))])
+        return at(b, self.start, b.mul(existing, self.pitch))
+
+
+class Epilogue(ABC):
+    """Ends a tile: emits what turns accumulators into output."""
+
+    @abstractmethod
+    def emit(
+        self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output
+    ) -> None:
+        """Store the results of ``rows[row][vector]``; `operands` are 64-bit values, known to the kernel's author."""
+
+
+class Accumulators(Epilogue):
+    """Stores vectors as they are; needs no operands."""
+
+    def emit(
+        self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output
+    ) -> None:
+        """See `Epilogue.emit`."""
+        pieces = [(row, v * isa.lanes, 4, value) for row, values in enumerate(rows) for v, value in enumerate(values)]
+        _store(b, isa, pieces, len(rows[0]) * isa.lanes, out)
+
+
+@dataclass(frozen=True)
+class Codes(Epilogue):
+    """Rescales, adds the zero point, clamps and narrows to 8 bits.
+
+    Operands: the addresses of the tile's float32 multipliers, int32 mantissas and int32 shifts; zero point, low, high.
+    """
+
+    kind: Literal["float", "fixed", "fixed_left"]
+
+    def emit(
+        self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output
+    ) -> None:
+        """See `Epilogue.emit`."""
+        vectors = len(rows[0])
+        zero_point = b.trunc(operands[3], I16)
+        low, high = (vector(b, ir.VectorType(I8, 4 * isa.lanes), b.trunc(bound, I8)) for bound in operands[4:6])
+        columns = [_Column(b, isa, self.kind, operands, v) for v in range(vectors)]
+        pieces: list[tuple[int, int, int, Any]] = []
+        for places in _fours(len(rows), vectors):
+            four = [columns[v].rescale(rows[r][v]) for r, v in places]
+            four += [splat(isa.accumulator, 0)] * (4 - len(four))
+            codes = isa.narrow(b, four, zero_point)
+            codes = call(b, f"llvm.umax.v{4 * isa.lanes}i8", codes.type, [codes, low])
+            codes = call(b, f"llvm.umin.v{4 * isa.lanes}i8", codes.type, [codes, high])
+            pieces += _pieces(b, codes, places, isa.lanes)
+        _store(b, isa, pieces, vectors * isa.lanes, out)
+
+
+class _Column:
+    """The parameters of one vector of channels, loaded once for all rows."""
+
+    def __init__(self, b: ir.IRBuilder, isa: Isa, kind: str, operands: Sequence[Any], index: int) -> None:
+        self.b, self.isa, self.kind = b, isa, kind
+        ints, offset = isa.accumulator, 4 * isa.lanes * index
+        if kind == "float":
+            self.multiplier = load(b, pointer(b, operands[0]), ir.VectorType(F32, isa.lanes), offset)
+            return
+        self.mantissa = load(b, pointer(b, operands[1]), ints, offset)
+        shift = load(b, pointer(b, operands[2]), ints, offset)
+        if kind == "fixed_left":
+            extra = b.add(shift, splat(ints, 2))
+            self.left = call(b, f"llvm.smax.v{isa.lanes}i32", ints, [extra, splat(ints, 0)])
+            shift = b.sub(shift, self.left)
+        # By 63 and more every product gives zero. The upper halves of the products are already shifted by 32.
+        shift = call(b, f"llvm.smax.v{isa.lanes}i32", ints, [shift, splat(ints, -32)])
+        self.right = b.sub(splat(ints, -1), shift)
+        self.half = b.shl(splat(ints, 1), b.sub(self.right, splat(ints, 1)))
+
+    def rescale(self, accumulators: Any) -> Any:
+        b = self.b
+        if self.kind == "float":
+            return self.isa.multiply_round(b, accumulators, self.multiplier)
+        if self.kind == "fixed_left":
+            accumulators = b.shl(accumulators, self.left)
+        # floor((p + 2^(t-1)) / 2^t) is floor((floor(p / 2^32) + 2^(t-33)) / 2^(t-32)) for t > 32; 32 bits hold the sum.
+        upper = self.isa.high_product(b, accumulators, self.mantissa)
+        return b.ashr(b.add(upper, self.half), self.right)
+
+
+def _fours(rows: int, vectors: int) -> Iterator[list[tuple[int, int]]]:
+    """Up to four (row, vector) at a time: as many whole rows as fit, or parts of one."""
+    if vectors > 4:
+        for row in range(rows):
+            for first in range(0, vectors, 4):
+                yield [(row, v) for v in range(first, min(first + 4, vectors))]
+        return
+    step = 4 // vectors
+    for first in range(0, rows, step):
+        yield [(row, v) for row in range(first, min(first + step, rows)) for v in range(vectors)]
+
+
+def _pieces(
+    b: ir.IRBuilder, codes: Any, places: Sequence[tuple[int, int]], lanes: int
+) -> Iterator[tuple[int, int, int, Any]]:
+    """Cut four vectors' codes into the runs that lie side by side in one row of output."""
+    for row in dict.fromkeys(row for row, _ in places):
+        mine = [i for i, (r, _) in enumerate(places) if r == row]
+        start, count = mine[0] * lanes, len(mine) * lanes
+        order = ir.Constant(ir.VectorType(I32, count), list(range(start, start + count)))
+        run = codes if count == codes.type.count else b.shuffle_vector(codes, codes, order)
+        yield row, places[mine[0]][1] * lanes, 1, run
+
+
+def _store(b: ir.IRBuilder, isa: Isa, pieces: Sequence[tuple[int, int, int, Any]], width: int, out: Output) -> None:
+    """Store (row, first channel, bytes of an element, values): whole, or only as far as channels exist."""
+    places = [at(b, out.row(b, row), first * size) for row, first, size, _ in pieces]
+    with b.if_else(b.icmp_signed(">=", out.channels, I64(width)), likely=True) as (whole, part):
+        with whole:
+            for place, (_, _, _, values) in zip(places, pieces, strict=True):
+                store(b, values, place)
+        with part:
+            channels = b.trunc(out.channels, I32)
+            for place, (_, first, _, values) in zip(places, pieces, strict=True):
+                isa.store_some(b, values, place, b.sub(channels, I32(first)))

@@ -1,0 +1,67 @@
+"""AVX-512 with VNNI: 16 accumulators a vector, 32 registers, four products a lane and cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from qbench.kernels.isa.base import Isa, Value
+from qbench.kernels.isa.emit import I8, I16, I32, I64, call, load, splat, vector
+
+__all__ = ["Avx512Vnni"]
+
+_LANES = 16
+_INTS, _SHORTS, _BYTES = ir.VectorType(I32, _LANES), ir.VectorType(I16, 32), ir.VectorType(I8, 64)
+_QUADS = ir.VectorType(I64, 8)
+
+
+class Avx512Vnni(Isa):
+    """The level ``avx512vnni``."""
+
+    lanes = _LANES
+    registers = 32
+    weight_bytes = 64
+
+    def load_input(self, b: ir.IRBuilder, pointer: Value) -> Value:
+        """Broadcast four bytes."""
+        return vector(b, _INTS, load(b, pointer, I32))
+
+    def load_weights(self, b: ir.IRBuilder, pointer: Value) -> Value:
+        """Load 64 bytes."""
+        return load(b, pointer, _INTS)
+
+    def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
+        """Emit ``vpdpbusd``: u8 times s8, summed in 32 bits with no saturation."""
+        return _call(b, "vpdpbusd.512", _INTS, [accumulators, elements, weights])
+
+    def high_product(self, b: ir.IRBuilder, x: Value, y: Value) -> Value:
+        """Multiply even and odd lanes apart (``vpmuldq``), then merge the upper halves."""
+        even, odd = (b.bitcast(_multiply(b, x, y, odd), _INTS) for odd in (False, True))
+        upper = [i + 1 if i % 2 == 0 else _LANES + i for i in range(_LANES)]
+        return b.shuffle_vector(even, odd, ir.Constant(_INTS, upper))
+
+    def narrow(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value) -> Value:
+        """Pack four vectors to 16 bits, add, pack to 8: the packs work within 128 bits, one permutation mends that."""
+        zero_points = vector(b, _SHORTS, zero_point)
+        shorts: list[Any] = []
+        for pair in (four[:2], four[2:]):
+            packed = _call(b, "packssdw.512", _SHORTS, pair)
+            shorts.append(call(b, "llvm.sadd.sat.v32i16", _SHORTS, [packed, zero_points]))
+        codes = b.bitcast(_call(b, "packuswb.512", _BYTES, shorts), _INTS)
+        order = [4 * lane + source for source in range(4) for lane in range(4)]
+        return b.bitcast(b.shuffle_vector(codes, codes, ir.Constant(_INTS, order)), _BYTES)
+
+
+def _call(b: ir.IRBuilder, name: str, result: ir.Type, arguments: Sequence[Value]) -> Value:
+    return call(b, f"llvm.x86.avx512.{name}", result, arguments)
+
+
+def _multiply(b: ir.IRBuilder, x: Value, y: Value, odd: bool) -> Value:
+    """64-bit products of the even or the odd lanes."""
+    factors: list[Value] = []
+    for factor in (x, y):
+        quads = b.bitcast(factor, _QUADS)
+        factors.append(b.ashr(quads if odd else b.shl(quads, splat(_QUADS, 32)), splat(_QUADS, 32)))
+    return b.mul(*factors)

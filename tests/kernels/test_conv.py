@@ -1,0 +1,138 @@
+"""Convolution kernels against NumPy's integer convolution, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbench.kernels.conv import conv_kernel
+from qbench.kernels.epilogue import choose_epilogue
+from qbench.kernels.levels import Level, supported
+from qbench.kernels.pack import offsets, pack_channels, pack_weights, packing
+from qbench.kernels.tile import Tile
+from qbench.ops.integer_products import IntegerConv2d
+from qbench.quant.fixed_point import quantized_multiplier
+from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
+from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
+from tests.kernels.harness import launch
+
+LEVELS = [level for level in (Level.AVX512VNNI, Level.PORTABLE) if level in supported()]
+TILES = [Tile(6, 4), Tile(8, 3), Tile(14, 2), Tile(14, 1)]
+
+
+def requantized(acc, real, rounding):
+    """The rescaled accumulators and the kernel's parameters: mantissa, shift, multiplier."""
+    mantissa, shift = quantized_multiplier(real)
+    multiplier = real.astype(np.float32)
+    column = (slice(None), None, None)
+    if rounding == "fp32_rne":
+        return rescale_float32(acc, multiplier[column]), mantissa, shift, multiplier
+    if rounding in POWER_OF_TWO:
+        right = 1 - shift
+        mantissa = np.full_like(mantissa, 2**30)
+        return rounding_shift(acc, right[column], rounding), mantissa, shift, multiplier
+    return rescale(acc, mantissa[column], shift[column], rounding), mantissa, shift, multiplier
+
+
+def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, size):
+    """Lay out one convolution as the planner does; x is (n, c, h, w) codes."""
+    n, _, height, width = x.shape
+    channels, depth, *kernel = weight.shape
+    lanes, group = packing(level)
+    groups = op.groups
+    output = tuple(
+        (extent + before + after - d * (k - 1) - 1) // s + 1
+        for extent, before, after, d, k, s in zip(
+            (height, width), op.padding[:2], op.padding[2:], op.dilation, kernel, op.strides, strict=True
+        )
+    )
+    pixels = n * output[0] * output[1]
+    pitch = x.shape[1]
+    memory = np.full(x.size + 128, 77, np.uint8)
+    memory[: x.size] = x.transpose(0, 2, 3, 1).reshape(-1)
+    plain = kernel == [1, 1] and op.strides == (1, 1) and op.padding == (0, 0, 0, 0)
+    table = offsets(
+        images=n, size=(height, width), output=output, kernel=tuple(kernel), strides=op.strides,
+        padding=op.padding[:2], dilation=op.dilation, bytes_apart=(height * width * pitch, width * pitch, pitch),
+        rows=tile.rows,
+    )  # fmt: skip
+    packed = pack_weights(weight.reshape(groups, channels // groups, depth, -1).swapaxes(2, 3), tile, lanes, group)
+    kind = np.int32 if epilogue == "accumulators" else np.uint8
+    out = np.full((pixels + 1, out_pitch), 99, kind)
+    zeros = np.full(depth + 3, op.data_zero_point, np.uint8)
+    per_channel = {
+        name: pack_channels(values, groups, tile, lanes)
+        for name, values in {**fields, "bias": bias}.items()
+        if isinstance(values, np.ndarray)
+    }
+    numbers = {name: value for name, value in fields.items() if not isinstance(value, np.ndarray)}
+    launch(
+        conv_kernel(level, tile, epilogue), threads, x=memory, zeros=zeros, table=0 if plain else table, weights=packed,
+        out=out, pixels=pixels, taps=kernel[0] * kernel[1], depth=depth, groups=groups, channels=channels // groups,
+        pitch=pitch, out_pitch=out_pitch, chunk=size, **per_channel, **numbers,
+    )  # fmt: skip
+    assert np.all(out[:, channels:] == 99)
+    assert np.all(out[pixels:] == 99)
+    return out[:pixels, :channels].reshape(n, *output, channels).transpose(0, 3, 1, 2)
+
+
+@st.composite
+def cases(draw):
+    kernel = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    dilation = draw(st.tuples(st.integers(1, 2), st.integers(1, 2)))
+    padding = draw(st.tuples(*[st.integers(0, 2)] * 4))
+    least = [
+        max(1, d * (k - 1) + 1 - padding[i] - padding[i + 2])
+        for i, (d, k) in enumerate(zip(dilation, kernel, strict=True))
+    ]
+    groups = draw(st.sampled_from([1, 1, 1, 2, 3]))
+    strides, zero_point = draw(st.tuples(st.integers(1, 2), st.integers(1, 2))), draw(st.integers(0, 255))
+    op = IntegerConv2d(strides=strides, padding=padding, dilation=dilation, groups=groups, data_zero_point=zero_point)
+    size = tuple(draw(st.integers(low, low + 5)) for low in least)
+    depth, channels = draw(st.integers(1, 20)), draw(st.integers(1, 70))
+    if kernel == (1, 1) and draw(st.booleans()):
+        op = IntegerConv2d(groups=groups, data_zero_point=zero_point)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    x = rng.integers(0, 256, (draw(st.integers(1, 2)), depth * groups, *size), np.uint8)
+    weight = rng.integers(-128, 128, (channels * groups, depth, *kernel)).astype(np.int8)
+    return op, x, weight, rng
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@given(
+    case=cases(),
+    tile=st.sampled_from(TILES),
+    rounding=st.sampled_from([*ROUNDINGS, None]),
+    threads=st.integers(1, 3),
+    slack=st.integers(0, 3),
+    chunk=st.integers(1, 5),
+    largest=st.sampled_from([-12, -3, -1, 3]),
+    exact=st.booleans(),
+)
+@settings(max_examples=100)
+def test_equals_the_integer_convolution(level, case, tile, rounding, threads, slack, chunk, largest, exact):
+    op, x, weight, rng = case
+    channels = len(weight)
+    bias = rng.integers(-(2**16), 2**16, channels)
+    sums = op.compute(x, weight).astype(np.int64) + bias[:, None, None]
+    folded = bias - op.data_zero_point * weight.reshape(channels, -1).astype(np.int64).sum(1)
+    fields = {"rounding": 0, "zero_point": 3, "low": 1, "high": 250}
+    pitch = channels + slack
+    if rounding is None:
+        none = np.zeros(channels, np.int32)
+        fields |= {"mantissa": none, "shift": none, "multiplier": none}
+        got = run(level, tile, "accumulators", x, weight, op, folded.astype(np.int32), fields, threads, pitch, chunk)
+        np.testing.assert_array_equal(got, sums)
+        return
+    real = 2.0 ** rng.uniform(-20, largest, channels)
+    if rounding in POWER_OF_TWO:
+        real = 2.0 ** np.floor(np.log2(real))
+    scaled, mantissa, shift, multiplier = requantized(sums, real, rounding)
+    bound = np.abs(weight.reshape(channels, -1).astype(np.int64)).sum(1) * 255 + np.abs(bias)
+    epilogue = "exact" if exact else choose_epilogue(rounding, bound, mantissa, shift, multiplier)
+    bias_type = np.int64 if epilogue == "exact" else np.int32
+    fields |= {"rounding": ROUNDINGS.index(rounding), "mantissa": mantissa, "shift": shift, "multiplier": multiplier}
+    got = run(level, tile, epilogue, x, weight, op, folded.astype(bias_type), fields, threads, pitch, chunk)
+    np.testing.assert_array_equal(got, np.clip(scaled + 3, 1, 250))
