@@ -1,0 +1,1 @@
+"""float32 kernels, and the same over values stored as float16."""

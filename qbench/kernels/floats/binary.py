@@ -1,0 +1,88 @@
+"""A function of two elements, with broadcasting: a stride of 0 repeats an operand along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from qbench.kernels.floats.storage import FloatType, storage
+from qbench.kernels.floats.walk import extents
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.levels import Level
+from qbench.kernels.memory import view
+from qbench.kernels.split import share
+
+__all__ = ["OPERATORS", "binary_kernel"]
+
+
+def _operator(body: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return register_jitable(error_model="numpy")(body)
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": _operator(lambda a, b: a + b),
+    "subtract": _operator(lambda a, b: a - b),
+    "multiply": _operator(lambda a, b: a * b),
+    "divide": _operator(lambda a, b: a / b),
+    "maximum": _operator(lambda a, b: a if a > b or a != a else b),
+    "minimum": _operator(lambda a, b: a if a < b or a != a else b),
+    "power": _operator(lambda a, b: np.power(a, b)),
+    "nn.prelu": _operator(lambda a, b: a if a > np.float32(0) else a * b),
+}
+"""``f(a, b) -> float32`` by the name of the op."""
+
+
+@cache
+def binary_kernel(operator: str, dtype: FloatType, level: Level) -> Kernel:
+    """``y = min(max(operator(a, b), low), high)``.
+
+    Parameters
+    ----------
+    operator
+        A key of `OPERATORS`.
+    dtype
+        Of all operands.
+    level
+        Decides how float16 is converted.
+
+    Returns
+    -------
+    Kernel
+        Its fields are the references a, b and y, sizes and strides as `strided` makes them, low and high (infinite
+        where nothing bounds the result). y has stride 1 along the last axis.
+    """
+    apply, kept = OPERATORS[operator], storage(dtype, level)
+    kind, size, load, store = kept.dtype, kept.size, kept.load, kept.store
+
+    def run(args, bases, thread, threads):
+        position, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 16)
+        low, high = args.low, args.high
+        while position < end:
+            row = position // args.n3
+            start = position - row * args.n3
+            count = min(args.n3 - start, end - position)
+            i0, i1, i2 = row // (args.n1 * args.n2), row // args.n2 % args.n1, row % args.n2
+            at = i0 * args.a0 + i1 * args.a1 + i2 * args.a2 + start * args.a3
+            a = view(bases, args.a + at * size, (count - 1) * args.a3 + 1, kind)
+            at = i0 * args.b0 + i1 * args.b1 + i2 * args.b2 + start * args.b3
+            b = view(bases, args.b + at * size, (count - 1) * args.b3 + 1, kind)
+            at = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + start
+            y = view(bases, args.y + at * size, count, kind)
+            if args.a3 == 1 and args.b3 == 1:
+                for i in range(count):
+                    store(y, i, min(max(apply(load(a, i), load(b, i)), low), high))
+            elif args.a3 == 1 and args.b3 == 0:
+                scalar = load(b, 0)
+                for i in range(count):
+                    store(y, i, min(max(apply(load(a, i), scalar), low), high))
+            else:
+                for i in range(count):
+                    store(y, i, min(max(apply(load(a, i * args.a3), load(b, i * args.b3)), low), high))
+            position += count
+
+    arguments = record(a="i8", b="i8", y="i8", **extents("a", "b", "y"), low="f4", high="f4")
+    return Kernel(f"float.binary.{operator}.{kept.name}", arguments, run)

@@ -1,0 +1,47 @@
+"""float16 to float32 and back."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from qbench.kernels.floats.storage import FloatType, storage
+from qbench.kernels.floats.walk import extents
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.levels import Level
+from qbench.kernels.memory import view
+from qbench.kernels.split import share
+
+__all__ = ["convert_kernel"]
+
+
+@cache
+def convert_kernel(source: FloatType, target: FloatType, level: Level) -> Kernel:
+    """``y = x`` in another type, rounded half to even.
+
+    Returns
+    -------
+    Kernel
+        Its fields are x and y, the references, and sizes and strides as `strided` makes them, both of stride 1 along
+        the last axis.
+    """
+    given, wanted = storage(source, level), storage(target, level)
+
+    kind, size, load = given.dtype, given.size, given.load
+    wanted_kind, wanted_size, store = wanted.dtype, wanted.size, wanted.store
+
+    def run(args, bases, thread, threads):
+        position, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 16)
+        while position < end:
+            row = position // args.n3
+            start = position - row * args.n3
+            count = min(args.n3 - start, end - position)
+            i0, i1, i2 = row // (args.n1 * args.n2), row // args.n2 % args.n1, row % args.n2
+            at = i0 * args.x0 + i1 * args.x1 + i2 * args.x2 + start
+            x = view(bases, args.x + at * size, count, kind)
+            at = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + start
+            y = view(bases, args.y + at * wanted_size, count, wanted_kind)
+            for i in range(count):
+                store(y, i, load(x, i))
+            position += count
+
+    return Kernel(f"float.convert.{given.name}.{wanted.name}", record(x="i8", y="i8", **extents("x", "y")), run)

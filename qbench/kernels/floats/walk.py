@@ -1,0 +1,57 @@
+"""How elementwise kernels walk arrays of up to four axes with any strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+__all__ = ["extents", "row_major", "strided"]
+
+_RANK = 4
+
+
+def extents(*names: str) -> dict[str, str]:
+    """Fields of a kernel for the sizes ``n0..n3`` and the element strides ``x0..x3`` of each operand named."""
+    return {f"{name}{axis}": "i8" for name in ("n", *names) for axis in range(_RANK)}
+
+
+def strided(shape: Sequence[int], **strides: Sequence[int]) -> dict[str, int]:
+    """The values of the fields that :func:`extents` names.
+
+    Neighbouring axes are walked as one wherever all operands allow it.
+
+    Parameters
+    ----------
+    shape
+        Sizes that the kernel walks, the fastest last.
+    strides
+        For each operand, the result last: elements from one index to the next along each axis; 0 where it is broadcast.
+
+    Raises
+    ------
+    ValueError
+        More than four axes are left.
+    """
+    merged: list[tuple[int, ...]] = []
+    for size, *steps in zip(shape, *strides.values(), strict=True):
+        if size == 1:
+            continue
+        if merged and all(outer == size * step for outer, step in zip(merged[-1][1:], steps, strict=True)):
+            merged[-1] = (merged[-1][0] * size, *steps)
+        else:
+            merged.append((size, *steps))
+    if not merged or merged[-1][-1] != 1:  # the last operand, the result, is written in rows of stride 1
+        merged.append((1,) * (1 + len(strides)))
+    if len(merged) > _RANK:
+        raise ValueError(f"{len(merged)} axes cannot be walked, only {_RANK}")
+    merged = [(1, *(0 for _ in strides))] * (_RANK - len(merged)) + merged
+    return {
+        f"{name}{axis}": int(merged[axis][position])
+        for position, name in enumerate(("n", *strides))
+        for axis in range(_RANK)
+    }
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Element strides of an array in row-major order."""
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
