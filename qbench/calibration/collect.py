@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, wait
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
-from qbench.calibration.means import ChannelMeans
+from qbench.calibration.means import RunningMeans
+from qbench.calibration.running import Running
 from qbench.calibration.samples import Data, count_samples, samples
 from qbench.calibration.statistics import Statistics
 from qbench.errors import Cancelled, DataError, GraphError, nearest, shown
@@ -153,18 +154,24 @@ def _there(
 
 
 def _run_samples(graph: Graph, names: tuple[str, ...], numbered: list[Numbered]) -> tuple[int, Found]:
-    wanted, found, axes = frozenset(names), Found(), _channel_axes(graph)
+    axes = _channel_axes(graph)
+    wanted = {name: (Running(name), RunningMeans(axes[name]) if name in axes else None) for name in names}
 
     def observe(name: str, array: Array) -> None:
         if name in wanted and array.size:
-            new = Statistics.of(array, name)
-            if name in axes:
-                new = replace(new, channels=ChannelMeans.of(array, axes[name]))
-            found[name] = found[name].merge(new) if name in found else new
+            running, means = wanted[name]
+            running.add(array)
+            if means is not None:
+                means.add(array)
 
     for number, feeds in numbered:
         try:
             run(graph, feeds, observe=observe)
         except DataError as error:
             raise DataError(f"calibration sample {number}: {error}") from error
+    found = {
+        name: Statistics.taken(running, None if means is None else means.means())
+        for name, (running, means) in wanted.items()
+        if running.count
+    }
     return len(numbered), found

@@ -14,18 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.calibration.means import ChannelMeans
-from qbench.errors import CalibrationError, DataError, shown
-from qbench.ir.dtypes import dtype_of, is_float
+from qbench.calibration.running import BINS, Running, widened
+from qbench.errors import CalibrationError
 
 __all__ = ["BINS", "Statistics"]
-
-BINS = 2048
-"""N: bins on each side of zero."""
-
-_OF_ZEROS = -160
-"""Exponent of a tensor of zeros: one less than that of the smallest number of float32."""
-
-_CHUNK = 1 << 16  # elements that stay in the cache through the passes below
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -75,28 +67,14 @@ class Statistics:
         DataError
             No elements, NaN or infinity among them, or another dtype.
         """
-        where = f"tensor {shown(tensor)}" if tensor else "the array"
-        if array.dtype == np.float64 or not is_float(dtype_of(array.dtype)):
-            raise DataError(f"{where} is {array.dtype}; statistics are taken of float16, bfloat16 and float32")
-        if array.size == 0:
-            raise DataError(f"{where} has no elements (shape {array.shape})")
-        flat = np.ascontiguousarray(array, np.float32).reshape(-1)
-        low, high = float(flat.min()) + 0.0, float(flat.max()) + 0.0  # + 0.0 turns -0.0 into 0.0
-        if not np.isfinite(high - low):
-            bad = int(np.argmin(np.isfinite(flat)))
-            index = tuple(int(i) for i in np.unravel_index(bad, array.shape))
-            raise DataError(f"{where} has {flat[bad]} at index {index}; check sample and model")
-        exponent = _exponent(max(-low, high))
-        # float32 is exact where it scales up; where it scales down, a tiny negative number would become zero
-        exact = np.float32 if -127 <= exponent <= 0 else np.float64
-        counts = np.zeros(2 * BINS, np.int64)
-        for start in range(0, flat.size, _CHUNK):
-            scaled = np.multiply(flat[start : start + _CHUNK], exact(2.0**-exponent), dtype=exact)
-            np.floor(scaled, out=scaled)
-            scaled += BINS
-            counts += np.bincount(scaled.astype(np.int32), minlength=2 * BINS)
-        zeros = int(np.count_nonzero(flat == 0))
-        return cls(low, high, flat.size, zeros, exponent, counts)
+        found = Running(tensor)
+        found.add(array)
+        return cls.taken(found)
+
+    @classmethod
+    def taken(cls, found: Running, channels: ChannelMeans | None = None) -> Statistics:
+        """The statistics of all that was counted; `found` must not count any more."""
+        return cls(found.min, found.max, found.count, found.zeros, found.exponent, found.counts, channels)
 
     @staticmethod
     def merged(parts: Iterable[Statistics]) -> Statistics:
@@ -115,7 +93,7 @@ class Statistics:
             self.count + other.count,
             self.zeros + other.zeros,
             exponent,
-            _widened(self, exponent) + _widened(other, exponent),
+            widened(self.counts, exponent - self.exponent) + widened(other.counts, exponent - other.exponent),
             self.channels.merge(other.channels) if self.channels and other.channels else None,
         )
 
@@ -143,16 +121,3 @@ class Statistics:
 
     def __hash__(self) -> int:
         return hash((self.min, self.max, self.count, self.zeros, self.exponent, self.counts.tobytes()))
-
-
-def _exponent(largest: float) -> int:
-    return int(np.frexp(largest)[1]) - (BINS.bit_length() - 1) if largest else _OF_ZEROS
-
-
-def _widened(statistics: Statistics, exponent: int) -> NDArray[np.int64]:
-    counts = statistics.counts
-    for _ in range(min(exponent - statistics.exponent, BINS.bit_length())):  # by then all is in the bins beside zero
-        pairs = counts.reshape(-1, 2).sum(axis=1)
-        counts = np.zeros(2 * BINS, np.int64)
-        counts[BINS // 2 : BINS // 2 + BINS] = pairs
-    return counts

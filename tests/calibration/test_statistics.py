@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qbench.calibration.running import Running
 from qbench.calibration.statistics import BINS, Statistics
 from qbench.errors import CalibrationError, DataError
 
@@ -81,6 +82,22 @@ def test_more_elements_than_one_chunk():
     width = statistics.bin_width
     expected, _ = np.histogram(array.astype(np.float64), np.arange(-BINS, BINS + 1) * width)
     assert np.array_equal(statistics.counts, expected)
+
+
+@given(st.lists(arrays, min_size=1, max_size=6))
+def test_counting_array_by_array_gives_the_same(parts):
+    running = Running()
+    for part in parts:
+        running.add(part)
+    assert bits(Statistics.taken(running)) == bits(Statistics.of(np.concatenate(parts)))
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1e-3, 1.0, 1e5, 1e36])
+def test_any_layout_in_memory_gives_the_same(scale):
+    array = (np.random.default_rng(1).normal(size=(2, 6, 5, 7)) * scale).astype(np.float32)
+    last = np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    assert bits(Statistics.of(last)) == bits(Statistics.of(array)) == bits(by_definition(array))
+    assert bits(Statistics.of(array[:, ::2])) == bits(Statistics.of(array[:, ::2].copy()))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
