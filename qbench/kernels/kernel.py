@@ -26,7 +26,15 @@ _lock = threading.Lock()
 
 
 def record(**fields: str) -> np.dtype[np.void]:
-    """The type of a kernel's arguments: names with NumPy's codes, such as ``x="i8", scale="f4"``."""
+    """The type of a kernel's arguments: names with NumPy's codes, such as ``x="i8", scale="f4"``.
+
+    Raises
+    ------
+    ValueError
+        A field that could not be read as an attribute, because NumPy's records have one of that name.
+    """
+    if taken := [name for name in fields if hasattr(np.record, name)]:
+        raise ValueError(f"records have attributes {taken} of their own: name the fields otherwise")
     return np.dtype((np.record, list(fields.items())), align=True)
 
 

@@ -11,7 +11,7 @@ from numba.extending import register_jitable
 
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
-from qbench.kernels.split import share
+from qbench.kernels.split import at, share
 
 __all__ = ["copy_fields", "copy_kernel", "gather_kernel"]
 
@@ -52,7 +52,7 @@ def copy_fields(shape: Sequence[int], x_strides: Sequence[int], out_strides: Seq
         raise ValueError(f"a copy of shape {tuple(shape)} has {len(merged)} axes that cannot be merged, above {RANK}")
     merged = [(1, 0, 0)] * (RANK - len(merged)) + merged
     size, x, out = zip(*merged, strict=True)
-    return {"size": size, "x_stride": x, "out_stride": out, "x_start": start if all(shape) else 0}
+    return {"sizes": size, "x_stride": x, "out_stride": out, "x_start": start if all(shape) else 0}
 
 
 @cache
@@ -61,7 +61,7 @@ def copy_kernel(item: int) -> Kernel:
     dtype = np.dtype(f"u{item}").type
 
     def copy(args, bases, thread, threads):
-        size, x_stride, out_stride, flip = args.size, args.x_stride, args.out_stride, dtype(args.flip)
+        size, x_stride, out_stride, flip = args.sizes, args.x_stride, args.out_stride, dtype(args.flip)
         rows, columns, xs, outs = size[0] * size[1] * size[2] * size[3] * size[4], size[5], x_stride[5], out_stride[5]
         if rows * columns == 0:
             return
@@ -83,11 +83,10 @@ def copy_kernel(item: int) -> Kernel:
                 _transpose(x, a, xs, out, b, out_stride[4], lines, columns, flip)
             else:
                 for line in range(lines):
-                    at, to = a + line * x_stride[4], b + line * out_stride[4]
-                    _copy_row(x, at, xs, out, to, outs, columns, flip)
+                    _copy_row(x, a + line * x_stride[4], xs, out, b + line * out_stride[4], outs, columns, flip)
             row += lines
 
-    axes = dict.fromkeys(("size", "x_stride", "out_stride"), f"{RANK}i8")
+    axes = dict.fromkeys(("sizes", "x_stride", "out_stride"), f"{RANK}i8")
     return Kernel(f"copy.{item}", record(x="i8", out="i8", **axes, x_start="i8", flip="i8"), copy)
 
 
@@ -102,12 +101,11 @@ def _extent(size: Any, stride: Any) -> Any:
 @register_jitable
 def _copy_row(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, count: Any, flip: Any) -> None:
     if xs == 1 and outs == 1:
-        source, target = x[a : a + count], out[b : b + count]
         for i in range(count):
-            target[i] = source[i] ^ flip
+            out[at(b + i)] = x[at(a + i)] ^ flip
     else:
         for i in range(count):
-            out[b + i * outs] = x[a + i * xs] ^ flip
+            out[at(b + i * outs)] = x[at(a + i * xs)] ^ flip
 
 
 @register_jitable
@@ -117,23 +115,28 @@ def _transpose(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, lines: Any,
         wide = min(_TILE, columns - column)
         for line in range(0, lines, _TILE):
             for i in range(line, min(line + _TILE, lines)):
-                at, to = a + column * xs + i, b + i * outs + column
-                target = out[to : to + wide]
+                source, target = a + column * xs + i, b + i * outs + column
                 for j in range(wide):
-                    target[j] = x[at + j * xs] ^ flip
+                    out[at(target + j)] = x[at(source + j * xs)] ^ flip
 
 
 @cache
 def gather_kernel(item: int) -> Kernel:
     """``out[i, j, k, l] = x[table0[i] + table1[j] + table2[k] + l]``; constant padding, nearest resize, tiling.
 
-    Tables hold int64 offsets in elements of 1, 2, 4 or 8 bytes; where one is negative the elements are `fill`. The last
-    axis is a run of `size[3]` neighbours; out lies with strides `out_stride` and runs without gaps.
+    Tables hold int64 offsets in elements of 1, 2, 4 or 8 bytes; where one is negative the elements are `filler`. The
+    last axis is a run of `sizes[3]` neighbours; out lies with strides `out_stride` and runs without gaps.
     """
     dtype = np.dtype(f"u{item}").type
 
     def gather(args, bases, thread, threads):
-        size, out_stride, extent, run, fill = args.size, args.out_stride, args.extent, args.size[3], dtype(args.fill)
+        size, out_stride, extent, run, fill = (
+            args.sizes,
+            args.out_stride,
+            args.extent,
+            args.sizes[3],
+            dtype(args.filler),
+        )
         if size[0] * size[1] * size[2] * run == 0:
             return
         x = view(bases, args.x, extent, dtype)
@@ -152,24 +155,19 @@ def gather_kernel(item: int) -> Kernel:
                 continue
             base = table0[i] + table1[j]
             for k in range(size[2]):
-                at = to + k * out_stride[2]
+                target = to + k * out_stride[2]
                 if table2[k] < 0:
-                    _fill_row(out, at, run, fill)
-                elif run == 1:
-                    out[at] = x[base + table2[k]]
+                    _fill_row(out, target, run, fill)
                 else:
-                    a = base + table2[k]
-                    source, target = x[a : a + run], out[at : at + run]
-                    for n in range(run):
-                        target[n] = source[n]
+                    _copy_row(x, base + table2[k], 1, out, target, 1, run, dtype(0))
 
     fields = record(
-        x="i8", extent="i8", out="i8", size="4i8", out_stride="3i8", table0="i8", table1="i8", table2="i8", fill="i8"
+        x="i8", extent="i8", out="i8", sizes="4i8", out_stride="3i8", table0="i8", table1="i8", table2="i8", filler="i8"
     )
     return Kernel(f"gather.{item}", fields, gather)
 
 
 @register_jitable
-def _fill_row(out: Any, at: Any, run: Any, fill: Any) -> None:
-    for n in range(at, at + run):
-        out[n] = fill
+def _fill_row(out: Any, start: Any, run: Any, fill: Any) -> None:
+    for i in range(run):
+        out[at(start + i)] = fill

@@ -1,12 +1,13 @@
-"""How kernels divide their work among threads."""
+"""What loops over memory share: the division of work among threads, and indices that compile to plain addresses."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba.extending import register_jitable
 
-__all__ = ["share"]
+__all__ = ["at", "share"]
 
 
 @register_jitable
@@ -14,3 +15,9 @@ def share(count: Any, thread: Any, threads: Any, block: Any = 1) -> Any:
     """First and last + 1 of the units that one thread does; units come in blocks that are not divided."""
     blocks = (count + block - 1) // block
     return blocks * thread // threads * block, min(blocks * (thread + 1) // threads * block, count)
+
+
+@register_jitable
+def at(index: Any) -> Any:
+    """An index that is known not to be negative: Numba needs no test for counting from the end, and loops get fast."""
+    return np.uint64(index)

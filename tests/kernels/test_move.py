@@ -80,8 +80,8 @@ def test_gather(item, data, n, run, gap, threads) -> None:
     out = np.zeros((*wanted.shape[:3], run + gap), x.dtype)
     tables = [np.where(t < 0, -1, t * s) for t, s in zip((rows, lines, pixels), (20 * run, 5 * run, run), strict=True)]
     launch(
-        gather_kernel(item), threads, x=x, extent=x.size, out=out, size=wanted.shape, out_stride=strides_of(out)[:3],
-        table0=tables[0], table1=tables[1], table2=tables[2], fill=9,
+        gather_kernel(item), threads, x=x, extent=x.size, out=out, sizes=wanted.shape, out_stride=strides_of(out)[:3],
+        table0=tables[0], table1=tables[1], table2=tables[2], filler=9,
     )  # fmt: skip
     np.testing.assert_array_equal(out[..., :run], wanted)
     assert not out[..., run:].any()
