@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qbench.engine.cache import ValueCache
-from qbench.engine.macs import macs
 from qbench.engine.measure import decibels
 from qbench.engine.quantized import Quantized
 from qbench.engine.report import LayerReport
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule
+from qbench.ops.macs import macs
 from qbench.passes.annotate import quantized_value
 from qbench.passes.groups import find_groups, group_of
 from qbench.quant.arithmetic import dequantize, quantize

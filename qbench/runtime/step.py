@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from qbench.kernels.kernel import Kernel
+from qbench.kernels.memory import reference
 
 __all__ = ["EXTERNAL", "Instruction", "Place", "Step"]
 
@@ -48,6 +49,30 @@ class Place:
         """The whole of a buffer, row-major."""
         strides = tuple(int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape)))
         return cls(buffer, 0, dtype, shape, strides, tuple(range(len(shape))))
+
+    @property
+    def reference(self) -> int:
+        """What kernels take for the place of the first element."""
+        return reference(self.buffer, self.offset)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie without gaps, in the order of the memory's axes."""
+        wanted = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1 and stride != wanted:
+                return False
+            wanted *= size
+        return True
+
+    def part(self, axis: int, start: int, shape: tuple[int, ...]) -> Place:
+        """A part of this place: `shape` elements of the value, from `start` on along one of the value's axes."""
+        along = self.axes.index(axis)
+        return replace(
+            self,
+            offset=self.offset + start * self.strides[along] * self.dtype.itemsize,
+            shape=tuple(shape[axis] for axis in self.axes),
+        )
 
     @property
     def nbytes(self) -> int:

@@ -7,8 +7,8 @@ import onnx
 import pytest
 
 from qbench.bench.networks import NETWORKS
-from qbench.engine.macs import macs
 from qbench.frontends import load
+from qbench.ops.macs import macs
 from qbench.passes.prepare import prepare
 from qbench.runtime.interpreter import call
 

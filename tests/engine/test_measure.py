@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from qbench.engine.macs import macs
 from qbench.engine.measure import Deviation, clipped, decibels, deviation
 from qbench.engine.predictions import Score, predictions, score
 from qbench.errors import DataError
@@ -16,6 +15,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.macs import macs
 from qbench.quant.arithmetic import dequantize, quantize
 from tests.engine.networks import mlp, node
 

@@ -1,0 +1,186 @@
+"""Integer convolutions and dense layers on 8-bit data: the tiled kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.graph import Graph
+from qbench.kernels.conv import conv_kernel
+from qbench.kernels.epilogue import EpilogueName, choose_epilogue
+from qbench.kernels.levels import Level
+from qbench.kernels.pack import pack_channels, pack_weights, packing
+from qbench.kernels.shape import choose_chunk, choose_tile
+from qbench.kernels.tile import Tile
+from qbench.ops.integer_products import IntegerConv2d
+from qbench.runtime.lowerings.products import products
+from qbench.runtime.lowerings.windows import input_offsets
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction, Place
+
+__all__ = ["ConvLowering", "DenseLowering"]
+
+_FEW = 4
+"""With at most so many channels, a row of the window is read as one tap."""
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """Where the tiles read: `taps` runs of `depth` codes for each of `pixels` outputs."""
+
+    pixels: int
+    taps: int
+    depth: int
+    groups: int
+    pitch: int
+    start: int
+    """Reference of what offsets count from."""
+
+
+class _Tiled(Lowering):
+    """A sum of products by tiles; the others say where its pixels are."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.products = products(step, graph)
+        rescaled = self.products.rescaling
+        if rescaled is not None and rescaled.dtype not in ("int8", "uint8"):
+            raise Refused(f"its result is {rescaled.dtype}")
+        if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.size == 0:
+            raise Refused("it has nothing to compute")
+
+    @property
+    def output(self) -> str:
+        return self.step.outputs[0]
+
+    @property
+    def epilogue(self) -> EpilogueName:
+        found, bound = self.products.rescaling, self.products.bound
+        if found is None:
+            return "accumulators"
+        return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier)
+
+    def tiled(
+        self, site: Site, geometry: _Geometry, tile: Tile, table: NDArray[Any] | None, weights: NDArray[np.int8]
+    ) -> Instruction:
+        """The one instruction.
+
+        Parameters
+        ----------
+        table
+            Offsets of the taps; None where pixels lie evenly and have one tap.
+        weights
+            [groups, channels, taps, depth].
+        """
+        lanes, group = packing(site.level)
+        found, epilogue = self.products.rescaling, self.epilogue
+        form = (tile, lanes, group, weights.shape, self.products.op.weight_zero_point)
+        packed = site.packed(self.step.head.inputs[1], form, lambda: pack_weights(weights, tile, lanes, group))
+        groups, channels = weights.shape[:2]
+
+        def spread(values: NDArray[Any]) -> int:
+            return site.constant(pack_channels(values, groups, tile, lanes))
+
+        bias = self.products.bias if epilogue == "exact" else self.products.bias.astype(np.int32)
+        out = site.places[self.output]
+        return instruction(
+            conv_kernel(site.level, tile, epilogue),
+            self.output,
+            x=geometry.start,
+            zeros=site.constant(np.full(geometry.depth + group, self.products.zero_point, np.uint8)),
+            table=0 if table is None else site.constant(table),
+            weights=site.constant(packed),
+            out=out.reference,
+            bias=spread(bias),
+            mantissa=spread(found.mantissa) if found else 0,
+            shift=spread(found.shift) if found else 0,
+            multiplier=spread(found.multiplier) if found else 0,
+            pixels=geometry.pixels,
+            taps=geometry.taps,
+            depth=geometry.depth,
+            groups=groups,
+            channels=channels,
+            pitch=geometry.pitch,
+            out_pitch=out.strides[-2],
+            chunk=choose_chunk(tile, geometry.pixels, geometry.taps * geometry.depth, packed.nbytes),
+            rounding=found.code if found else 0,
+            zero_point=found.zero_point if found else 0,
+            low=found.low if found else 0,
+            high=found.high if found else 0,
+        )
+
+
+@lowers("integer.conv2d", rank=1)
+class ConvLowering(_Tiled):
+    """Any window, strides, padding, dilation and groups."""
+
+    @property
+    def op(self) -> IntegerConv2d:
+        assert isinstance(self.products.op, IntegerConv2d)
+        return self.products.op
+
+    @property
+    def joins_rows(self) -> bool:
+        """Whether a row of the window is one tap: its few channels lie side by side, padding included."""
+        _, channels, _, width = self.products.weights.shape
+        return channels <= _FEW and width > 1 and self.op.groups == 1 and self.op.dilation[1] == 1
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        data = CHANNELS_LAST
+        if self.joins_rows:
+            data = Layout(CHANNELS_LAST.axes, self.op.padding, self.products.zero_point if any(self.op.padding) else 0)
+        return Layouts({self.products.data: data}, {self.output: CHANNELS_LAST})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        weights, op, x = self.products.weights, self.op, site.places[self.products.data]
+        out, inner, height, width = weights.shape
+        n, out_height, out_width, _ = site.places[self.output].shape
+        pixels = n * out_height * out_width
+        taps, depth = (height, width * inner) if self.joins_rows else (height * width, inner)
+        tile = choose_tile(site.level, pixels, out // op.groups, taps * depth)
+        ordered = weights.transpose(0, 2, 3, 1).reshape(op.groups, out // op.groups, taps, depth)
+        evenly = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0) and _even(x)
+        table = None
+        if not evenly:
+            table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, self.joins_rows)
+        start = x.reference - _border(op, x) if self.joins_rows else x.reference
+        geometry = _Geometry(pixels, taps, depth, op.groups, x.strides[2], start)
+        return [self.tiled(site, geometry, tile, table, ordered)]
+
+
+def _even(x: Place) -> bool:
+    """Whether all pixels of all images lie equally far apart."""
+    n, height, width, _ = x.shape
+    image, row, pixel, _ = x.strides
+    return (height == 1 or row == width * pixel) and (n == 1 or image == height * row)
+
+
+def _border(op: IntegerConv2d, x: Place) -> int:
+    """Bytes from the start of the border to the start of the image."""
+    return op.padding[0] * x.strides[1] + op.padding[1] * x.strides[2]
+
+
+@lowers("integer.dense", rank=1)
+class DenseLowering(_Tiled):
+    """A matrix product with as many pixels as there are rows."""
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        rank = self.graph.types[self.products.data].rank
+        return Layouts({self.products.data: row_major(rank)}, {self.output: row_major(rank)})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        x, (units, depth) = site.places[self.products.data], self.products.weights.shape
+        if not x.contiguous:
+            raise AssertionError(f"{self.products.data} has gaps")
+        rows = math.prod(x.shape[:-1])
+        tile = choose_tile(site.level, rows, units, depth)
+        geometry = _Geometry(rows, 1, depth, 1, depth, x.reference)
+        return [self.tiled(site, geometry, tile, None, self.products.weights.reshape(1, units, 1, depth))]

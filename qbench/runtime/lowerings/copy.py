@@ -1,0 +1,59 @@
+"""Bringing a value from one place to another: another order, other gaps, a border around it, codes for int8 values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from qbench.kernels.move import copy_fields, copy_kernel
+from qbench.runtime.planner.layout import Border, Layout
+from qbench.runtime.planner.lowering import instruction
+from qbench.runtime.step import Instruction, Place
+
+__all__ = ["copy_instructions"]
+
+_FLIP = 0x80
+
+
+def copy_instructions(source: Place, target: Place, layout: Layout | None = None) -> Sequence[Instruction]:
+    """Copy a value.
+
+    Parameters
+    ----------
+    source, target
+        Places of equal shapes; int8 may lie as codes in the one and as values in the other.
+    layout
+        Of the target, whose border is filled.
+    """
+    order = [source.axes.index(axis) for axis in target.axes]
+    strides = [source.strides[axis] for axis in order]
+    flip = _FLIP if source.flipped != target.flipped else 0
+    made = [_copy(source.reference, strides, target.reference, target.shape, target, flip)]
+    if layout and any(layout.border):
+        made += _fill(target, layout)
+    return made
+
+
+def _fill(target: Place, layout: Layout) -> Iterator[Instruction]:
+    """Repeat the fill over the four sides of the border."""
+    fill = np.asarray(layout.fill, target.dtype)
+    value = int(fill.view(f"u{fill.itemsize}"))
+    for offset, shape in _sides(target, layout.border):
+        start = target.reference + offset * target.dtype.itemsize
+        yield _copy(start, [0] * 4, start, shape, target, value)
+
+
+def _sides(place: Place, border: Border) -> Iterator[tuple[int, tuple[int, ...]]]:
+    (n, height, width, channels), (_, row, pixel, _) = place.shape, place.strides
+    top, left, bottom, right = border
+    wide = left + width + right
+    yield -top * row - left * pixel, (n, top, wide, channels)
+    yield height * row - left * pixel, (n, bottom, wide, channels)
+    yield -left * pixel, (n, height, left, channels)
+    yield width * pixel, (n, height, right, channels)
+
+
+def _copy(x: int, strides: Sequence[int], out: int, shape: Sequence[int], place: Place, flip: int) -> Instruction:
+    fields = copy_fields(shape, strides, place.strides)
+    return instruction(copy_kernel(place.dtype.itemsize), "copy", x=x, out=out, flip=flip, **fields)

@@ -1,0 +1,125 @@
+"""What integer convolutions and dense layers have in common: codes, centred weights, folded biases, exact bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import shown
+from qbench.ir.dtypes import integer_range
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.ops.exact import centred
+from qbench.ops.integer_products import IntegerConv2d, IntegerDense
+from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
+from qbench.runtime.planner.fuse import REQUANTIZES, Fused
+from qbench.runtime.planner.lowering import Refused
+
+__all__ = ["Products", "products"]
+
+
+@dataclass(frozen=True)
+class Products:
+    """A sum of products with 8-bit data and constant weights, as kernels compute it from codes.
+
+    Parameters
+    ----------
+    op
+        The convolution or dense layer.
+    data
+        Name of the data.
+    zero_point
+        Of the data, in codes.
+    weights
+        int8, centred: [out, in / groups, kh, kw], or [units, in].
+    bias
+        int64[out]: what the sums start from, with the data's zero point folded in. As int32 it may wrap: so do the
+        sums, and the totals are right.
+    bound
+        int64[out]: the largest magnitude that a total can have.
+    rescaling
+        What becomes of the totals; None where they are the step's result.
+    """
+
+    op: IntegerConv2d | IntegerDense
+    data: str
+    zero_point: int
+    weights: NDArray[np.int8]
+    bias: NDArray[np.int64]
+    bound: NDArray[np.int64]
+    rescaling: Rescaling | None
+
+
+def products(step: Fused, graph: Graph) -> Products:
+    """Read a step that begins with ``integer.conv2d`` or ``integer.dense``.
+
+    Raises
+    ------
+    Refused
+        It is not of this kind: other types, weights that are no constants, totals that could leave 32 bits.
+    """
+    op = bind(step.head)
+    assert isinstance(op, IntegerConv2d | IntegerDense)
+    data, weight = step.head.inputs
+    dtype = graph.types[data].dtype
+    if dtype not in ("int8", "uint8"):
+        raise Refused(f"its data is {dtype}")
+    if weight not in graph.constants:
+        raise Refused("its weights are no constants")
+    weights = _centred(graph.constants[weight], op.weight_zero_point)
+    low, high = integer_range(dtype)
+    reach = max(high - op.data_zero_point, op.data_zero_point - low)
+    added = _bias(step, graph, len(weights.integers))
+    requantize = step.follower(REQUANTIZES)
+    axis = 1 if isinstance(op, IntegerConv2d) else -1
+    rescaled = None if requantize is None else rescaling(graph, step, requantize, len(weights.integers), axis)
+    if rescaled is not None:
+        added = added - rescaled.before
+    bound = weights.absolute_sums * reach + np.abs(added)
+    if bound.max(initial=0) > 2**31 - 1:
+        raise Refused(f"the sums of {shown(step.head.name)} could reach {bound.max()}, beyond 32 bits")
+    zero_point = op.data_zero_point + flip(dtype)
+    return Products(
+        op=op,
+        data=data,
+        zero_point=zero_point,
+        weights=weights.integers,
+        bias=added - zero_point * weights.sums,
+        bound=bound,
+        rescaling=rescaled,
+    )
+
+
+@dataclass(frozen=True)
+class _Weights:
+    integers: NDArray[np.int8]
+    sums: NDArray[np.int64]
+    absolute_sums: NDArray[np.int64]
+
+
+@lru_cache(maxsize=512)
+def _centred(constant: Constant, zero_point: int | tuple[int, ...]) -> _Weights:
+    """Weights less their zero point, and their sums for each output; kept, as edits change one layer at a time."""
+    weights: NDArray[Any] = constant.array
+    if zero_point or weights.dtype != np.int8:
+        wide = centred(weights, zero_point)
+        if wide.size and (wide.min() < -128 or wide.max() > 127):
+            raise Refused("its weights less their zero point are no 8-bit integers")
+        weights = wide.astype(np.int8)
+    rows = weights.reshape(len(weights), -1)
+    return _Weights(weights, rows.sum(axis=1, dtype=np.int64), np.abs(rows, dtype=np.int16).sum(axis=1, dtype=np.int64))
+
+
+def _bias(step: Fused, graph: Graph, channels: int) -> NDArray[np.int64]:
+    node = step.follower({"nn.bias_add"})
+    if node is None:
+        return np.zeros(channels, np.int64)
+    axis, rank = getattr(bind(node), "axis", 1), graph.types[node.output].rank
+    if axis % rank != (1 if step.head.op == "integer.conv2d" else rank - 1):
+        raise Refused(f"its bias runs along axis {axis}")
+    return graph.constants[node.inputs[1]].array.astype(np.int64)

@@ -1,0 +1,131 @@
+"""The requantize and the clamps at the end of a step, as the numbers that kernels take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.dtypes import DType, integer_range
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import Array, bind
+from qbench.ops.activation import Clip
+from qbench.ops.integer_rescale import IntegerRequantize, IntegerRequantizeFloat32, IntegerRoundingShift
+from qbench.quant.rounding import ROUNDINGS, Rounding
+from qbench.runtime.planner.fuse import CLAMPS, Fused
+from qbench.runtime.planner.lowering import Refused
+
+__all__ = ["Rescaling", "clamp", "flip", "rescaling"]
+
+Int32s = NDArray[np.int32]
+
+
+def flip(dtype: DType) -> int:
+    """What has to be added to a value of this type to get it as it is stored: 128 for int8, which is held as codes."""
+    return 128 if dtype == "int8" else 0
+
+
+@dataclass(frozen=True)
+class Rescaling:
+    """From accumulators to the integers of an output.
+
+    Parameters
+    ----------
+    rounding
+        The mode.
+    mantissa, shift, multiplier
+        int32, int32 and float32, one for each channel, as :func:`qbench.kernels.rounding.rescale_one` takes them.
+    before
+        Zero point of the accumulators.
+    zero_point, low, high
+        Of the output, as it is stored.
+    dtype
+        Of the output.
+    """
+
+    rounding: Rounding
+    mantissa: Int32s
+    shift: Int32s
+    multiplier: NDArray[np.float32]
+    before: int
+    zero_point: int
+    low: int
+    high: int
+    dtype: DType
+
+    @cached_property
+    def code(self) -> int:
+        """Number of the rounding mode."""
+        return ROUNDINGS.index(self.rounding)
+
+    def padded(self, count: int) -> tuple[Int32s, Int32s, NDArray[np.float32]]:
+        """Mantissa, shift and multiplier with zeros behind them, as vectors read them."""
+        behind = (0, count - self.mantissa.size)
+        return np.pad(self.mantissa, behind), np.pad(self.shift, behind), np.pad(self.multiplier, behind)
+
+
+def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -> Rescaling:
+    """What a requantize node and the clamps behind it come to.
+
+    Parameters
+    ----------
+    graph, step
+        Where the node is.
+    node
+        ``integer.requantize``, ``integer.requantize_float32`` or ``integer.rounding_shift``.
+    channels, axis
+        How many channels the data has along which axis; 1 where one multiplier must do for all.
+
+    Raises
+    ------
+    Refused
+        The multipliers do not run along that axis.
+    """
+    op = bind(node)
+    assert isinstance(op, IntegerRequantize | IntegerRequantizeFloat32 | IntegerRoundingShift)
+    rank = graph.types[node.inputs[0]].rank
+    parameters = [_per_channel(graph.constants[name].array, rank, channels, axis) for name in node.inputs[1:]]
+    ones, none = np.ones(channels, np.float32), np.zeros(channels, np.int32)
+    if isinstance(op, IntegerRequantize):
+        mantissa, shift, multiplier = parameters[0], parameters[1], ones
+    elif isinstance(op, IntegerRequantizeFloat32):
+        mantissa, shift, multiplier = none, none, parameters[0]
+    else:
+        mantissa, shift, multiplier = np.full(channels, 1 << 30, np.int32), (1 - parameters[0]).astype(np.int32), ones
+    low, high = clamp(step, op.dtype)
+    return Rescaling(
+        rounding=op.rounding,
+        mantissa=mantissa,
+        shift=shift,
+        multiplier=multiplier,
+        before=op.data_zero_point,
+        zero_point=op.zero_point + flip(op.dtype),
+        low=low,
+        high=high,
+        dtype=op.dtype,
+    )
+
+
+def _per_channel(parameter: Array, rank: int, channels: int, axis: int) -> Array:
+    """One number for each channel of parameters that broadcast against data."""
+    if parameter.size == 1:
+        return np.broadcast_to(parameter.reshape(1), (channels,)).copy()
+    shape = (1,) * (rank - parameter.ndim) + parameter.shape
+    if shape[axis % rank] != channels or parameter.size != channels:
+        raise Refused(f"its multipliers of shape {parameter.shape} do not run along the channels")
+    return np.ascontiguousarray(parameter.reshape(-1))
+
+
+def clamp(step: Fused, dtype: DType) -> tuple[int, int]:
+    """The bounds that the clamps of a step and the type of its output set, as they are stored."""
+    low, high = integer_range(dtype)
+    for node in step.followers(CLAMPS):
+        op = bind(node)
+        if isinstance(op, Clip):
+            least, most = (int(min(max(bound, low), high)) for bound in (op.a_min, op.a_max))
+            low, high = max(low, least), min(high, most)
+        else:
+            low = max(low, 0)
+    return low + flip(dtype), high + flip(dtype)

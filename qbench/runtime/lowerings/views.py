@@ -1,0 +1,127 @@
+"""Ops that only say how the same memory is to be read: no instructions, unless a gap has to be closed first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.levels import Level
+from qbench.ops.reshape import Transpose
+from qbench.ops.select import Split, StridedSlice
+from qbench.runtime.lowerings.copy import copy_instructions
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, lowers
+from qbench.runtime.step import Instruction, Place
+
+
+class _View(Lowering):
+    """Reads one activation."""
+
+    @property
+    def source(self) -> str:
+        return self.step.head.inputs[0]
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        """Nothing has to be done."""
+        return ()
+
+
+@lowers("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
+class ReshapeLowering(_View):
+    """Row-major memory under another shape."""
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        output = self.step.outputs[0]
+        rank, made = len(shape_of(self.graph, self.source)), len(shape_of(self.graph, output))
+        return Layouts({self.source: row_major(rank)}, {output: row_major(made)})
+
+    def alias(self, places: Mapping[str, Place], layouts: Mapping[str, Layout]) -> Mapping[str, Place] | None:
+        """The same memory, where it has no gaps."""
+        output, place = self.step.outputs[0], places[self.source]
+        shape = shape_of(self.graph, output)
+        if not place.contiguous:
+            return None
+        strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        return {output: replace(place, shape=shape, strides=strides, axes=row_major(len(shape)).axes)}
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        """A copy that closes the gaps, where there are any."""
+        source, target = site.places[self.source], site.places[self.step.outputs[0]]
+        if source.contiguous:
+            return []
+        strides = tuple(math.prod(source.shape[place + 1 :]) for place in range(len(source.shape)))
+        return copy_instructions(source, replace(target, shape=source.shape, strides=strides, axes=source.axes))
+
+
+@lowers("transpose")
+class TransposeLowering(_View):
+    """Axes change their names, elements stay where they are."""
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        op = bind(self.step.head)
+        assert isinstance(op, Transpose)
+        here = home[self.source]
+        if any(here.border):
+            raise AssertionError("values with a border have one reader")
+        renamed = tuple(op.axes.index(axis) for axis in here.axes)
+        return Layouts({self.source: here}, {self.step.outputs[0]: Layout(renamed)})
+
+    def alias(self, places: Mapping[str, Place], layouts: Mapping[str, Layout]) -> Mapping[str, Place]:
+        """The same memory."""
+        output = self.step.outputs[0]
+        return {output: replace(places[self.source], axes=layouts[output].axes)}
+
+
+@lowers("split", "strided_slice")
+class SliceLowering(_View):
+    """Parts of an image, as long as its channels stay side by side."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        if graph.types[self.source].rank != 4:
+            raise Refused("only images are cut in place")
+        self.cuts = self._cuts()
+        if any(cut.step < 1 for cuts in self.cuts for cut in cuts) or any(cuts[1].step != 1 for cuts in self.cuts):
+            raise Refused("a part with gaps between its channels, or in reverse, is not taken in place")
+
+    def _cuts(self) -> list[tuple[range, ...]]:
+        """For each output, the positions that it takes along each axis."""
+        op, whole = bind(self.step.head), [slice(None)] * 4
+        if isinstance(op, Split):
+            edges = (0, *op.cuts, None)
+            slices = [{op.axis: slice(start, end)} for start, end in pairwise(edges)]
+        else:
+            assert isinstance(op, StridedSlice)
+            parts = zip(op.axes, op.begin, op.end, op.strides, strict=True)
+            slices = [{axis % 4: slice(*cut) for axis, *cut in parts}]
+        shape = shape_of(self.graph, self.source)
+        return [
+            tuple(range(*part.get(axis, whole[axis]).indices(size)) for axis, size in enumerate(shape))
+            for part in slices
+        ]
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.source: CHANNELS_LAST}, dict.fromkeys(self.step.outputs, CHANNELS_LAST))
+
+    def alias(self, places: Mapping[str, Place], layouts: Mapping[str, Layout]) -> Mapping[str, Place]:
+        """Where each part starts, and the steps between its elements."""
+        return {
+            name: _taken(places[self.source], cuts) for name, cuts in zip(self.step.outputs, self.cuts, strict=True)
+        }
+
+
+def _taken(whole: Place, cuts: tuple[range, ...]) -> Place:
+    here = [cuts[axis] for axis in whole.axes]
+    start = sum(cut.start * stride for cut, stride in zip(here, whole.strides, strict=True))
+    return replace(
+        whole,
+        offset=whole.offset + start * whole.dtype.itemsize,
+        shape=tuple(len(cut) for cut in here),
+        strides=tuple(cut.step * stride for cut, stride in zip(here, whole.strides, strict=True)),
+    )

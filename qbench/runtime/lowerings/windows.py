@@ -1,0 +1,59 @@
+"""Tables of where windows read, made once for layers of equal geometry."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.kernels.pack import offsets
+from qbench.ops.conv import Conv2d
+from qbench.ops.integer_products import IntegerConv2d
+from qbench.runtime.step import Place
+
+__all__ = ["input_offsets"]
+
+_cached = lru_cache(maxsize=256)(offsets)
+
+
+def input_offsets(
+    op: IntegerConv2d | Conv2d,
+    x: Place,
+    output: tuple[int, int],
+    kernel: tuple[int, int],
+    rows: int,
+    joins_rows: bool,
+) -> NDArray[np.int32]:
+    """Offsets of each tap of each output pixel, see :func:`qbench.kernels.pack.offsets`.
+
+    Parameters
+    ----------
+    op
+        The convolution.
+    x
+        Its input, channels-last.
+    output, kernel
+        Height and width of the output and of the window.
+    rows
+        Rows of the tile.
+    joins_rows
+        One tap for each row of the window; offsets then count from the start of the input's border.
+    """
+    n, height, width, _ = x.shape
+    top, left, bottom, right = op.padding
+    window: dict[str, Any] = {"size": (height, width), "kernel": kernel, "padding": (top, left)}
+    if joins_rows:
+        size = height + top + bottom, width + left + right
+        window = {"size": size, "kernel": (kernel[0], 1), "padding": (0, 0)}
+    image, row, pixel = (stride * x.dtype.itemsize for stride in x.strides[:3])
+    return _cached(
+        images=n,
+        output=output,
+        strides=op.strides,
+        dilation=op.dilation,
+        bytes_apart=(image, row, pixel),
+        rows=rows,
+        **window,
+    )

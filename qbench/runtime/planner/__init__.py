@@ -1,0 +1,123 @@
+"""From a graph to a program: fuse, choose layouts, place, and make the instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import qbench.ops  # pyright: ignore[reportUnusedImport] fills the registry that bind() reads
+import qbench.runtime.lowerings  # noqa: F401  # pyright: ignore[reportUnusedImport] fills LOWERINGS
+from qbench.errors import GraphError, nearest, shown
+from qbench.ir.graph import Graph
+from qbench.ir.op import Array
+from qbench.kernels.levels import Level, current
+from qbench.ops.macs import macs
+from qbench.runtime.lowerings.copy import copy_instructions
+from qbench.runtime.planner.arena import Lifetime, arrange
+from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out
+from qbench.runtime.planner.lowering import Site
+from qbench.runtime.planner.place_all import Placement, place_all
+from qbench.runtime.planner.specialize import batch_symbol, specialize
+from qbench.runtime.planner.tasks import tasks
+from qbench.runtime.program import Program
+from qbench.runtime.step import EXTERNAL, Step
+
+__all__ = ["plan"]
+
+
+def plan(
+    graph: Graph,
+    *,
+    keep: Iterable[str] = (),
+    sizes: Mapping[str, int] | None = None,
+    level: Level | None = None,
+) -> Program:
+    """Lay a graph out for this machine: fused steps, packed weights, one arena.
+
+    Parameters
+    ----------
+    graph
+        Float, integer or mixed; any valid graph.
+    keep
+        Values that a run may be asked for besides the outputs: nothing is fused behind them.
+    sizes
+        Numbers for the open sizes of the inputs. The symbol that counts samples on axis 0 needs none: the program is
+        planned for one sample and runs any number of them.
+    level
+        What the processor can do; by default what :func:`qbench.kernels.levels.current` says.
+
+    Raises
+    ------
+    GraphError
+        An open size without a number, or `keep` names no value.
+    """
+    keep, level = tuple(keep), current() if level is None else level
+    for name in keep:
+        if name not in graph.types:
+            raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")
+    sizes, symbol = dict(sizes or {}), batch_symbol(graph)
+    if symbol is not None and symbol not in sizes:
+        open_batch, fixed = specialize(graph, {symbol: symbol, **sizes}), specialize(graph, {symbol: 1, **sizes})
+    else:
+        open_batch = fixed = specialize(graph, sizes)
+    laid_out = lay_out(fixed, tasks(fixed, keep, level))
+    placement = place_all(laid_out)
+    lowered = [_lower(step, laid_out, placement, level) for step in laid_out.steps]
+    offsets, arena_bytes = _arrange(placement, lowered)
+    return Program(
+        graph=open_batch,
+        steps=tuple(done.step for done in lowered),
+        places=placement.places,
+        inputs={name: placement.places[place].buffer for name, place in laid_out.inputs.items()},
+        outputs={name: placement.places[place].buffer for name, place in laid_out.outputs.items()},
+        offsets=offsets,
+        arena_bytes=arena_bytes,
+        constants=tuple(array for done in lowered for array in done.constants),
+    )
+
+
+class _Lowered(NamedTuple):
+    step: Step
+    scratch: tuple[int, ...]
+    constants: Sequence[Array]
+
+
+def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement, level: Level) -> _Lowered:
+    places, graph = placement.places, laid_out.graph
+    if isinstance(step, Copy):
+        made = copy_instructions(places[step.source], places[step.target], laid_out.layouts[step.target])
+        return _Lowered(Step(step.target, (), (step.source,), (step.target,), tuple(made)), (), ())
+    task = step.task
+    here = {name: places[place] for name, place in step.reads.items()}
+    here |= {name: places[name] for name in task.step.outputs}
+    site = Site(graph, here, laid_out.layouts, level, len(placement.sizes))
+    instructions = tuple(task.lowering.instructions(site)) if task.lowering else ()
+    done = Step(
+        name=task.step.head.name,
+        nodes=tuple(node.name for node in task.step.nodes),
+        inputs=tuple(step.reads[name] for name in task.step.inputs(graph)),
+        outputs=task.step.outputs,
+        instructions=instructions,
+        macs=sum(macs(graph, node) for node in task.step.nodes),
+        reason=task.reason,
+    )
+    return _Lowered(done, tuple(placement.buffer(size) for size in site.scratch), site.constants)
+
+
+def _arrange(placement: Placement, lowered: Sequence[_Lowered]) -> tuple[NDArray[np.int64], int]:
+    """Offsets of the buffers in the arena; a buffer lives from the first to the last step that touches it."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, (step, scratch, _) in enumerate(lowered):
+        for buffer in {placement.places[name].buffer for name in (*step.inputs, *step.outputs)}.union(scratch):
+            first.setdefault(buffer, number)
+            last[buffer] = number
+    lifetimes = [
+        Lifetime(size, first.get(buffer, 0), last.get(buffer, 0)) for buffer, size in enumerate(placement.sizes)
+    ]
+    offsets, total = arrange(lifetimes)
+    external = [EXTERNAL if number in placement.external else offset for number, offset in enumerate(offsets)]
+    return np.asarray(external, np.int64), total

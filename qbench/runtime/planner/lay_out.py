@@ -1,0 +1,152 @@
+"""The pass that chooses how every value lies in memory, and adds the copies where two steps want it differently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qbench.ir.graph import Graph
+from qbench.runtime.planner.layout import Layout, natural, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering
+from qbench.runtime.planner.tasks import Task
+
+__all__ = ["Copy", "Laid", "LaidOut", "lay_out", "shape_of"]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A step that brings what lies at one place to another, in another layout or out of the program's memory."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A task, with the names of the places where it finds its inputs: the values', or copies in another layout."""
+
+    task: Task
+    layouts: Layouts
+    reads: Mapping[str, str]
+
+
+@dataclass
+class LaidOut:
+    """All steps, copies among them, and the layout at every place.
+
+    A place goes by the name of its value; copies in another layout, and inputs and outputs that the caller holds in
+    another form than the program, have names of their own.
+    """
+
+    graph: Graph
+    steps: list[Copy | Laid] = field(default_factory=list["Copy | Laid"])
+    layouts: dict[str, Layout] = field(default_factory=dict[str, Layout])
+    values: dict[str, str] = field(default_factory=dict[str, str])
+    """The value at each place."""
+    inputs: dict[str, str] = field(default_factory=dict[str, str])
+    outputs: dict[str, str] = field(default_factory=dict[str, str])
+    """The place in the caller's memory of each of the graph's inputs and outputs."""
+
+    def add(self, place: str, value: str, layout: Layout) -> str:
+        """Note a place; gives its name."""
+        self.layouts[place], self.values[place] = layout, value
+        return place
+
+
+def shape_of(graph: Graph, value: str) -> tuple[int, ...]:
+    """The shape of a value of a graph whose sizes are known."""
+    return tuple(int(dim) for dim in graph.types[value].shape)
+
+
+def lay_out(graph: Graph, tasks: Sequence[Task]) -> LaidOut:
+    """Choose the layouts: each step has a say in those of its values; what it leaves open goes by the readers."""
+    return _LayOut(graph, tasks).run(tasks)
+
+
+class _Home(dict[str, Layout]):
+    """Layouts by value, for values not made yet the natural one."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self._graph = graph
+
+    def __missing__(self, value: str) -> Layout:
+        return natural(self._graph.types[value].rank)
+
+
+class _LayOut:
+    def __init__(self, graph: Graph, tasks: Sequence[Task]) -> None:
+        self.graph, self.result, self.home = graph, LaidOut(graph), _Home(graph)
+        self.readers: dict[str, list[Task]] = {}
+        self.makers = {name: task for task in tasks for name in task.step.outputs}
+        for task in tasks:
+            for name in task.step.inputs(graph):
+                self.readers.setdefault(name, []).append(task)
+
+    def run(self, tasks: Sequence[Task]) -> LaidOut:
+        for name in self.graph.inputs:
+            self._enter(name)
+        for task in tasks:
+            self._lay(task)
+        for name in self.graph.outputs:
+            self._leave(name)
+        return self.result
+
+    def _enter(self, name: str) -> None:
+        if self.graph.types[name].dtype == "int8":  # the program holds codes, the caller does not
+            given = self.result.add(f"{name} as given", name, self._row_major(name))
+            self._make(name, self._wanted(name))
+            self.result.steps.append(Copy(given, name))
+        else:
+            given = self._make(name, self._row_major(name))
+        self.result.inputs[name] = given
+
+    def _leave(self, name: str) -> None:
+        rows = self._row_major(name)
+        maker = self.makers.get(name)
+        in_place = maker is not None and not is_view(maker.lowering) and rows.same(self.home[name], self._shape(name))
+        if in_place and self.graph.types[name].dtype != "int8":
+            self.result.outputs[name] = name
+        else:
+            self.result.outputs[name] = self.result.add(f"{name} as given back", name, rows)
+            self.result.steps.append(Copy(name, self.result.outputs[name]))
+
+    def _lay(self, task: Task) -> None:
+        layouts = task.layouts(self.home)
+        reads = {name: self._read(name, layouts.inputs.get(name)) for name in task.step.inputs(self.graph)}
+        for name in task.step.outputs:
+            self._make(name, layouts.outputs.get(name) or self._wanted(name))
+        self.result.steps.append(Laid(task, layouts, reads))
+
+    def _make(self, value: str, layout: Layout) -> str:
+        self.home[value] = layout
+        return self.result.add(value, value, layout)
+
+    def _read(self, name: str, wanted: Layout | None) -> str:
+        """The place where a value lies as wanted, a copy of it if need be."""
+        if wanted is None or wanted.same(self.home[name], self._shape(name)):
+            return name
+        place = f"{name} as {wanted}"
+        if place not in self.result.layouts:
+            self.result.add(place, name, wanted)
+            self.result.steps.append(Copy(name, place))
+        return place
+
+    def _wanted(self, name: str) -> Layout:
+        """The layout that all readers of a value agree on, else the natural one."""
+        wanted = {task.layouts(self.home).inputs.get(name) for task in self.readers.get(name, ())}
+        if name in self.graph.outputs:
+            wanted.add(self._row_major(name))
+        layout = wanted.pop() if len(wanted) == 1 else None
+        return layout or self.home[name]
+
+    def _row_major(self, name: str) -> Layout:
+        return row_major(self.graph.types[name].rank)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return shape_of(self.graph, name)
+
+
+def is_view(lowering: Lowering | None) -> bool:
+    """Whether what a lowering makes may lie in the memory of what it reads."""
+    return lowering is not None and type(lowering).alias is not Lowering.alias

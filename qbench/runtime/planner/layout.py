@@ -1,0 +1,56 @@
+"""How values lie in memory: the order of their axes, and a border of padding where a convolution wants one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CHANNELS_LAST", "Layout", "natural", "row_major"]
+
+Border = tuple[int, int, int, int]
+"""Rows on top, columns at the left, rows at the bottom, columns at the right."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Order and border of a value in memory.
+
+    Parameters
+    ----------
+    axes
+        The axis of the value at each place in memory, outermost first.
+    border
+        Rows and columns of padding that lie around each image, for channels-last values.
+    fill
+        What the border is filled with, as it is stored (8-bit integers as codes).
+    """
+
+    axes: tuple[int, ...]
+    border: Border = (0, 0, 0, 0)
+    fill: float = 0
+
+    def order(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The axes whose size is not 1, in memory order: layouts that agree in this and the border are the same."""
+        return tuple(axis for axis in self.axes if shape[axis] != 1)
+
+    def same(self, other: Layout, shape: tuple[int, ...]) -> bool:
+        """Whether a value of this shape lies alike in both."""
+        return (self.order(shape), self.border) == (other.order(shape), other.border) and (
+            not any(self.border) or self.fill == other.fill
+        )
+
+    def __str__(self) -> str:
+        named = "".join("NCHW"[axis] for axis in self.axes) if len(self.axes) == 4 else "row-major"
+        return named + (f", border {self.border}" if any(self.border) else "")
+
+
+CHANNELS_LAST = Layout((0, 2, 3, 1))
+
+
+def row_major(rank: int) -> Layout:
+    """The order of NumPy and of model files."""
+    return Layout(tuple(range(rank)))
+
+
+def natural(rank: int) -> Layout:
+    """What a value gets where nothing else is asked for: images channels-last, others row-major."""
+    return CHANNELS_LAST if rank == 4 else row_major(rank)

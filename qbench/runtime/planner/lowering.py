@@ -1,0 +1,156 @@
+"""How a step becomes instructions: one class per family of ops, found by the op of the step's first node."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import Array
+from qbench.kernels.kernel import Kernel
+from qbench.kernels.levels import Level
+from qbench.kernels.memory import reference
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import Layout
+from qbench.runtime.step import Instruction, Place
+
+__all__ = ["LOWERINGS", "Layouts", "Lowering", "Refused", "Site", "instruction", "lowers"]
+
+
+class Refused(Exception):
+    """A lowering has no kernel for this step; the text says why. The step is then split, or left to the interpreter."""
+
+
+class Layouts(NamedTuple):
+    """What a step wants of the values that it reads and makes; None where it takes any."""
+
+    inputs: Mapping[str, Layout | None]
+    outputs: Mapping[str, Layout | None]
+
+
+@dataclass
+class Site:
+    """What a lowering sees when it makes its instructions.
+
+    Parameters
+    ----------
+    graph
+        All sizes are known.
+    places
+        Where the values that the step reads and makes lie.
+    layouts
+        The layouts there.
+    level
+        The instructions that kernels may use.
+    first_scratch
+        Number of the first buffer that is free.
+    """
+
+    graph: Graph
+    places: Mapping[str, Place]
+    layouts: Mapping[str, Layout]
+    level: Level
+    first_scratch: int
+    constants: list[Array] = field(default_factory=list[Array])
+    scratch: list[int] = field(default_factory=list[int])
+
+    def at(self, value: str) -> int:
+        """The reference of a value's first element."""
+        return self.places[value].reference
+
+    def constant(self, array: Array) -> int:
+        """The reference of an array that the Program keeps. It must be contiguous."""
+        assert array.flags.c_contiguous
+        self.constants.append(array)
+        return array.ctypes.data
+
+    def packed(self, constant: str, form: Hashable, pack: Callable[[], Array]) -> Array:
+        """A constant of the graph in the form that kernels read; packed once for as long as a program holds it.
+
+        Parameters
+        ----------
+        constant
+            Its name.
+        form
+            What `pack` depends on besides the content.
+        pack
+            Makes it.
+        """
+        key = self.graph.constants[constant].digest, form
+        found = _packed.get(key)
+        if found is None:
+            found = _packed[key] = pack()
+        return found
+
+    def workspace(self, size: int) -> int:
+        """The reference of so many bytes that are free for this step; what is in them is gone afterwards."""
+        self.scratch.append(size)
+        return reference(self.first_scratch + len(self.scratch) - 1)
+
+
+class Lowering(ABC):
+    """One step on its way to instructions. Making one raises :class:`Refused` where there is no kernel."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        self.step, self.graph, self.level = step, graph, level
+
+    @abstractmethod
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        """How the step wants its values to lie, given how those that it reads lie at home."""
+
+    @abstractmethod
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        """The instructions, now that all places are known."""
+
+    def alias(self, places: Mapping[str, Place], layouts: Mapping[str, Layout]) -> Mapping[str, Place] | None:
+        """Where the outputs are if they are parts of the inputs' memory already; None if they need memory."""
+        return None
+
+    def joined(self) -> int | None:
+        """For a concatenation: the axis along which inputs may be made in the output's memory at once."""
+        return None
+
+
+_packed: WeakValueDictionary[tuple[str, Hashable], Array] = WeakValueDictionary()
+"""Packed constants by content and form, for as long as a program holds them."""
+
+LOWERINGS: dict[str, list[tuple[int, type[Lowering]]]] = {}
+"""By the op of a step's first node: what is tried, in this order."""
+
+LoweringClass = TypeVar("LoweringClass", bound=type[Lowering])
+
+
+def lowers(*ops: str, rank: int = 0) -> Callable[[LoweringClass], LoweringClass]:
+    """Declare what steps a lowering is for.
+
+    Parameters
+    ----------
+    ops
+        The ops that a step may begin with.
+    rank
+        Where an op has several lowerings the lowest is tried first; those of higher rank take what it refuses.
+    """
+
+    def register(cls: LoweringClass) -> LoweringClass:
+        for op in ops:
+            family = LOWERINGS.setdefault(op, [])
+            family.append((rank, cls))
+            family.sort(key=lambda entry: entry[0])
+        return cls
+
+    return register
+
+
+def instruction(kernel: Kernel, label: str, **arguments: Any) -> Instruction:
+    """One call of a kernel with all its arguments by name."""
+    names = kernel.arguments.names or ()
+    if set(arguments) != set(names):
+        raise TypeError(f"{kernel.name} takes {sorted(names)}, not {sorted(arguments)}")
+    values = np.recarray(1, kernel.arguments)
+    values[0] = tuple(arguments[name] for name in names)
+    return Instruction(kernel, values, label)

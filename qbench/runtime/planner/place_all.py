@@ -1,0 +1,144 @@
+"""Buffers and places: what lies where, and which values share memory from the start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from qbench.ir.dtypes import DType, numpy_dtype
+from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, is_view, shape_of
+from qbench.runtime.planner.layout import Layout
+from qbench.runtime.step import Place
+
+__all__ = ["Placement", "place_all", "storage"]
+
+
+@dataclass
+class Placement:
+    """Where everything lies.
+
+    Parameters
+    ----------
+    places
+        By the names of :class:`LaidOut`.
+    sizes
+        Bytes of each buffer; 0 for buffer 0, which stands for address 0, and for those in the caller's memory.
+    """
+
+    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    sizes: list[int] = field(default_factory=lambda: [0])
+    external: set[int] = field(default_factory=set[int])
+
+    def buffer(self, size: int) -> int:
+        """A new buffer."""
+        self.sizes.append(size)
+        return len(self.sizes) - 1
+
+
+def place_all(laid_out: LaidOut) -> Placement:
+    """Give every value memory: the caller's for inputs and outputs, a part of another's for views and joined values."""
+    return _PlaceAll(laid_out).run()
+
+
+def storage(dtype: DType) -> np.dtype[np.generic]:
+    """How a value's elements are stored: 8-bit integers as codes."""
+    return np.dtype(np.uint8) if dtype == "int8" else np.dtype(numpy_dtype(dtype))
+
+
+def _new_place(buffer: int, shape: tuple[int, ...], layout: Layout, dtype: DType, as_given: bool) -> Place:
+    memory_shape = tuple(shape[axis] for axis in layout.axes)
+    top, left, bottom, right = layout.border
+    outer = list(memory_shape)
+    if any(layout.border):
+        outer[1] += top + bottom
+        outer[2] += left + right
+    strides = [math.prod(outer[place + 1 :]) for place in range(len(outer))]
+    kind = np.dtype(numpy_dtype(dtype)) if as_given else storage(dtype)
+    start = (top * strides[1] + left * strides[2]) * kind.itemsize if any(layout.border) else 0
+    return Place(
+        buffer=buffer,
+        offset=start,
+        dtype=kind,
+        shape=memory_shape,
+        strides=tuple(strides),
+        axes=layout.axes,
+        flipped=dtype == "int8" and not as_given,
+    )
+
+
+class _PlaceAll:
+    def __init__(self, laid_out: LaidOut) -> None:
+        self.laid_out, self.graph = laid_out, laid_out.graph
+        self.result = Placement()
+        self.parents = dict(self._joins())
+
+    def run(self) -> Placement:
+        for name in (*self.laid_out.inputs.values(), *self.laid_out.outputs.values()):
+            if name not in self.result.places:
+                self._new(name, external=True)
+        for step in self.laid_out.steps:
+            if isinstance(step, Copy):
+                self._of(step.target)
+                continue
+            aliases = self._aliases(step)
+            for name in step.task.step.outputs:
+                if name in aliases:
+                    self.result.places[name] = aliases[name]
+                else:
+                    self._of(name)
+        return self.result
+
+    def _aliases(self, laid: Laid) -> Mapping[str, Place]:
+        if laid.task.lowering is None:
+            return {}
+        here = {name: self.result.places[place] for name, place in laid.reads.items()}
+        return laid.task.lowering.alias(here, self.laid_out.layouts) or {}
+
+    def _of(self, name: str) -> Place:
+        """The place of a value, made now if it has none: a part of what it is joined into, or memory of its own."""
+        if name not in self.result.places:
+            if name in self.parents:
+                whole, axis, start = self.parents[name]
+                self.result.places[name] = self._of(whole).part(axis, start, shape_of(self.graph, name))
+            else:
+                self._new(name)
+        return self.result.places[name]
+
+    def _new(self, name: str, external: bool = False) -> None:
+        value, layout = self.laid_out.values[name], self.laid_out.layouts[name]
+        as_given = external
+        place = _new_place(0, shape_of(self.graph, value), layout, self.graph.types[value].dtype, as_given)
+        size = 0 if external else _bytes(place, layout)
+        number = self.result.buffer(size)
+        if external:
+            self.result.external.add(number)
+        self.result.places[name] = replace(place, buffer=number)
+
+    def _joins(self) -> Iterator[tuple[str, tuple[str, int, int]]]:
+        """For values that are made in place in a concatenation: the whole, the axis, and where they start in it."""
+        steps = [step for step in self.laid_out.steps if isinstance(step, Laid)]
+        made = {name for step in steps if not is_view(step.task.lowering) for name in step.task.step.outputs}
+        free = made.difference(self.laid_out.outputs.values())
+        for step in reversed(steps):  # the largest concatenation first
+            axis = step.task.lowering.joined() if step.task.lowering else None
+            if axis is None:
+                continue
+            whole, start = step.task.step.outputs[0], 0
+            for name in step.task.step.head.inputs:
+                alike = self.laid_out.layouts[name] == self.laid_out.layouts[whole]
+                if name in free and alike and step.reads[name] == name:
+                    free.remove(name)
+                    yield name, (whole, axis, start)
+                start += shape_of(self.graph, name)[axis]
+
+
+def _bytes(place: Place, layout: Layout) -> int:
+    sizes = list(place.shape)
+    top, left, bottom, right = layout.border
+    if any(layout.border):
+        sizes[1] += top + bottom
+        sizes[2] += left + right
+    return math.prod(sizes) * place.dtype.itemsize

@@ -1,0 +1,58 @@
+"""Which nodes become one step."""
+
+import numpy as np
+
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.ir.types import TensorType
+from qbench.runtime.planner.fuse import fuse
+
+
+def dense_layer(outputs: list[str], *more: Node) -> Graph:
+    """x -> dense -> bias_add -> requantize -> clip."""
+    nodes = [
+        Node("dense", "integer.dense", ("x", "w"), ("sums",)),
+        Node("bias", "nn.bias_add", ("sums", "b"), ("biased",)),
+        Node(
+            "requantize",
+            "integer.requantize",
+            ("biased", "m", "s"),
+            ("narrow",),
+            FrozenMap({"dtype": "uint8", "rounding": "tflite_single"}),
+        ),
+        Node("clip", "clip", ("narrow",), ("y",), FrozenMap({"a_min": 3.0, "a_max": 200.0})),
+        *more,
+    ]
+    constants = {
+        "w": Constant(np.ones((4, 8), np.int8)),
+        "b": Constant(np.ones(4, np.int32)),
+        "m": Constant(np.full(4, 1 << 30, np.int32)),
+        "s": Constant(np.full(4, -3, np.int32)),
+    }
+    return build("g", {"x": TensorType((1, 8), "uint8")}, outputs, nodes, constants)
+
+
+def names(graph: Graph, keep: tuple[str, ...] = ()) -> list[list[str]]:
+    return [[node.name for node in step.nodes] for step in fuse(graph, keep)]
+
+
+def test_what_follows_a_product_joins_it():
+    assert names(dense_layer(["y"])) == [["dense", "bias", "requantize", "clip"]]
+
+
+def test_nothing_is_fused_behind_a_value_that_is_kept_or_an_output():
+    assert names(dense_layer(["y"]), keep=("biased",)) == [["dense", "bias"], ["requantize", "clip"]]
+    assert names(dense_layer(["y", "narrow"])) == [["dense", "bias", "requantize"], ["clip"]]
+
+
+def test_nothing_is_fused_behind_a_value_that_two_read():
+    other = Node("other", "clip", ("narrow",), ("z",), FrozenMap({"a_min": 0.0, "a_max": 9.0}))
+    assert names(dense_layer(["y", "z"], other)) == [["dense", "bias", "requantize"], ["clip"], ["other"]]
+
+
+def test_a_step_knows_what_it_reads_and_makes():
+    graph = dense_layer(["y"])
+    (step,) = fuse(graph)
+    assert step.inputs(graph) == ("x",)
+    assert step.outputs == ("y",)
