@@ -69,7 +69,7 @@ def copy_kernel(item: int) -> Kernel:
         out = view(bases, args.out, _extent(size, out_stride), dtype)
         if rows == 1:
             first, end = share(columns, thread, threads, 64)
-            _copy_row(x, args.x_start + first * xs, xs, out, first * outs, outs, end - first, flip)
+            _copy_rows(x, args.x_start + first * xs, 0, xs, out, first * outs, 0, outs, 1, end - first, flip)
             return
         row, end = share(rows, thread, threads)
         while row < end:
@@ -82,8 +82,7 @@ def copy_kernel(item: int) -> Kernel:
             if xs != 1 and x_stride[4] == 1 and outs == 1:
                 _transpose(x, a, xs, out, b, out_stride[4], lines, columns, flip)
             else:
-                for line in range(lines):
-                    _copy_row(x, a + line * x_stride[4], xs, out, b + line * out_stride[4], outs, columns, flip)
+                _copy_rows(x, a, x_stride[4], xs, out, b, out_stride[4], outs, lines, columns, flip)
             row += lines
 
     axes = dict.fromkeys(("sizes", "x_stride", "out_stride"), f"{RANK}i8")
@@ -99,13 +98,17 @@ def _extent(size: Any, stride: Any) -> Any:
 
 
 @register_jitable
-def _copy_row(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, count: Any, flip: Any) -> None:
+def _copy_rows(
+    x: Any, a: Any, x_row: Any, xs: Any, out: Any, b: Any, out_row: Any, outs: Any, rows: Any, count: Any, flip: Any
+) -> None:
     if xs == 1 and outs == 1:
-        for i in range(count):
-            out[at(b + i)] = x[at(a + i)] ^ flip
+        for row in range(rows):
+            for i in range(count):
+                out[at(b + row * out_row + i)] = x[at(a + row * x_row + i)] ^ flip
     else:
-        for i in range(count):
-            out[at(b + i * outs)] = x[at(a + i * xs)] ^ flip
+        for row in range(rows):
+            for i in range(count):
+                out[at(b + row * out_row + i * outs)] = x[at(a + row * x_row + i * xs)] ^ flip
 
 
 @register_jitable
@@ -159,7 +162,10 @@ def gather_kernel(item: int) -> Kernel:
                 if table2[k] < 0:
                     _fill_row(out, target, run, fill)
                 else:
-                    _copy_row(x, base + table2[k], 1, out, target, 1, run, dtype(0))
+                    start = base + table2[k]
+                    row, copied = x[start : start + run], out[target : target + run]
+                    for n in range(run):
+                        copied[n] = row[n]
 
     fields = record(
         x="i8", extent="i8", out="i8", sizes="4i8", out_stride="3i8", table0="i8", table1="i8", table2="i8", filler="i8"
