@@ -7,7 +7,9 @@ import ctypes
 import numba
 import numpy as np
 
+from qbench.kernels.isa import ISAS
 from qbench.kernels.kernel import Kernel
+from qbench.kernels.levels import Level, supported
 
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -36,3 +38,17 @@ def stored(dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, int]:
     """An array that can hold codes of the type, filled with a mark, and what is added to a value to get its code."""
     signed = np.dtype(dtype) == np.int8
     return np.full(shape, 77, np.uint8 if signed else dtype), 128 if signed else 0
+
+
+def integer_levels() -> list[Level]:
+    """The levels to test: all that this machine has; without compilation the one of plain Python."""
+    if numba.config.DISABLE_JIT or numba.config.BOUNDSCHECK:
+        return [Level.PORTABLE]
+    return [level for level in supported() if level in ISAS or level == Level.PORTABLE]
+
+
+def padded(array: np.ndarray) -> np.ndarray:
+    """A copy of an array, with the 128 readable bytes behind it that buffers have."""
+    memory = np.full(array.nbytes + 128, 77, np.uint8)
+    memory[: array.nbytes] = array.reshape(-1).view(np.uint8)
+    return memory[: array.nbytes].view(array.dtype).reshape(array.shape)

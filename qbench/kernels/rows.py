@@ -1,0 +1,95 @@
+"""Elementwise work on rows of 8-bit codes, a vector at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from qbench.kernels.isa.base import Isa
+from qbench.kernels.isa.emit import I8, I32, I64, at, load, pointer, store
+
+__all__ = ["Elementwise", "make_rows"]
+
+
+class Elementwise(ABC):
+    """What is done to each element; values are LLVM IR."""
+
+    @abstractmethod
+    def prepare(self, b: ir.IRBuilder, isa: Isa, operands: Sequence[Any]) -> Any:
+        """Whatever `apply` needs and is the same for all elements; `operands` are 64-bit integers."""
+
+    @abstractmethod
+    def apply(self, b: ir.IRBuilder, isa: Isa, prepared: Any, vectors: Sequence[Any]) -> Any:
+        """One vector of codes from one of each input; a vector has four codes per 32-bit lane."""
+
+
+def make_rows(isa: Isa, operation: Elementwise) -> Any:
+    """A Numba function that computes rows of codes; its arguments are 64-bit integers and tuples of them.
+
+    ``rows(inputs, pitches, out, out_pitch, rows, count, operands)``
+
+    inputs, pitches
+        Address of each input, and the bytes from row to row, which may be 0: one row for all.
+    out, out_pitch
+        The same of the output. Inputs are read up to one vector beyond their rows, outputs written to the element.
+    rows, count
+        Number of rows, and of codes in each.
+    operands
+        What the operation needs.
+    """
+    width = 4 * isa.lanes
+
+    @intrinsic
+    def rows(context, inputs, pitches, out, out_pitch, rows, count, operands):
+        def generate(context, b, signature, arguments):
+            inputs, pitches, out, out_pitch, rows, count, operands = arguments
+            sources = [pointer(b, b.extract_value(inputs, i)) for i in range(len(signature.args[0]))]
+            steps = [b.extract_value(pitches, i) for i in range(len(signature.args[1]))]
+            prepared = operation.prepare(b, isa, [b.extract_value(operands, i) for i in range(len(signature.args[-1]))])
+            with _loop(b, rows, 1) as row:
+                starts = [at(b, source, b.mul(row, step)) for source, step in zip(sources, steps, strict=True)]
+                target = at(b, pointer(b, out), b.mul(row, out_pitch))
+                with _loop(b, count, width) as column:
+                    vectors = [load(b, start, ir.VectorType(I8, width), column) for start in starts]
+                    result = operation.apply(b, isa, prepared, vectors)
+                    left = b.sub(count, column)
+                    with b.if_else(b.icmp_signed(">=", left, I64(width)), likely=True) as (whole, part):
+                        with whole:
+                            store(b, result, target, column)
+                        with part:
+                            isa.store_some(b, result, at(b, target, column), b.trunc(left, I32))
+            return context.get_dummy_value()
+
+        return types.void(inputs, pitches, *[types.int64] * 4, operands), generate
+
+    return rows
+
+
+class _loop:
+    """``for index in range(0, count, step)`` around what is emitted inside."""
+
+    def __init__(self, b: ir.IRBuilder, count: Any, step: int) -> None:
+        self.b, self.count, self.step = b, count, step
+
+    def __enter__(self) -> Any:
+        b = self.b
+        before = b.block
+        self.head, self.body, self.done = (b.append_basic_block(name) for name in ("head", "body", "done"))
+        b.branch(self.head)
+        b.position_at_end(self.head)
+        self.index = b.phi(I64)
+        self.index.add_incoming(I64(0), before)
+        b.cbranch(b.icmp_signed("<", self.index, self.count), self.body, self.done)
+        b.position_at_end(self.body)
+        return self.index
+
+    def __exit__(self, *failure: object) -> None:
+        b = self.b
+        self.index.add_incoming(b.add(self.index, I64(self.step)), b.block)
+        b.branch(self.head)
+        b.position_at_end(self.done)

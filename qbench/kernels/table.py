@@ -1,0 +1,105 @@
+"""Table look-up: any function of one 8- or 16-bit integer, and so every requantize of 8-bit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Literal
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba.extending import register_jitable
+
+from qbench.kernels.isa import ISAS, Isa
+from qbench.kernels.isa.emit import I8, call, load, pointer, splat
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.levels import Level
+from qbench.kernels.memory import address_of, view
+from qbench.kernels.rows import Elementwise, make_rows
+from qbench.kernels.split import at, share
+
+__all__ = ["table_kernel"]
+
+_FIELDS = ("x", "out", "table", "outer", "channels", "inner", "x_pitch", "out_pitch")
+_CODES = ir.VectorType(I8, 64)
+
+
+@cache
+def table_kernel(level: Level, x: Literal["u1", "i2", "u2"], item: int) -> Kernel:
+    """``out = table[channel, x - smallest]`` over [outer, channels, inner], for results of `item` bytes of any type.
+
+    `table` holds one row of 256 or 65,536 results for each of the `channels` (1: the same table for all). `x_pitch` and
+    `out_pitch` elements lie between one outer index and the next.
+    """
+    if x == "u1" and item == 1 and level == Level.AVX512VNNI and llvm.get_host_cpu_features().get("avx512vbmi"):
+        return _vector_kernel(ISAS[level])
+    return _plain_kernel(x, item)
+
+
+@cache
+def _plain_kernel(x: Literal["u1", "i2", "u2"], item: int) -> Kernel:
+    dtype, result = np.dtype(x).type, np.dtype(f"u{item}").type
+    smallest, entries = int(np.iinfo(x).min), 256 if x == "u1" else 65536
+
+    def look_up(args, bases, thread, threads):
+        outer, channels, inner, x_pitch, out_pitch = args.outer, args.channels, args.inner, args.x_pitch, args.out_pitch
+        count = channels * inner
+        first, end = share(outer * count, thread, threads, 64)
+        if first >= end:
+            return
+        x = view(bases, args.x, (outer - 1) * x_pitch + count, dtype)
+        out = view(bases, args.out, (outer - 1) * out_pitch + count, result)
+        table = view(bases, args.table, channels * entries, result)
+        while first < end:
+            row, column = first // count, first % count
+            channel = column // inner
+            length = min(end - first, count - column if inner == 1 else (channel + 1) * inner - column)
+            a, b, zero = row * x_pitch + column, row * out_pitch + column, channel * entries - smallest
+            step = entries if inner == 1 else 0
+            for i in range(length):
+                out[at(b + i)] = table[at(zero + i * step + np.int64(x[at(a + i)]))]
+            first += length
+
+    return Kernel(f"table.{x}.{item}", record(**dict.fromkeys(_FIELDS, "i8")), look_up)
+
+
+def _vector_kernel(isa: Isa) -> Kernel:
+    rows = make_rows(isa, _Lookup())
+    plain = register_jitable(_plain_kernel("u1", 1).function)
+
+    def look_up(args, bases, thread, threads):
+        if args.channels > 1:
+            plain(args, bases, thread, threads)
+            return
+        x, out, x_pitch, out_pitch = (
+            address_of(bases, args.x),
+            address_of(bases, args.out),
+            args.x_pitch,
+            args.out_pitch,
+        )
+        row, last, column, end = 0, args.outer, 0, args.inner
+        if args.outer == 1:
+            column, end = share(args.inner, thread, threads, 64)
+        else:
+            row, last = share(args.outer, thread, threads)
+        table = address_of(bases, args.table)
+        x, out = x + row * x_pitch + column, out + row * out_pitch + column
+        rows((x,), (x_pitch,), out, out_pitch, last - row, end - column, (table,))
+
+    return Kernel("table.u1.1.vbmi", record(**dict.fromkeys(_FIELDS, "i8")), look_up)
+
+
+class _Lookup(Elementwise):
+    """The table in four registers: one permutation looks up 64 codes in half of it, the code's upper bit says which."""
+
+    def prepare(self, b: ir.IRBuilder, isa: Isa, operands: Sequence[Any]) -> Any:
+        return [load(b, pointer(b, operands[0]), _CODES, 64 * quarter) for quarter in range(4)]
+
+    def apply(self, b: ir.IRBuilder, isa: Isa, prepared: Any, vectors: Sequence[Any]) -> Any:
+        (x,) = vectors
+        lower, upper = (
+            call(b, "llvm.x86.avx512.vpermi2var.qi.512", _CODES, [first, x, second])
+            for first, second in (prepared[:2], prepared[2:])
+        )
+        return b.select(b.icmp_signed("<", x, splat(_CODES, 0)), upper, lower)
