@@ -1,0 +1,138 @@
+"""A tile of float32 accumulators that stays in registers: pixels times vectors of output channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from qbench.kernels.floats.vectors import Vectors
+from qbench.kernels.isa.emit import I32, I64, at, call, load, pointer, vector
+from qbench.kernels.tile import Tile
+
+__all__ = ["float_tile"]
+
+_UNROLL = 4
+
+
+def float_tile(vectors: Vectors, shape: Tile) -> Any:
+    """A Numba function that computes one tile of a convolution or matrix product.
+
+    ``tile(x, zeros, offsets, taps, depth, weights, bias, out, pitch, rows, channels, low, high)``
+
+    x, zeros
+        Addresses: what offsets count from, and `depth` zeros, read instead where an offset is negative.
+    offsets
+        Address of int32 ``[taps, shape.rows]``: in bytes, where each row's input for a tap starts.
+    taps, depth
+        Sizes; at least 1.
+    weights
+        Address of float32 ``[taps, depth, shape.vectors, lanes]``.
+    bias
+        Address of the first values of the sums, one for each channel.
+    out, pitch, rows, channels
+        Address of the first result, bytes from row to row; how many rows (at least 1) and channels exist. Rows
+        beyond them are computed as the last one is, so their offsets must be copies of its offsets.
+    low, high
+        float32: bounds of the results.
+    """
+
+    @intrinsic
+    def tile(context, x, zeros, offsets, taps, depth, weights, bias, out, pitch, rows, channels, low, high):
+        def generate(context, b, signature, arguments):
+            _Emitter(b, vectors, shape).emit(*arguments)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 11, types.float32, types.float32), generate
+
+    return tile
+
+
+class _Emitter:
+    """Emits one tile."""
+
+    def __init__(self, b: ir.IRBuilder, vectors: Vectors, shape: Tile) -> None:
+        self.b, self.vectors, self.shape = b, vectors, shape
+        self.bytes = 4 * vectors.lanes * shape.vectors
+
+    def emit(
+        self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, bias: Any,
+        out: Any, pitch: Any, rows: Any, channels: Any, low: Any, high: Any,
+    ) -> None:  # fmt: skip
+        """All of it: sums start from the bias, are clamped and stored."""
+        b, vectors, shape = self.b, self.vectors, self.shape
+        start = [vectors.load(b, pointer(b, bias), 4 * vectors.lanes * v) for v in range(shape.vectors)]
+        sums = self._each_tap(pointer(b, x), pointer(b, zeros), pointer(b, offsets), taps, depth, weights, start)
+        lowest, highest = vector(b, vectors.kind, low), vector(b, vectors.kind, high)
+        for r in range(shape.rows):
+            row = call(b, "llvm.smin.i64", I64, [I64(r), b.sub(rows, I64(1))])
+            place = at(b, pointer(b, out), b.mul(row, pitch))
+            for v in range(shape.vectors):
+                value = vectors.clamp(b, sums[r * shape.vectors + v], lowest, highest)
+                first = vectors.lanes * v
+                vectors.store_some(b, value, at(b, place, 4 * first), b.sub(channels, I64(first)))
+
+    def _each_tap(
+        self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, start: list[Any]
+    ) -> list[Any]:
+        b, shape = self.b, self.shape
+        before, body, done = b.block, b.append_basic_block("tap"), b.append_basic_block("done")
+        b.branch(body)
+        b.position_at_end(body)
+        tap, place = b.phi(I64), b.phi(I64)
+        sums = [b.phi(self.vectors.kind) for _ in range(shape.rows * shape.vectors)]
+        inputs: list[Any] = []
+        for r in range(shape.rows):
+            index = b.add(b.mul(tap, I64(4 * shape.rows)), I64(4 * r))
+            offset = b.sext(load(b, offsets, I32, index), I64)
+            inputs.append(b.select(b.icmp_signed("<", offset, I64(0)), zeros, at(b, x, offset)))
+        many = b.and_(depth, I64(-_UNROLL))
+        results = self._steps(inputs, place, I64(0), many, _UNROLL, sums)
+        results = self._steps(inputs, place, many, depth, 1, results)
+        following = b.add(tap, I64(1))
+        next_place = b.add(place, b.mul(depth, I64(self.bytes)))
+        end = b.block
+        b.cbranch(b.icmp_signed("<", following, taps), body, done)
+        for phi, first, again in [(tap, I64(0), following), (place, weights, next_place)]:
+            phi.add_incoming(first, before)
+            phi.add_incoming(again, end)
+        for i, (phi, result) in enumerate(zip(sums, results, strict=True)):
+            phi.add_incoming(start[i % shape.vectors], before)
+            phi.add_incoming(result, end)
+        b.position_at_end(done)
+        return results
+
+    def _steps(self, inputs: list[Any], weights: Any, first: Any, last: Any, unroll: int, sums: list[Any]) -> list[Any]:
+        """Steps first..last of the depth, `unroll` at a time."""
+        b, shape = self.b, self.shape
+        before, body, done = b.block, b.append_basic_block("step"), b.append_basic_block("stepped")
+        b.cbranch(b.icmp_signed("<", first, last), body, done)
+        b.position_at_end(body)
+        step = b.phi(I64)
+        phis = [b.phi(self.vectors.kind) for _ in sums]
+        results: list[Any] = list(phis)
+        panel, depth = pointer(b, b.add(weights, b.mul(step, I64(self.bytes)))), b.mul(step, I64(4))
+        for u in range(unroll):
+            columns = [
+                self.vectors.load(b, panel, u * self.bytes + 4 * self.vectors.lanes * v) for v in range(shape.vectors)
+            ]
+            for r in range(shape.rows):
+                element = self.vectors.broadcast(b, at(b, at(b, inputs[r], depth), 4 * u))
+                for v in range(shape.vectors):
+                    i = r * shape.vectors + v
+                    results[i] = self.vectors.fma(b, element, columns[v], results[i])
+        following = b.add(step, I64(unroll))
+        step.add_incoming(first, before)
+        step.add_incoming(following, body)
+        for phi, outer, result in zip(phis, sums, results, strict=True):
+            phi.add_incoming(outer, before)
+            phi.add_incoming(result, body)
+        b.cbranch(b.icmp_signed("<", following, last), body, done)
+        b.position_at_end(done)
+        merged = [b.phi(self.vectors.kind) for _ in sums]
+        for phi, outer, result in zip(merged, sums, results, strict=True):
+            phi.add_incoming(outer, before)
+            phi.add_incoming(result, body)
+        return merged
