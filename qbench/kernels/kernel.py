@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba import carray, types
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache
 from numba.core.ccallback import CFunc
 
@@ -23,6 +26,10 @@ KernelFunction = Callable[[Any, Any, int, int], None]
 
 _MANY = 1 << 15  # a bound on the number of bases, for arrays over memory whose length the kernel does not know
 _lock = threading.Lock()
+
+# Numba tells functions of one name apart by a number that it counts from 1 in each process, and the linker takes the
+# first of equal symbols: kernels that two processes compiled and a third one loads would run each other's code.
+FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(7), "big"))  # pyright: ignore[reportPrivateUsage] no public way
 
 
 def record(**fields: str) -> np.dtype[np.void]:
