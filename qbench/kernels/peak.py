@@ -1,0 +1,108 @@
+"""The most that a core can multiply: loops of nothing else, for comparison."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, register_jitable
+
+from qbench.kernels.isa import ISAS, Isa
+from qbench.kernels.isa.emit import F32, I8, I32, I64, call, store, vector
+from qbench.kernels.kernel import Kernel, KernelFunction, record
+from qbench.kernels.levels import Level
+
+__all__ = ["macs_per_iteration", "peak_kernel"]
+
+_CHAINS = 12
+"""Independent sums: more than a unit's latency times the units, and few enough for 16 registers."""
+_PORTABLE_WIDTH = 64
+_UNLIKELY = 0x5EED5EED
+
+
+def macs_per_iteration(level: Level, dtype: Literal["int8", "float32"]) -> int:
+    """Multiplications with addition in one iteration of `peak_kernel`."""
+    if level == Level.PORTABLE:
+        return _PORTABLE_WIDTH
+    isa = ISAS[level]
+    return _CHAINS * isa.lanes * (isa.group if dtype == "int8" else 1)
+
+
+@cache
+def peak_kernel(level: Level, dtype: Literal["int8", "float32"]) -> Kernel:
+    """A kernel that does ``iterations * macs_per_iteration(level, dtype)`` multiplications with addition.
+
+    Operands stay in registers (portable: in the first cache). Every thread does all of it. `iterations`, the one
+    argument, is at least 1.
+    """
+    function = _portable(dtype) if level == Level.PORTABLE else _registers(ISAS[level], dtype)
+    return Kernel(f"peak.{level}.{dtype}", record(iterations="i8"), function)
+
+
+def _registers(isa: Isa, dtype: str) -> KernelFunction:
+    @intrinsic
+    def loop(context, iterations):
+        def generate(context, b, signature, arguments):
+            (iterations,) = arguments
+            kind = isa.accumulator if dtype == "int8" else ir.VectorType(F32, isa.lanes)
+            first = vector(b, isa.accumulator, b.trunc(iterations, I32))  # a value that the compiler does not know
+            if dtype == "int8":
+                memory = cgutils.alloca_once(b, ir.ArrayType(first.type, 4))
+                start = b.bitcast(memory, I8.as_pointer())
+                store(b, first, start)
+                elements, weights = isa.load_input(b, start), isa.load_weights(b, start)
+            else:
+                elements = weights = first = b.sitofp(first, kind)
+            before, again, done = b.block, b.append_basic_block("again"), b.append_basic_block("done")
+            b.branch(again)
+
+            b.position_at_end(again)
+            index, sums = b.phi(I64), [b.phi(kind) for _ in range(_CHAINS)]
+            if dtype == "int8":
+                results = [isa.dot(b, total, elements, weights) for total in sums]
+            else:
+                results = [call(b, f"llvm.fma.v{isa.lanes}f32", kind, [elements, weights, total]) for total in sums]
+            following = b.add(index, I64(1))
+            b.cbranch(b.icmp_signed("<", following, iterations), again, done)
+            for phi, initial in [(index, I64(0)), *((total, first) for total in sums)]:
+                phi.add_incoming(initial, before)
+            for phi, result in zip([index, *sums], [following, *results], strict=True):
+                phi.add_incoming(result, again)
+
+            b.position_at_end(done)
+            mixed = I32(0)
+            for result in results:
+                mixed = b.xor(mixed, b.bitcast(b.extract_element(result, I32(0)), I32))
+            return b.sext(mixed, I64)
+
+        return types.int64(types.int64), generate
+
+    def peak(args: Any, bases: Any, thread: int, threads: int) -> None:
+        _keep(args, loop(args.iterations))  # pyright: ignore[reportCallIssue] intrinsics get a context besides
+
+    return peak
+
+
+def _portable(dtype: str) -> KernelFunction:
+    element, total = (np.int8, np.int32) if dtype == "int8" else (np.float32, np.float32)
+
+    def peak(args: Any, bases: Any, thread: int, threads: int) -> None:
+        sums, weights = np.zeros(_PORTABLE_WIDTH, total), np.ones(_PORTABLE_WIDTH, element)
+        for i in range(args.iterations):
+            factor = total(i & 3)
+            for c in range(_PORTABLE_WIDTH):
+                sums[c] += factor * total(weights[c])
+        _keep(args, np.int64(sums[0]))
+
+    return peak
+
+
+@register_jitable
+def _keep(args: Any, result: Any) -> None:
+    """Use a result, so that the compiler does not leave out what makes it."""
+    if result == _UNLIKELY:
+        args.iterations = result
