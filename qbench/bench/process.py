@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -54,6 +55,9 @@ class Process:
             text=True,
             encoding="utf-8",
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._replies = self._process.stdin, self._process.stdout
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """Send a request and wait for its reply.
@@ -63,12 +67,10 @@ class Process:
         EngineError
             It went wrong, or the process is gone.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
+            self._requests.write(json.dumps({"do": do, **arguments}) + "\n")
+            self._requests.flush()
+            line = self._replies.readline()
         except BrokenPipeError:
             line = ""
         if not line.endswith("\n"):
@@ -94,15 +96,15 @@ class Process:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Close the pipes, which an idle worker takes as the end; one that is busy is killed."""
-        try:
-            self._process.communicate(timeout=_SECONDS_TO_END if kind is None else 0.1)
-        except (subprocess.TimeoutExpired, BrokenPipeError):
-            pass
-        finally:
-            self._process.kill()
-            self._process.wait()
-            self._said.close()
+        """Close the pipe, which an idle worker takes as the end; one that is busy is killed."""
+        with suppress(BrokenPipeError):
+            self._requests.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_SECONDS_TO_END if kind is None else 0)
+        self._process.kill()
+        self._process.wait()
+        self._replies.close()
+        self._said.close()
 
 
 def _one_line(text: str) -> str:

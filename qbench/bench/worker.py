@@ -37,9 +37,9 @@ class Worker:
         return self._engine
 
     def open(self, engine: str, task: dict[str, Any], output: str) -> dict[str, Any]:
-        """Load a model, run it once, and write what came out to an ``.npz``."""
+        """Load a model, run it once, and write its first output to an ``.npy``."""
         self._engine = engines.engine(engine, Task(**task))
-        np.savez(output, allow_pickle=False, **self._engine.run())
+        np.save(output, self._engine.run()[0], allow_pickle=False)
         return {"settings": self._engine.settings}
 
     def turn(self, seconds: float) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Worker:
             self._gauges[key] = engines.gauge(*key)
         return {"value": self._gauges[key].read()}
 
-    def quantize(self, quantizer: str, model: str, samples: str, target: str) -> dict[str, Any]:
+    def quantize(self, quantizer: str, model: str, samples: list[str], target: str) -> dict[str, Any]:
         """Write a peer's int8 form of a model."""
         engines.quantize(quantizer, model, samples, target)
         return {}

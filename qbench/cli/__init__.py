@@ -1,4 +1,4 @@
-"""The command line: ``qbench quantize | inspect | diff | run``."""
+"""The command line: ``qbench quantize | inspect | diff | run | bench``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from qbench.cli import diff, inspect, quantize, run
+from qbench.cli import bench, diff, inspect, quantize, run
 from qbench.errors import QBenchError
 
 __all__ = ["main"]
@@ -48,6 +48,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="qbench", description="Quantize neural networks, and see what it costs.")
     parser.add_argument("--version", action="version", version=f"qbench {version('qbench')}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (quantize, inspect, diff, run):
+    for command in (quantize, inspect, diff, run, bench):
         command.add(commands)
     return parser

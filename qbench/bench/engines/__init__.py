@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -11,9 +12,20 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Engine", "Gauge", "Outputs", "Profiled", "Task", "engine", "gauge", "quantize", "read_arrays"]
+__all__ = [
+    "Engine",
+    "Gauge",
+    "Outputs",
+    "Profiled",
+    "Task",
+    "engine",
+    "gauge",
+    "quantize",
+    "read_arrays",
+    "write_arrays",
+]
 
-Outputs = Mapping[str, NDArray[Any]]
+Outputs = Sequence[NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +62,7 @@ class Engine(Protocol):
         ...
 
     def run(self) -> Outputs:
-        """One inference; the arrays are good until the next."""
+        """One inference; the model's outputs in their order, good until the next."""
         ...
 
 
@@ -77,6 +89,14 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
         return {name: content[name] for name in content.files}
 
 
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Like ``numpy.savez``, for inputs of any name (its own keyword ``file`` among them)."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
 def engine(name: str, task: Task) -> Engine:
     """Load a task's model: "qbench", "onnxruntime" or "openvino"."""
     return _module("ours" if name == "qbench" else name).Session(task)
@@ -87,9 +107,9 @@ def gauge(name: str, *settings: str) -> Gauge:
     return _module(name).Gauge(*settings)
 
 
-def quantize(name: str, model: str, samples: str, target: str) -> None:
+def quantize(name: str, model: str, samples: Sequence[str], target: str) -> None:
     """Write the int8 form that a peer's own quantizer makes of an ONNX model: "onnxruntime" or "openvino" (NNCF)."""
-    _module(name).quantize(Path(model), Path(samples), Path(target))
+    _module(name).quantize(Path(model), [Path(sample) for sample in samples], Path(target))
 
 
 def _module(name: str) -> Any:

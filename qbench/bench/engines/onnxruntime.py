@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,15 +28,14 @@ class Session:
             options.add_free_dimension_override_by_name(symbol, size)
         self._session = runtime.InferenceSession(task.model, options, providers=["CPUExecutionProvider"])
         self._inputs = read_arrays(task.inputs)
-        self._names = [output.name for output in self._session.get_outputs()]
         self.settings = {"intra_op_num_threads": task.threads, "inter_op_num_threads": 1}
 
     def run(self) -> Outputs:
         """One inference."""
-        return dict(zip(self._names, self._session.run(None, self._inputs), strict=True))
+        return self._session.run(None, self._inputs)
 
 
-def quantize(model: Path, samples: Path, target: Path) -> None:
+def quantize(model: Path, samples: Sequence[Path], target: Path) -> None:
     """Write the int8 form of a float model: QDQ, uint8 activations, int8 weights per channel, ranges min to max."""
     quantization: Any = import_module("onnxruntime.quantization")
     preparation: Any = import_module("onnxruntime.quantization.shape_inference")
@@ -55,10 +55,11 @@ def quantize(model: Path, samples: Path, target: Path) -> None:
 
 
 class _Samples:
-    """All samples at once, as onnxruntime's CalibrationDataReader gives them."""
+    """Samples one by one, as onnxruntime's CalibrationDataReader gives them."""
 
-    def __init__(self, path: Path) -> None:
-        self._left = [read_arrays(path)]
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._left = iter(paths)
 
     def get_next(self) -> dict[str, NDArray[Any]] | None:
-        return self._left.pop() if self._left else None
+        path = next(self._left, None)
+        return None if path is None else read_arrays(path)

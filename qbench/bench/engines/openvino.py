@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,17 +29,17 @@ class Session:
         self._request = compiled.create_infer_request()
         for name, array in self._inputs.items():
             self._request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
-        self._outputs = {output.any_name: self._request.get_tensor(output) for output in compiled.outputs}
+        self._outputs = [self._request.get_tensor(output) for output in compiled.outputs]
 
     def run(self) -> Outputs:
         """One inference."""
         self._request.infer()
-        return {name: tensor.data for name, tensor in self._outputs.items()}
+        return [tensor.data for tensor in self._outputs]
 
 
-def quantize(model: Path, samples: Path, target: Path) -> None:
+def quantize(model: Path, samples: Sequence[Path], target: Path) -> None:
     """Write the int8 form that NNCF makes of a float model."""
     openvino: Any = import_module("openvino")
     nncf: Any = import_module("nncf")
-    quantized = nncf.quantize(openvino.Core().read_model(model), nncf.Dataset([read_arrays(samples)]))
+    quantized = nncf.quantize(openvino.Core().read_model(model), nncf.Dataset([read_arrays(path) for path in samples]))
     openvino.save_model(quantized, target, compress_to_fp16=False)

@@ -1,0 +1,73 @@
+"""Who runs what: qbench, and the peers that are installed, on the same model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qbench.bench.machine import installed
+from qbench.bench.process import EngineError, Process
+from qbench.bench.subject import Subject
+
+__all__ = ["PEERS", "Contestant", "contestants"]
+
+PEERS = ("onnxruntime", "openvino")
+"""The runtimes that qbench is timed against."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A line of the table to be.
+
+    Parameters
+    ----------
+    label
+        What the table calls it.
+    engine
+        What :func:`qbench.bench.engines.engine` calls it.
+    dtype
+        "int8" or "float32".
+    model
+        The file to load.
+    error
+        Why there is no such file.
+    """
+
+    label: str
+    engine: str
+    dtype: str
+    model: Path
+    error: str = ""
+
+
+def contestants(subject: Subject, peers: Sequence[str], dtypes: Sequence[str]) -> list[Contestant]:
+    """Write the peers' int8 files, and say who runs which.
+
+    Both peers run onnxruntime's own file, on which OpenVINO is at its fastest too; NNCF's is OpenVINO's second.
+    """
+    found = [Contestant("qbench", "qbench", dtype, subject.archive(dtype)) for dtype in dtypes]
+    if "float32" in dtypes:
+        found += [Contestant(peer, peer, "float32", subject.source) for peer in peers]
+    if "int8" in dtypes and peers:
+        target = subject.folder / "qdq.onnx"
+        error = _quantized("onnxruntime", subject, target)
+        found += [Contestant(peer, peer, "int8", target, error) for peer in peers]
+        if "openvino" in peers and installed("nncf"):
+            target = subject.folder / "nncf.xml"
+            error = _quantized("openvino", subject, target)
+            found.append(Contestant("openvino nncf", "openvino", "int8", target, error))
+    return found
+
+
+def _quantized(quantizer: str, subject: Subject, target: Path) -> str:
+    """Make an int8 file; gives what went wrong."""
+    if not installed(quantizer):
+        return f"{quantizer} makes the int8 file, and is not installed: pip install {quantizer}"
+    with Process(f"{quantizer}'s quantizer") as process:
+        try:
+            samples = [str(path) for path in subject.samples]
+            process.ask("quantize", quantizer=quantizer, model=str(subject.source), samples=samples, target=str(target))
+        except EngineError as error:
+            return str(error)
+    return ""

@@ -1,0 +1,129 @@
+"""``qbench bench [MODEL...]``: how fast, next to the runtimes that are installed."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from qbench.cli.options import add_shape_option
+from qbench.errors import ConfigError, nearest, shown
+from qbench.files import write_text
+from qbench.progress import showing
+
+__all__ = ["add"]
+
+_NETWORKS = "resnet18, resnet50, mobilenetv2, inception_v3"
+_DTYPES = ("int8", "float32")
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("bench", help="time models in qbench, onnxruntime and OpenVINO")
+    parser.add_argument(
+        "models",
+        nargs="*",
+        default=_NETWORKS.split(", "),
+        metavar="MODEL",
+        help=f"{_NETWORKS} (made on the spot with random weights; default: all of them), or a float ONNX file",
+    )
+    parser.add_argument("--peers", type=_words, metavar="P,P", help="default: onnxruntime,openvino; '' for none")
+    parser.add_argument("--threads", type=_counts, metavar="T,T", help="default: 1,2")
+    parser.add_argument("--batch", type=_counts, default=(1, 16), metavar="B,B", help="default: 1,16")
+    parser.add_argument("--dtype", type=_words, default=_DTYPES, metavar="D,D", help="default: int8,float32")
+    parser.add_argument("--rounds", type=_count, default=7, metavar="R", help="turns that each has (default: 7)")
+    parser.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="of all its turns (default: 2)")
+    parser.add_argument("--layers", action="store_true", help="the time of every step, not of the slowest alone")
+    parser.add_argument("--json", type=Path, metavar="F", help="write everything to this file")
+    add_shape_option(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qbench.bench.contest import PEERS  # with onnx and numba behind it: nobody else's commands wait for them
+    from qbench.bench.machine import cores, describe, installed
+    from qbench.bench.measure import Plan, measure
+    from qbench.bench.result import Result
+    from qbench.bench.table import bench_table
+
+    if not options.dtype:
+        raise ConfigError(f"--dtype: name at least one of {', '.join(_DTYPES)}")
+    _check_names("--dtype", options.dtype, _DTYPES)
+    _check_names("--peers", options.peers or (), PEERS)
+    threads: Sequence[int] = options.threads or range(1, min(2, cores()) + 1)
+    if max(threads) > cores():
+        raise ConfigError(f"--threads {max(threads)}: this process has {cores()} cores; give at most that many")
+    path: Path | None = options.json
+    if path is not None:
+        _check_writable(path)
+    peers = PEERS if options.peers is None else options.peers
+    result = Result(describe())
+    for peer in peers:
+        if not installed(peer):
+            result.note(f"{peer} is not installed, and left out: pip install {peer}")
+    plan = Plan(
+        models=options.models,
+        peers=[peer for peer in peers if installed(peer)],
+        dtypes=options.dtype,
+        threads=threads,
+        batches=options.batch,
+        rounds=options.rounds,
+        seconds=options.seconds,
+        shapes=dict(options.shape),
+    )
+    for note in result.notes:
+        print(f"qbench: {note}", file=sys.stderr)
+    try:
+        with showing() as told:
+            measure(plan, result, told)
+    finally:  # after Ctrl-C as well: what was measured was measured
+        if result.timings or result.failures:
+            print(bench_table(result, all_steps=options.layers))
+            if path is not None:
+                write_text(path, result.to_json())
+                print(f"\nwrote {path}")
+
+
+def _check_writable(path: Path) -> None:
+    """Fail now rather than after all the work."""
+    if path.is_dir():
+        raise ConfigError(f"--json {path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"--json {path}: there is no folder {path.parent}")
+    tempfile.TemporaryFile(dir=path.parent).close()
+
+
+def _check_names(option: str, given: Sequence[str], known: Sequence[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"{option}: {shown(name)} is none of {', '.join(known)}{nearest(name, known)}")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(map(_count, text.split(","))))
+
+
+def _count(text: str) -> int:
+    return int(_number(text, int, "a whole number from 1 on"))
+
+
+def _seconds(text: str) -> float:
+    return _number(text, float, "a number of seconds above 0")
+
+
+def _number(text: str, kind: Callable[[str], float], wanted: str) -> float:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not {wanted}")
+    return value
