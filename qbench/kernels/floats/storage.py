@@ -19,6 +19,7 @@ __all__ = ["FloatType", "Storage", "storage"]
 
 FloatType = Literal["float32", "float16"]
 
+_CONFIG: Any = numba.config  # its attributes are made at run time
 _SIGN = np.uint32(0x80000000)
 _INFINITY = np.uint32(0x7F800000)
 _HALF_END = np.uint32(143 << 23)  # 2^16, beyond all that rounds to a finite float16
@@ -56,7 +57,7 @@ def storage(dtype: FloatType, level: Level) -> Storage:
     """How a level keeps floats of a type."""
     if dtype == "float32":
         return _plain()
-    return _bits() if level is Level.PORTABLE or numba.config.DISABLE_JIT else _half()
+    return _bits() if level is Level.PORTABLE or _CONFIG.DISABLE_JIT else _half()
 
 
 @cache
@@ -78,11 +79,11 @@ def _half() -> Storage:
 
     @register_jitable
     def load(array, index):
-        return _from_half(array[index])
+        return _from_half(array[index])  # pyright: ignore[reportCallIssue] intrinsics get a context besides
 
     @register_jitable
     def store(array, index, value):
-        array[index] = _to_half(value)
+        array[index] = _to_half(value)  # pyright: ignore[reportCallIssue]
 
     return Storage("float16", np.uint16, 2, load, store)
 

@@ -66,13 +66,15 @@ class _Emitter:
         start = [vectors.load(b, pointer(b, bias), 4 * vectors.lanes * v) for v in range(shape.vectors)]
         sums = self._each_tap(pointer(b, x), pointer(b, zeros), pointer(b, offsets), taps, depth, weights, start)
         lowest, highest = vector(b, vectors.kind, low), vector(b, vectors.kind, high)
+        pieces: list[tuple[Any, Any, int]] = []
         for r in range(shape.rows):
             row = call(b, "llvm.smin.i64", I64, [I64(r), b.sub(rows, I64(1))])
             place = at(b, pointer(b, out), b.mul(row, pitch))
             for v in range(shape.vectors):
                 value = vectors.clamp(b, sums[r * shape.vectors + v], lowest, highest)
                 first = vectors.lanes * v
-                vectors.store_some(b, value, at(b, place, 4 * first), b.sub(channels, I64(first)))
+                pieces.append((value, at(b, place, 4 * first), first))
+        vectors.store(b, pieces, channels)
 
     def _each_tap(
         self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, start: list[Any]

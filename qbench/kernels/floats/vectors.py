@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
-from qbench.kernels.isa.emit import F32, I32, at, call, load, store, vector
+from qbench.kernels.isa.emit import F32, I32, I64, call, load, store, vector
 from qbench.kernels.levels import Level
 
 __all__ = ["VECTORS", "Vectors"]
@@ -47,18 +48,21 @@ class Vectors:
         x = b.select(b.fcmp_ordered("<", x, low), low, x)
         return b.select(b.fcmp_ordered(">", x, high), high, x)
 
-    def store_some(self, b: ir.IRBuilder, values: Any, place: Any, count: Any) -> None:
-        """Store the first `count` lanes (i64; none where it is negative), and touch nothing behind them."""
-        whole = b.icmp_signed(">=", count, ir.Constant(count.type, self.lanes))
-        with b.if_else(whole, likely=True) as (all_lanes, some):
-            with all_lanes:
-                store(b, values, place)
-            with some:
+    def store(self, b: ir.IRBuilder, pieces: Sequence[tuple[Any, Any, int]], channels: Any) -> None:
+        """Store vectors, each at its byte pointer and starting at a channel, as far as channels (i64) exist."""
+        width = self.lanes + max(first for _, _, first in pieces)
+        with b.if_else(b.icmp_signed(">=", channels, I64(width)), likely=True) as (whole, part):
+            with whole:
+                for value, place, _ in pieces:
+                    store(b, value, place)
+            with part:
                 index = ir.VectorType(I32, self.lanes)
-                limit = vector(b, index, b.trunc(count, I32))
-                mask = b.icmp_signed("<", ir.Constant(index, list(range(self.lanes))), limit)
-                target = b.bitcast(at(b, place, 0), self.kind.as_pointer())
-                call(b, f"llvm.masked.store.v{self.lanes}f32.p0", ir.VoidType(), [values, target, I32(1), mask])
+                for value, place, first in pieces:
+                    limit = vector(b, index, b.trunc(b.sub(channels, I64(first)), I32))
+                    mask = b.icmp_signed("<", ir.Constant(index, list(range(self.lanes))), limit)
+                    target = b.bitcast(place, self.kind.as_pointer())
+                    name = f"llvm.masked.store.v{self.lanes}f32.p0"
+                    call(b, name, ir.VoidType(), [value, target, I32(1), mask])
 
 
 VECTORS: dict[Level, Vectors] = {

@@ -1,0 +1,105 @@
+"""A tile of a depthwise convolution: pixels of one row times vectors of channels, in registers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from qbench.kernels.floats.vectors import Vectors
+from qbench.kernels.isa.emit import I64, at, pointer, vector
+
+__all__ = ["depthwise_tile"]
+
+_TAP = 4 * 32
+"""Bytes from tap to tap of the packed weights."""
+
+
+def depthwise_tile(vectors: Vectors, pixels: int, count: int) -> Any:
+    """A Numba function that computes `pixels` neighbours in `count` vectors of channels.
+
+    ``tile(x, step, rows, down, columns, across, weights, row_taps, bias, out, pitch, channels, low, high)``
+
+    x, step
+        Address of the first pixel's first tap; bytes to the next pixel's.
+    rows, down, columns, across
+        How many rows and columns of taps there are (0 where none lies in the image), and bytes between them.
+    weights, row_taps
+        Address of the first tap's weights; taps from one row of weights to the next.
+    bias
+        Address of the sums' first values.
+    out, pitch, channels
+        Address of the first result; bytes from pixel to pixel; how many channels exist.
+    low, high
+        float32: bounds of the results.
+    """
+
+    @intrinsic
+    def tile(context, x, step, rows, down, columns, across, weights, row_taps, bias, out, pitch, channels, low, high):
+        def generate(context, b, signature, arguments):
+            _emit(b, vectors, pixels, count, *arguments)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 12, types.float32, types.float32), generate
+
+    return tile
+
+
+def _emit(
+    b: ir.IRBuilder, vectors: Vectors, pixels: int, count: int,
+    x: Any, step: Any, rows: Any, down: Any, columns: Any, across: Any, weights: Any, row_taps: Any,
+    bias: Any, out: Any, pitch: Any, channels: Any, low: Any, high: Any,
+) -> None:  # fmt: skip
+    size = 4 * vectors.lanes
+    first = [vectors.load(b, pointer(b, bias), size * v) for v in range(count)] * pixels
+
+    def each_row(i: Any, sums: list[Any]) -> list[Any]:
+        source = b.add(x, b.mul(i, down))
+        packed = b.add(weights, b.mul(i, b.mul(row_taps, I64(_TAP))))
+
+        def each_tap(j: Any, sums: list[Any]) -> list[Any]:
+            tap = pointer(b, b.add(packed, b.mul(j, I64(_TAP))))
+            factors = [vectors.load(b, tap, size * v) for v in range(count)]
+            place = pointer(b, b.add(source, b.mul(j, across)))
+            results: list[Any] = []
+            for p in range(pixels):
+                pixel = at(b, place, b.mul(step, I64(p)))
+                for v, factor in enumerate(factors):
+                    results.append(vectors.fma(b, vectors.load(b, pixel, size * v), factor, sums[len(results)]))
+            return results
+
+        return _loop(b, columns, sums, each_tap)
+
+    sums = _loop(b, rows, first, each_row)
+    lowest, highest = vector(b, vectors.kind, low), vector(b, vectors.kind, high)
+    pieces: list[tuple[Any, Any, int]] = []
+    for p in range(pixels):
+        place = at(b, pointer(b, out), b.mul(pitch, I64(p)))
+        for v in range(count):
+            value = vectors.clamp(b, sums[p * count + v], lowest, highest)
+            pieces.append((value, at(b, place, size * v), v * vectors.lanes))
+    vectors.store(b, pieces, channels)
+
+
+def _loop(b: ir.IRBuilder, count: Any, values: list[Any], body: Any) -> list[Any]:
+    """Emit ``for i in range(count): values = body(i, values)``."""
+    before, inside, done = b.block, b.append_basic_block("loop"), b.append_basic_block("done")
+    b.cbranch(b.icmp_signed("<", I64(0), count), inside, done)
+    b.position_at_end(inside)
+    index = b.phi(I64)
+    phis = [b.phi(value.type) for value in values]
+    results = body(index, phis)
+    following, end = b.add(index, I64(1)), b.block
+    b.cbranch(b.icmp_signed("<", following, count), inside, done)
+    index.add_incoming(I64(0), before)
+    index.add_incoming(following, end)
+    b.position_at_end(done)
+    merged = [b.phi(value.type) for value in values]
+    for phi, out, value, result in zip(phis, merged, values, results, strict=True):
+        phi.add_incoming(value, before)
+        phi.add_incoming(result, end)
+        out.add_incoming(value, before)
+        out.add_incoming(result, end)
+    return merged
