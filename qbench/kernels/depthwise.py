@@ -1,0 +1,371 @@
+"""Depthwise convolution of 8-bit codes, channels last: each channel with its own window, requantized at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from qbench.kernels.depthwise_tiles import CONSTANTS, Sweep, Tile, spot_tile, sweep_tile
+from qbench.kernels.epilogue import EpilogueName
+from qbench.kernels.isa.lanes import Lanes
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.levels import Level
+from qbench.kernels.memory import address_of, view
+from qbench.kernels.rounding import rescale_one
+from qbench.kernels.split import share
+
+__all__ = ["choose_sweep", "depthwise_kernel", "pack_depthwise"]
+
+_WIDTHS = {Level.AVX512VNNI: (64, 32, 16), Level.AVXVNNI: (32, 16), Level.AVX2: (32, 16)}
+
+_ARGUMENTS = record(
+    x="i8",
+    zeros="i8",
+    weights="i8",
+    blocks="i8",
+    bias="i8",
+    mantissa="i8",
+    shift="i8",
+    multiplier="i8",
+    out="i8",
+    count="i8",
+    images="i8",
+    height="i8",
+    width="i8",
+    channels="i8",
+    out_height="i8",
+    out_width="i8",
+    kernel_y="i8",
+    kernel_x="i8",
+    stride_y="i8",
+    stride_x="i8",
+    dilation_y="i8",
+    dilation_x="i8",
+    top="i8",
+    left="i8",
+    pitch="i8",
+    row="i8",
+    image="i8",
+    out_pitch="i8",
+    out_row="i8",
+    out_image="i8",
+    rounding="i8",
+    zero_point="i8",
+    low="i8",
+    high="i8",
+)
+"""Places: `x` u8 (images, height, width, channels), `zeros` 64 zero points of x, `weights` and `blocks` from
+`pack_depthwise`, `bias` int64[channels] (data zero point folded in), `mantissa`, `shift`, `multiplier`, `out`.
+Numbers: `count` blocks; shapes; the window; strides in memory of x (`pitch` between pixels, `row`, `image`) and of out;
+the rounding's index, zero point and clamps in codes."""
+
+
+@cache
+def choose_sweep(
+    level: Level,
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilation: tuple[int, int],
+    output: tuple[int, int],
+) -> Sweep | None:
+    """The sliding window that suits a convolution, or None: any window at all then works pixel by pixel."""
+    usual = kernel in ((3, 3), (5, 5)) and strides in ((1, 1), (2, 2)) and dilation == (1, 1) and min(output) > 0
+    if level is Level.PORTABLE or not usual:
+        return None
+    two_rows = kernel == (3, 3) and strides == (1, 1)
+    return Sweep(kernel, strides, rows=2 if two_rows else 1)
+
+
+def pack_depthwise(
+    level: Level,
+    sweep: Sweep | None,
+    kind: EpilogueName,
+    weights: NDArray[np.int8],
+    bias: NDArray[np.int64],
+    mantissa: NDArray[np.int32],
+    shift: NDArray[np.int32],
+    multiplier: NDArray[np.float32],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Constants in the order in which the kernel of the same level, sweep and epilogue reads them.
+
+    Parameters
+    ----------
+    weights
+        int8 [channels, height, width].
+    bias, mantissa, shift, multiplier
+        One per channel; the data zero point is folded into the bias.
+
+    Returns
+    -------
+    Bytes, and int64 [blocks, 4]: each block's first channel, vector width, place in the bytes, number of channels.
+    """
+    if level is Level.PORTABLE:
+        return weights.reshape(len(weights), -1).T.copy().view(np.uint8).ravel(), np.zeros((0, 4), np.int64)
+    taps = _sweep_taps(weights, sweep) if sweep else _spot_taps(weights)
+    parts, blocks, place = [], [], 0
+    for first, width in _blocks(len(weights), _WIDTHS[level]):
+        order = _woven(width) + first
+        stored = min(width, len(weights) - first)
+
+        def woven(values: Any, order: NDArray[np.int64] = order) -> NDArray[Any]:
+            return np.take(np.pad(values, (0, 64)), order, axis=0)  # [4, width / 4]
+
+        constants = _constants(kind, *map(woven, (bias, mantissa, shift, multiplier)))
+        lanes = np.take(
+            np.pad(taps, [(0, 64), *[(0, 0)] * (taps.ndim - 1)]), order, axis=0
+        )  # [4, width / 4, dots, taps]
+        lanes = np.moveaxis(lanes, 2, 0)  # from [4, width / 4, dots, taps]
+        if Lanes(level, width).weight_vectors == 2:  # even taps, then odd ones, in 16 bits
+            lanes = np.stack([lanes[..., 0::2], lanes[..., 1::2]], axis=2).astype(np.int16)
+        part = np.concatenate([constants.view(np.uint8).ravel(), lanes.copy().view(np.uint8).ravel()])
+        blocks.append((first, width, place, stored))
+        parts.append(part)
+        place += part.size
+    return _aligned(np.concatenate(parts)), np.array(blocks, np.int64)
+
+
+def _aligned(values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A copy that starts a cache line."""
+    memory = np.empty(values.size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    memory[start : start + values.size] = values
+    return memory[start : start + values.size]
+
+
+def _blocks(channels: int, widths: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """First channel and vector width of each block; the last one may overlap its neighbour."""
+    first = 0
+    while first < channels:
+        left = channels - first
+        width = next((w for w in reversed(widths) if w >= left), widths[0])
+        while width > channels and width > widths[-1]:
+            width = next(w for w in widths if w < width)
+        first = max(0, min(first, channels - width))
+        yield first, width
+        first += width
+
+
+def _woven(width: int) -> NDArray[np.int64]:
+    """The byte that each element of the four woven vectors stands for: int64 [4, width / 4]; see `Lanes`."""
+    q, element = np.mgrid[0:4, 0 : width // 4]
+    return 16 * (element // 4) + 4 * q + element % 4
+
+
+def _sweep_taps(weights: NDArray[np.int8], sweep: Sweep) -> NDArray[np.int8]:
+    """[channels, dots, 4]: output rows, columns of the window, groups of four input rows."""
+    channels, height, width = weights.shape
+    taps = np.zeros((channels, sweep.rows, width, 4 * sweep.groups), np.int8)
+    for r in range(sweep.rows):
+        taps[:, r, :, r * sweep.strides[0] :][..., :height] = weights.transpose(0, 2, 1)
+    return taps.reshape(channels, -1, 4)
+
+
+def _spot_taps(weights: NDArray[np.int8]) -> NDArray[np.int8]:
+    """[channels, dots, 4]: the window's taps row by row."""
+    taps = weights.reshape(len(weights), -1)
+    return np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4))).reshape(len(weights), -1, 4)
+
+
+def _constants(kind: EpilogueName, bias: Any, mantissa: Any, shift: Any, multiplier: Any) -> NDArray[Any]:
+    """Groups of four vectors, as `depthwise_tiles.CONSTANTS` counts them."""
+    if kind == "exact":
+        groups = [np.zeros_like(bias)]
+    elif kind == "float":
+        groups = [bias, multiplier.view(np.int32)]
+    else:
+        left = np.maximum(shift + 2, 0) if kind == "fixed_left" else np.zeros_like(shift)
+        right = np.minimum(left - shift - 1, 31)  # by 31 and more every product gives zero
+        odd = np.stack([mantissa[:, 1::2], mantissa[:, 1::2]], axis=-1).reshape(mantissa.shape)
+        half = np.left_shift(np.int64(1), np.maximum(right - 1, 0))
+        groups = [bias, mantissa, odd, half, right, *([left] if kind == "fixed_left" else [])]
+    assert len(groups) == CONSTANTS[kind]
+    return np.stack(groups).astype(np.int32)
+
+
+@cache
+def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName) -> Kernel:
+    """The kernel of a level; `sweep` from `choose_sweep`, `kind` from `kernels.epilogue.choose_epilogue`."""
+    if level is Level.PORTABLE:
+        return Kernel("depthwise.portable", _ARGUMENTS, _portable)
+    name = (
+        "spot"
+        if sweep is None
+        else f"{sweep.kernel[0]}x{sweep.kernel[1]}.{sweep.strides[0]}x{sweep.strides[1]}.{sweep.rows}"
+    )
+    return Kernel(
+        f"depthwise.{level}.{kind}.{name}",
+        _ARGUMENTS,
+        _spots(level, kind) if sweep is None else _sweeps(level, kind, sweep),
+    )
+
+
+def _sweeps(level: Level, kind: EpilogueName, sweep: Sweep) -> Any:
+    """A kernel that slides along output rows."""
+    several = _dispatch(level, kind, sweep)
+    single = several if sweep.rows == 1 else _dispatch(level, kind, Sweep(sweep.kernel, sweep.strides))
+    together, depth, exact = sweep.rows, sweep.input_rows, kind == "exact"
+
+    def function(args: Any, bases: Any, thread: int, threads: int) -> None:
+        blocks = view(bases, args.blocks, args.count * 4, np.int64)
+        lines, steps = np.empty(depth, np.int64), np.empty(depth, np.int64)
+        x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
+        scratch = np.empty(together * args.out_width * 64 if exact else 1, np.int32)
+        heights = (args.out_height + together - 1) // together
+        units = args.images * heights * args.count
+        for unit in range(*share(units, thread, threads)):
+            line, block = unit // args.count, 4 * (unit % args.count)
+            image, y = line // heights, line % heights * together
+            rows = min(together, args.out_height - y)
+            channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
+            for i in range(depth):
+                at = y * args.stride_y - args.top + i
+                inside = 0 <= at < args.height
+                lines[i] = (
+                    x + image * args.image + at * args.row - args.left * args.pitch + channel if inside else zeros
+                )
+                steps[i] = args.pitch if inside else 0
+            out = args.out + image * args.out_image + y * args.out_row + channel
+            target, pitch, row = address_of(bases, out), args.out_pitch, args.out_row
+            if exact:
+                target, pitch, row = scratch.ctypes.data, 4 * width, 4 * width * args.out_width
+            call = (
+                lines.ctypes.data, steps.ctypes.data, zeros, -args.left, args.width, args.out_width,
+                constants + blocks[block + 2], target, pitch, row, args.zero_point, args.low, args.high, stored,
+            )  # fmt: skip
+            if rows == together:
+                several(width, call)
+            else:
+                for _ in range(rows):
+                    single(width, call)
+            if exact:
+                for r in range(rows):
+                    _finish(
+                        args,
+                        bases,
+                        scratch[r * args.out_width * width :],
+                        channel,
+                        width,
+                        stored,
+                        out + r * args.out_row,
+                        args.out_width,
+                    )
+
+    return function
+
+
+def _spots(level: Level, kind: EpilogueName) -> Any:
+    """A kernel that gathers each output pixel's taps: any window, stride and dilation."""
+    tile = _dispatch(level, kind, None)
+    exact = kind == "exact"
+
+    def function(args: Any, bases: Any, thread: int, threads: int) -> None:
+        blocks = view(bases, args.blocks, args.count * 4, np.int64)
+        fours = (args.kernel_y * args.kernel_x + 3) // 4
+        x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
+        taps, here = np.empty(4 * fours, np.int64), np.empty(4 * fours, np.int64)
+        scratch = np.empty(64 if exact else 1, np.int32)
+        units = args.images * args.out_height * args.out_width
+        for unit in range(*share(units, thread, threads)):
+            line, ox = unit // args.out_width, unit % args.out_width
+            image, oy = line // args.out_height, line % args.out_height
+            taps[:] = 0
+            for ky in range(args.kernel_y):
+                for kx in range(args.kernel_x):
+                    iy = oy * args.stride_y - args.top + ky * args.dilation_y
+                    ix = ox * args.stride_x - args.left + kx * args.dilation_x
+                    if 0 <= iy < args.height and 0 <= ix < args.width:
+                        taps[ky * args.kernel_x + kx] = x + image * args.image + iy * args.row + ix * args.pitch
+            out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch
+            for block in range(0, 4 * args.count, 4):
+                channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
+                for i in range(4 * fours):
+                    here[i] = taps[i] + channel if taps[i] else zeros
+                target = scratch.ctypes.data if exact else address_of(bases, out + channel)
+                call = (
+                    here.ctypes.data, fours, constants + blocks[block + 2], target, args.zero_point, args.low,
+                    args.high, stored
+                )  # fmt: skip
+                tile(width, call)
+                if exact:
+                    _finish(args, bases, scratch, channel, width, stored, out + channel, 1)
+
+    return function
+
+
+def _dispatch(level: Level, kind: EpilogueName, sweep: Sweep | None) -> Any:
+    """``function(width, arguments)`` that calls the tile for registers of that width."""
+    tiles: list[Any] = []
+    for width in _WIDTHS[level]:
+        tile = Tile(Lanes(level, width), kind)
+        tiles.append(spot_tile(tile) if sweep is None else sweep_tile(tile, sweep))
+    widest, wide, narrow = tiles[0], tiles[-2], tiles[-1]
+    top = _WIDTHS[level][0]
+
+    @njit(nogil=True, inline="never")
+    def call(width: int, arguments: Any) -> None:
+        if width == top:
+            widest(*arguments)
+        elif width == 32:
+            wide(*arguments)
+        else:
+            narrow(*arguments)
+
+    return call
+
+
+@register_jitable
+def _finish(args: Any, bases: Any, sums: Any, channel: Any, width: Any, stored: Any, out: Any, pixels: Any) -> None:
+    """Rescale sums in woven order, one by one."""
+    bias = view(bases, args.bias, args.channels, np.int64)
+    mantissa = view(bases, args.mantissa, args.channels, np.int32)
+    shift = view(bases, args.shift, args.channels, np.int32)
+    multiplier = view(bases, args.multiplier, args.channels, np.float32)
+    for pixel in range(pixels):
+        codes = view(bases, out + pixel * args.out_pitch, stored, np.uint8)
+        for j in range(stored):
+            place = pixel * width + j % 16 // 4 * (width // 4) + j // 16 * 4 + j % 4
+            c = channel + j
+            value = rescale_one(np.int64(sums[place]) + bias[c], mantissa[c], shift[c], multiplier[c], args.rounding)
+            codes[j] = min(max(value + args.zero_point, args.low), args.high)
+
+
+def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:
+    """The same in plain Python; the weights lie as [taps, channels]."""
+    channels = args.channels
+    weights = view(bases, args.weights, args.kernel_y * args.kernel_x * channels, np.int8)
+    bias = view(bases, args.bias, channels, np.int64)
+    mantissa = view(bases, args.mantissa, channels, np.int32)
+    shift = view(bases, args.shift, channels, np.int32)
+    multiplier = view(bases, args.multiplier, channels, np.float32)
+    pad = np.int64(view(bases, args.zeros, 1, np.uint8)[0])
+    sums = np.empty(channels, np.int64)
+    units = args.images * args.out_height * args.out_width
+    for unit in range(*share(units, thread, threads)):
+        line, ox = unit // args.out_width, unit % args.out_width
+        image, oy = line // args.out_height, line % args.out_height
+        sums[:] = bias
+        for ky in range(args.kernel_y):
+            for kx in range(args.kernel_x):
+                iy = oy * args.stride_y - args.top + ky * args.dilation_y
+                ix = ox * args.stride_x - args.left + kx * args.dilation_x
+                taps = weights[(ky * args.kernel_x + kx) * channels :]
+                if 0 <= iy < args.height and 0 <= ix < args.width:
+                    codes = view(
+                        bases, args.x + image * args.image + iy * args.row + ix * args.pitch, channels, np.uint8
+                    )
+                    for c in range(channels):
+                        sums[c] += np.int64(codes[c]) * np.int64(taps[c])
+                else:
+                    for c in range(channels):
+                        sums[c] += pad * np.int64(taps[c])
+        out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch
+        codes = view(bases, out, channels, np.uint8)
+        for c in range(channels):
+            value = rescale_one(sums[c], mantissa[c], shift[c], multiplier[c], args.rounding)
+            codes[c] = min(max(value + args.zero_point, args.low), args.high)
