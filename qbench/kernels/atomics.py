@@ -1,4 +1,4 @@
-"""Words that several threads read and write: ordered loads, stores and additions of int64 at an address."""
+"""Words that several threads read and write: ordered loads, stores and updates of int64 at an address."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["add", "load", "store"]
+__all__ = ["add", "compare_exchange", "exchange", "load", "store"]
 
 _WORD = ir.IntType(64)
 
@@ -51,3 +51,25 @@ def add(context, address, value):
         return builder.atomic_rmw("add", _pointer(builder, arguments[0]), arguments[1], "acq_rel")
 
     return types.int64(types.int64, types.int64), generate
+
+
+@_compiled
+def exchange(context, address, value):
+    """Write a word; returns what it was before."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.atomic_rmw("xchg", _pointer(builder, arguments[0]), arguments[1], "acq_rel")
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@_compiled
+def compare_exchange(context, address, expected, value):
+    """Write a word if it is as expected; returns what it was before."""
+
+    def generate(context, builder, signature, arguments):
+        address, expected, value = arguments
+        pair = builder.cmpxchg(_pointer(builder, address), expected, value, "acq_rel", "acquire")
+        return builder.extract_value(pair, 0)
+
+    return types.int64(types.int64, types.int64, types.int64), generate

@@ -11,7 +11,7 @@ from numba import carray, types
 from numba.extending import intrinsic, overload, register_jitable
 from numpy.typing import NDArray
 
-__all__ = ["address_of", "reference", "view"]
+__all__ = ["address_of", "pointer", "reference", "view"]
 
 _BASE_SHIFT = 48
 _OFFSET = (1 << _BASE_SHIFT) - 1
@@ -38,7 +38,6 @@ def view(bases: Any, reference: int, count: int, dtype: Any) -> NDArray[Any]:
     return np.ctypeslib.as_array(memory).view(dtype)
 
 
-@intrinsic
 def _pointer(context, address):
     def generate(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
@@ -46,9 +45,13 @@ def _pointer(context, address):
     return types.voidptr(types.int64), generate
 
 
+pointer: Any = intrinsic(_pointer)
+"""An address as a pointer, for ``numba.carray``."""
+
+
 @overload(view, strict=False)
 def _view(bases, reference, count, dtype):  # pyright: ignore[reportUnusedFunction] registered by its decorator
     def at(bases, reference, count, dtype):
-        return carray(_pointer(address_of(bases, reference)), count, dtype)  # pyright: ignore[reportCallIssue]
+        return carray(pointer(address_of(bases, reference)), count, dtype)
 
     return at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -15,7 +15,12 @@ from qbench.ir.types import TensorType, dim_factors
 __all__ = ["check_feeds"]
 
 
-def check_feeds(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, int]:
+def check_feeds(
+    graph: Graph,
+    feeds: Mapping[str, Array],
+    start: Mapping[str, Array] | None = None,
+    needed: Iterable[str] | None = None,
+) -> dict[str, int]:
     """Raise DataError unless the feeds are exactly the graph's inputs, with their types and finite values.
 
     Parameters
@@ -24,6 +29,10 @@ def check_feeds(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, int]:
         Any graph.
     feeds
         An array for each input. A symbol such as ``N`` must mean the same size wherever it occurs.
+    start
+        Further values that are known, checked alike.
+    needed
+        The inputs that must be fed: all, unless given.
 
     Returns
     -------
@@ -40,18 +49,20 @@ def check_feeds(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, int]:
             inputs = ", ".join(map(shown, graph.inputs))
             raise DataError(f"the model has no input {shown(name)}{nearest(name, graph.inputs)} (it has {inputs})")
     sizes: dict[str, int] = {}
-    for name in graph.inputs:
-        wanted = graph.types[name]
+    for name in graph.inputs if needed is None else needed:
         if name not in feeds:
-            raise DataError(f"input {shown(name)} is missing: feed it {wanted}")
-        _check(name, wanted, feeds[name], sizes)
+            raise DataError(f"input {shown(name)} is missing: feed it {graph.types[name]}")
+    for name, given in feeds.items():
+        _check(f"input {shown(name)}", graph.types[name], given, sizes)
+    for name, given in (start or {}).items():
+        _check(f"value {shown(name)}", graph.types[name], given, sizes)
     return sizes
 
 
 def _check(name: str, wanted: TensorType, given: Array, sizes: dict[str, int]) -> None:
     if type(given) is not np.ndarray:  # at run time anything may come
-        raise DataError(f"input {shown(name)} wants {wanted}, not {type(given).__name__}; make it a NumPy array")
-    told = f"input {shown(name)} wants {wanted}, but was given {given.dtype} of shape {given.shape}"
+        raise DataError(f"{name} wants {wanted}, not {type(given).__name__}; make it a NumPy array")
+    told = f"{name} wants {wanted}, but was given {given.dtype} of shape {given.shape}"
     if given.dtype != numpy_dtype(wanted.dtype):
         cast = f"; use x.astype({wanted.dtype!r})" if given.dtype.name in (*DTYPES, "float64") else ""
         raise DataError(told + cast)
@@ -69,6 +80,6 @@ def _check(name: str, wanted: TensorType, given: Array, sizes: dict[str, int]) -
     if is_float(wanted.dtype) and not np.isfinite(given).all():
         bad = np.argwhere(~np.isfinite(given))
         raise DataError(
-            f"input {shown(name)} has {len(bad)} NaN or infinite values, the first at index {tuple(map(int, bad[0]))}; "
+            f"{name} has {len(bad)} NaN or infinite values, the first at index {tuple(map(int, bad[0]))}; "
             "remove or replace them"
         )

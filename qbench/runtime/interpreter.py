@@ -12,7 +12,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, bind
 from qbench.runtime.feeds import check_feeds
 
-__all__ = ["call", "run", "step"]
+__all__ = ["call", "named_feeds", "run", "step"]
 
 
 def run(
@@ -104,13 +104,16 @@ def call(graph: Graph, x: Array | Mapping[str, Array]) -> Array | dict[str, Arra
     DataError
         As `run`, and for a single array where the graph has several inputs.
     """
+    outputs = run(graph, named_feeds(graph, x))
+    return outputs[graph.outputs[0]] if len(graph.outputs) == 1 else outputs
+
+
+def named_feeds(graph: Graph, x: Array | Mapping[str, Array]) -> Mapping[str, Array]:
+    """What is fed, by input name; DataError for a single array where the graph has several inputs."""
     if isinstance(x, Mapping):
-        feeds = x
-    elif len(graph.inputs) == 1:
-        feeds = {graph.inputs[0]: np.asarray(x)}
-    else:
+        return x
+    if len(graph.inputs) != 1:
         raise DataError(
             f"the model has {len(graph.inputs)} inputs ({', '.join(map(shown, graph.inputs))}): feed a dict"
         )
-    outputs = run(graph, feeds)
-    return outputs[graph.outputs[0]] if len(graph.outputs) == 1 else outputs
+    return {graph.inputs[0]: np.asarray(x)}

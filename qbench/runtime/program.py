@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.errors import DataError, shown
+from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
+from qbench.ir.op import Array
+from qbench.ir.types import dim_factors
+from qbench.progress import Cancel
+from qbench.runtime.feeds import check_feeds
+from qbench.runtime.interpreter import named_feeds
+from qbench.runtime.running import Arenas, Run
+from qbench.runtime.schedule import Schedule
 from qbench.runtime.step import EXTERNAL, Instruction, Place, Step
+from qbench.runtime.team import default_threads
 
 __all__ = ["EXTERNAL", "Instruction", "Place", "Program", "Step"]
+
+_MANY_SCHEDULES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +45,7 @@ class Program:
         Where each value lies that a step makes or reads; a value without a place was fused away.
     inputs, outputs
         Buffers of the graph's inputs and outputs that lie in the caller's memory: row-major arrays of the value's own
-        type. An output that is not here is an input, a constant, or made by the interpreter.
+        type. Other outputs are copied out of their places.
     offsets
         int64[buffers]: where each buffer starts in the arena, or EXTERNAL for the caller's memory. Buffer 0 is
         address 0, for constants.
@@ -50,3 +63,110 @@ class Program:
     offsets: NDArray[np.int64]
     arena_bytes: int
     constants: tuple[NDArray[Any], ...] = ()
+
+    def run(
+        self,
+        x: Array | Mapping[str, Array] | None = None,
+        *,
+        start: Mapping[str, Array] | None = None,
+        keep: Iterable[str] = (),
+        sample: int | None = None,
+        cancel: Cancel | None = None,
+        threads: int | None = None,
+    ) -> dict[str, Array]:
+        """Run the steps that the outputs and the kept values need. Any number of threads may call this at once.
+
+        Parameters
+        ----------
+        x
+            The array for a graph with one input, or arrays by input name. An input that no step needs may be missing.
+        start
+            Values that are known: what only they need is not run.
+        keep
+            Names of further values wanted.
+        sample
+            Give only every so many elements of the kept values, counted in the order of the value's axes from the
+            first element of each sample: arrays of shape (samples, elements). Outputs are always whole.
+        cancel
+            Looked at every two milliseconds, between instructions.
+        threads
+            As many as there are processors, unless given; fewer take part while other runs have the processors. A
+            batch of at least so many samples is divided among them, else they share each instruction. The result has
+            the same bits for any number.
+
+        Returns
+        -------
+        dict
+            The outputs, then the kept values, by name. A kept value may be a transposed view.
+
+        Raises
+        ------
+        DataError
+            A missing or unknown input, a wrong dtype or shape, NaN or infinity; it names the value.
+        GraphError
+            A value to keep or to start from that the graph doesn't have, or that was fused away.
+        Cancelled
+            `cancel` was set.
+        """
+        schedule, arrays, samples = self._prepared(x, start or {}, keep, sample)
+        if samples == 0:
+            return self._nothing(schedule)
+        run = Run(self, schedule, arrays, samples, cancel)
+        run.run(_checked("threads", threads or default_threads()))
+        return run.results()
+
+    @property
+    def fallbacks(self) -> dict[str, str]:
+        """The steps that no kernel does, which the interpreter runs, and why."""
+        return {step.name: step.reason for step in self.steps if step.reason}
+
+    @cached_property
+    def arenas(self) -> Arenas:
+        """The memory of runs."""
+        return Arenas(self.arena_bytes)
+
+    @cached_property
+    def _schedules(self) -> dict[tuple[frozenset[str], tuple[str, ...], int], Schedule]:
+        return {}
+
+    def _prepared(
+        self,
+        x: Array | Mapping[str, Array] | None,
+        start: Mapping[str, Array],
+        keep: Iterable[str],
+        sample: int | None,
+    ) -> tuple[Schedule, dict[str, Array], int]:
+        """The schedule, the arrays that are known, and the number of samples in them."""
+        inputs = self.graph.inputs
+        feeds = {} if x is None else dict(named_feeds(self.graph, x))
+        feeds |= {name: array for name, array in start.items() if name in inputs}
+        start = {name: array for name, array in start.items() if name not in inputs}
+        every = 0 if sample is None else _checked("sample", sample)
+        key = frozenset(start), tuple(dict.fromkeys(keep)), every
+        schedule = self._schedules.get(key)
+        if schedule is None:
+            schedule = Schedule(self, *key)
+            if len(self._schedules) >= _MANY_SCHEDULES:
+                self._schedules.clear()
+            self._schedules[key] = schedule
+        sizes = check_feeds(self.graph, feeds, start, schedule.inputs)
+        return schedule, {**feeds, **start}, next(iter(sizes.values()), 1)
+
+    def _nothing(self, schedule: Schedule) -> dict[str, Array]:
+        """The results for no samples."""
+        found: dict[str, Array] = {}
+        for name in dict.fromkeys((*self.graph.outputs, *schedule.keep)):
+            kind = self.graph.types[name]
+            if not kind.shape or dim_factors(kind.shape[0])[1] is None:
+                raise DataError(f"the batch has no samples, and {shown(name)} is {kind} for any batch; feed some")
+            shape = (0, *(dim_factors(dim)[0] for dim in kind.shape[1:]))
+            if name in schedule.sampled:
+                shape = (0, -(-int(np.prod([dim_factors(dim)[0] for dim in kind.shape])) // schedule.sample))
+            found[name] = np.empty(shape, numpy_dtype(kind.dtype))
+        return found
+
+
+def _checked(what: str, count: int) -> int:
+    if count < 1:
+        raise DataError(f"{what}={count}: it must be at least 1")
+    return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +11,15 @@ import numpy as np
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.memory import reference
 
-__all__ = ["EXTERNAL", "Instruction", "Place", "Step"]
+__all__ = ["EXTERNAL", "Instruction", "Place", "Step", "row_major"]
 
 EXTERNAL = -1
 """In place of a buffer's offset in the arena: the buffer is the caller's memory."""
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides, in elements, of an array without gaps."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,17 @@ class Place:
     @classmethod
     def dense(cls, buffer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Place:
         """The whole of a buffer, row-major."""
-        strides = tuple(int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape)))
-        return cls(buffer, 0, dtype, shape, strides, tuple(range(len(shape))))
+        return cls(buffer, 0, dtype, shape, row_major(shape), tuple(range(len(shape))))
+
+    @property
+    def natural_shape(self) -> tuple[int, ...]:
+        """The value's own."""
+        return tuple(self.shape[self.axes.index(axis)] for axis in range(len(self.axes)))
+
+    @property
+    def natural_strides(self) -> tuple[int, ...]:
+        """In elements, in the order of the value's own axes."""
+        return tuple(self.strides[self.axes.index(axis)] for axis in range(len(self.axes)))
 
     @property
     def reference(self) -> int:
@@ -77,7 +92,7 @@ class Place:
     @property
     def nbytes(self) -> int:
         """Size of the elements, without the gaps between them."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True, eq=False)

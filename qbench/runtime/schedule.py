@@ -1,0 +1,177 @@
+"""What a run does: the steps that it needs, and the copies by which values enter and leave between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qbench.errors import GraphError, nearest, shown
+from qbench.kernels.kernel import Kernel
+from qbench.kernels.memory import reference
+from qbench.kernels.move import copy_fields, copy_kernel
+from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
+from qbench.runtime.step import Instruction, Step, row_major
+from qbench.runtime.table import Table
+
+if TYPE_CHECKING:
+    from qbench.runtime.program import Program
+
+__all__ = ["Schedule", "Segment"]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Instructions that run at one go, from `first` up to `last`, then the step that the interpreter does, if any."""
+
+    first: int
+    last: int
+    interpreted: Step | None = None
+
+
+class Schedule:
+    """The instructions of one kind of run, which knows some values, keeps some, and does no step that it doesn't need.
+
+    Parameters
+    ----------
+    program
+        What runs.
+    start
+        Names of the values that are known.
+    keep
+        Names of the values wanted beside the outputs.
+    sample
+        Every how many elements of the kept values are wanted, counted in the value's own order; 0 for whole values.
+
+    Raises
+    ------
+    GraphError
+        A value that the graph doesn't have, or that was fused away.
+    """
+
+    def __init__(self, program: Program, start: Collection[str], keep: Sequence[str], sample: int) -> None:
+        self._program, self._start = program, frozenset(start)
+        self.keep, self.sample = tuple(keep), sample
+        self.sampled = frozenset(keep).difference(program.graph.outputs) if sample else frozenset[str]()
+        """The kept values of which only a sample is wanted."""
+        self._check()
+        self._needed, inputs = self._steps()
+        self._native = {name for step in self._needed if not step.reason for name in step.inputs}
+        self.inputs = tuple(name for name in program.graph.inputs if name in inputs)
+        """The graph's inputs that must be fed."""
+        self.width = len(program.offsets)
+        """Number of buffers, those of the values that enter and leave included."""
+        self.given: dict[str, int] = {}
+        """Buffers that known values are copied from, dense and in the order of their place."""
+        self.kept: dict[str, int] = {}
+        """Buffers that kept values are copied to, dense and in the order of their place, or every so many elements."""
+        self.read: dict[str, int] = {}
+        """Buffers that interpreted steps read."""
+        self.written: dict[str, int] = {}
+        """Buffers that interpreted steps write."""
+        self.instructions: list[Instruction] = []
+        self.steps: list[Step] = []
+        """The step that each instruction belongs to."""
+        self.segments: list[Segment] = []
+        self._build()
+        self.offsets = np.zeros(self.width, np.int64)
+        """Of each buffer in the arena."""
+        self.offsets[: len(program.offsets)] = program.offsets
+
+    @cached_property
+    def table(self) -> Table:
+        """For the machine; the kernels are compiled when it is first asked for."""
+        return Table(self.instructions)
+
+    def _check(self) -> None:
+        graph, steps = self._program.graph, self._program.steps
+        made = {name for step in steps for name in step.outputs} | {*graph.inputs, *graph.constants}
+        for name in (*self._start, *self.keep):
+            if name not in graph.types:
+                raise GraphError(f"the graph has no value {shown(name)}{nearest(name, graph.types)}")
+            if name not in made:
+                producer = graph.producers[name].name
+                step = next((step.name for step in steps if producer in step.nodes), producer)
+                raise GraphError(
+                    f"value {shown(name)} was fused into step {shown(step)}, so it can be neither kept nor given; "
+                    f"plan with keep=[{shown(name)}]"
+                )
+
+    def _steps(self) -> tuple[set[Step], set[str]]:
+        """The steps that the wanted values need, and what must be known before the first one."""
+        graph = self._program.graph
+        needed = {*graph.outputs, *self.keep} - self._start - {*graph.constants}
+        chosen: set[Step] = set()
+        for step in reversed(self._program.steps):
+            if needed.intersection(step.outputs):
+                chosen.add(step)
+                needed -= set(step.outputs)
+                needed |= set(step.inputs) - self._start - {*graph.constants}
+        return chosen, needed | set(self.keep)
+
+    def _build(self) -> None:
+        graph = self._program.graph
+        arrays = {*graph.inputs, *graph.constants, *self._start}
+        wanted = {*self.keep, *graph.outputs} - {*self._program.outputs}
+        first = 0
+        for step in self._program.steps:
+            if step in self._needed and step.reason:
+                for name in step.inputs:
+                    if name not in arrays:
+                        self._leave(step, name, self.read)
+                self.segments.append(Segment(first, len(self.instructions), step))
+                first = len(self.instructions)
+                for name in step.outputs:
+                    if name in self._native and name not in self._start:
+                        self._enter(step, name, self.written)
+                arrays.update(step.outputs)
+            elif step in self._needed:
+                self.instructions += step.instructions
+                self.steps += [step] * len(step.instructions)
+            for name in step.outputs:
+                if name in self._start and name in self._native and name not in self.given:
+                    self._enter(step, name, self.given)
+                if name in wanted and name not in arrays and name not in self.kept:
+                    self._leave(step, name, self.kept)
+        self.segments.append(Segment(first, len(self.instructions)))
+
+    def _enter(self, step: Step, name: str, buffers: dict[str, int]) -> None:
+        """Copy the whole of a value into its place."""
+        place = self._program.places[name]
+        dense, at = self._buffer(name, buffers), reference(place.buffer, place.offset)
+        fields = copy_fields(place.shape, row_major(place.shape), place.strides)
+        self._add(step, name, copy_kernel(place.dtype.itemsize), x=dense, out=at, **fields)
+
+    def _leave(self, step: Step, name: str, buffers: dict[str, int]) -> None:
+        """Copy a value, or a sample of it, out of its place."""
+        place = self._program.places[name]
+        dense, at = self._buffer(name, buffers), reference(place.buffer, place.offset)
+        if buffers is not self.kept or name not in self.sampled:
+            fields = copy_fields(place.shape, place.strides, row_major(place.shape))
+            self._add(step, name, copy_kernel(place.dtype.itemsize), x=at, out=dense, **fields)
+            return
+        sizes, strides = np.ones(SAMPLE_RANK, np.int64), np.zeros(SAMPLE_RANK, np.int64)
+        sizes[: len(place.shape)], strides[: len(place.shape)] = place.natural_shape, place.natural_strides
+        fields = {"sizes": sizes, "x_stride": strides, "extent": (sizes - 1) @ strides + 1}
+        count = -(-math.prod(place.shape) // self.sample)
+        kernel = sample_kernel(place.dtype.itemsize)
+        self._add(step, name, kernel, x=at, out=dense, count=count, every=self.sample, **fields)
+
+    def _buffer(self, name: str, buffers: dict[str, int]) -> int:
+        """Reference to the buffer of a value that enters or leaves."""
+        if name not in buffers:
+            buffers[name] = self.width
+            self.width += 1
+        return reference(buffers[name])
+
+    def _add(self, step: Step, name: str, kernel: Kernel, **fields: object) -> None:
+        record = np.recarray(1, kernel.arguments)
+        record[0]["flip"] = 0x80 if self._program.places[name].flipped else 0
+        for field, value in fields.items():
+            record[0][field] = value
+        self.instructions.append(Instruction(kernel, record, name))
+        self.steps.append(step)

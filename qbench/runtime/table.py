@@ -1,0 +1,47 @@
+"""The instruction table of a schedule: what the machine reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qbench.kernels.kernel import Kernel
+from qbench.progress import showing
+from qbench.runtime.step import Instruction
+from qbench.runtime.team import aligned
+
+__all__ = ["Table", "compile_kernels"]
+
+_ALIGNMENT = 64
+
+
+class Table:
+    """Addresses of kernels and of their records, which lie one after the other."""
+
+    def __init__(self, instructions: Sequence[Instruction]) -> None:
+        compile_kernels([instruction.kernel for instruction in instructions])
+        sizes = [-(-instruction.arguments.nbytes // _ALIGNMENT) * _ALIGNMENT for instruction in instructions]
+        self._records = aligned(sum(sizes))
+        start = self._records.ctypes.data
+        rows = np.zeros((len(instructions), 2), np.int64)
+        offset = 0
+        for row, size, instruction in zip(rows, sizes, instructions, strict=True):
+            record = instruction.arguments.view(np.uint8)
+            self._records[offset : offset + record.size] = record
+            row[:] = instruction.kernel.address, start + offset
+            offset += size
+        self._rows = rows
+        self.address: int = rows.ctypes.data
+
+
+def compile_kernels(kernels: Sequence[Kernel]) -> None:
+    """Compile or load the kernels that were not used before, with a bar where that takes long."""
+    cold = [kernel for kernel in dict.fromkeys(kernels) if not kernel.ready]
+    if not cold:
+        return
+    with showing() as tell:
+        for done, kernel in enumerate(cold):
+            tell("compiling kernels", done, len(cold))
+            _ = kernel.address
+        tell("compiling kernels", len(cold), len(cold))

@@ -1,0 +1,167 @@
+"""Threads that stay: a run takes a crew of them, and gives it back."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.kernels.run_table import CLOSE, IDLE, JOB, LINE, SHARE, entries
+
+__all__ = ["MOST_THREADS", "Crew", "aligned", "crew", "default_threads"]
+
+MOST_THREADS = 64
+
+
+def default_threads() -> int:
+    """Number of processors that this process may use."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(count, MOST_THREADS)
+
+
+def aligned(size: int) -> NDArray[np.uint8]:
+    """Zeros that start at a multiple of LINE bytes."""
+    memory = np.zeros(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size]
+
+
+class _Worker:
+    """A thread that waits for shares of work: awake for a moment after each, then asleep until a byte is written."""
+
+    def __init__(self) -> None:
+        self._memory = aligned(2 * LINE)
+        self.word = self._memory.ctypes.data
+        self._sleep, self.wake = os.pipe()
+        self._memory.view(np.int64)[0] = IDLE
+        self._thread = threading.Thread(target=self._serve, name="qbench worker", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        entries()[1](self.word, self._sleep)
+
+    def close(self) -> None:
+        """Let the thread end; it must have no work."""
+        self._memory.view(np.int64)[0] = CLOSE
+        os.write(self.wake, b"x")
+        self._thread.join()
+        self.forget()
+
+    def forget(self) -> None:
+        """Free what a worker holds beside its thread."""
+        os.close(self.wake)
+        os.close(self._sleep)
+
+
+class Crew:
+    """Threads that do one job at a time together; the caller's is one of them."""
+
+    def __init__(self, threads: int) -> None:
+        self.workers: list[_Worker] = []
+        try:
+            for _ in range(threads - 1):
+                self.workers.append(_Worker())
+        except (RuntimeError, OSError):  # no more threads or files: those that are there do the work
+            pass
+        self.threads = len(self.workers) + 1
+        self._table = np.array([(worker.word, worker.wake) for worker in self.workers], np.int64)
+        memory = aligned(2 * LINE + self.threads * SHARE.itemsize)
+        self.job: Any = memory[: JOB.itemsize].view(JOB)[0]
+        self.shares = memory[2 * LINE :].view(SHARE)
+        self.shares["job"], self.shares["thread"] = memory.ctypes.data, range(self.threads)
+        self._address = self.shares.ctypes.data
+        self._bases = aligned(0)
+        self._workers = self._table.ctypes.data
+        self._lead = entries()[0]
+
+    def prepare(self, width: int, first: int, last: int, arenas: list[int]) -> None:
+        """Set every thread to the start of the images from `first` to `last`."""
+        job, shares = self.job, self.shares
+        row = -(-width * 8 // LINE) * LINE
+        if len(self._bases) < row * self.threads:
+            self._bases = aligned(row * self.threads)
+            shares["bases"] = self._bases.ctypes.data + row * np.arange(self.threads)
+        shares["arena"] = arenas
+        shares["image"], shares["row"] = first - 1, job["last"]
+        job["width"], job["images"], job["next_image"], job["stop"] = width, last, first, -1
+
+    def work(self) -> bool:
+        """Do the job until it is done or the deadline has passed; whether it is done."""
+        self._lead(self._address, self._workers, len(self.workers))
+        return bool((self.shares["image"] >= self.job["images"]).all())
+
+    def close(self) -> None:
+        """Let the threads end."""
+        for worker in self.workers:
+            worker.close()
+
+
+class _Crews:
+    """The idle crews of a process, and how many of its threads are at work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: dict[int, list[Crew]] = {}
+        self._busy = 0
+
+    @contextmanager
+    def lend(self, wanted: int) -> Generator[Crew]:
+        with self._lock:
+            free = max(default_threads(), wanted) - self._busy
+            threads = max(1, min(wanted, free))
+            self._busy += threads
+            idle = self._idle.get(threads)
+            crew = idle.pop() if idle else None
+        try:
+            crew = crew or Crew(threads)
+            yield crew
+        finally:
+            with self._lock:
+                self._busy -= threads
+                if crew:
+                    self._idle.setdefault(threads, []).append(crew)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, {}
+        for crews in idle.values():
+            for crew in crews:
+                crew.close()
+
+    def forget(self) -> None:
+        for crews in self._idle.values():
+            for crew in crews:
+                for worker in crew.workers:
+                    worker.forget()
+
+
+_crews = _Crews()
+
+
+def _after_fork() -> None:
+    """A forked child has none of its parent's threads."""
+    global _crews
+    _crews.forget()
+    _crews = _Crews()
+
+
+def crew(threads: int) -> AbstractContextManager[Crew]:
+    """A crew of so many threads, or of fewer where other runs have the processors at this moment.
+
+    Parameters
+    ----------
+    threads
+        At least 1. More than there are processors is allowed, and slow.
+    """
+    return _crews.lend(threads)
+
+
+atexit.register(lambda: _crews.close())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

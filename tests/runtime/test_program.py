@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbench.errors import Cancelled, DataError, GraphError
+from qbench.runtime import interpreter
+from qbench.runtime.running import numba_is_off
+from tests.runtime.handmade import graph_of, planned
+
+
+@st.composite
+def cases(draw):
+    rank = draw(st.integers(1, 4))
+    batched = draw(st.booleans())
+    first = draw(st.sampled_from(["N", "2*N"])) if batched else draw(st.integers(1, 3))
+    shape = (first, *draw(st.lists(st.integers(1, 5), min_size=rank - 1, max_size=rank - 1)))
+    count = draw(st.integers(1, 6))
+    sources = [draw(st.tuples(st.integers(0, i), st.integers(0, i))) for i in range(count)]
+    outputs = draw(st.lists(st.integers(1, count), min_size=1, max_size=2, unique=True))
+    graph = graph_of(shape, draw(st.sampled_from(["float32", "int8", "uint8", "int16"])), sources, outputs)
+    names = [node.name for node in graph.nodes]
+    interpreted = frozenset(draw(st.lists(st.sampled_from(names), max_size=2)))
+    samples = draw(st.integers(1, 5)) if batched else 1
+    size = samples * (2 if first == "2*N" else 1) if batched else first
+    return planned(graph, draw(st.integers(0, 99)), interpreted), (size, *shape[1:])
+
+
+def feed(program, shape, seed=0):
+    dtype = program.graph.types["v0"].dtype
+    random = np.random.default_rng(seed)
+    return random.integers(0 if dtype[0] == "u" else -100, 100, shape).astype(dtype)
+
+
+@settings(deadline=None, max_examples=150)
+@given(case=cases(), threads=st.integers(1, 3), data=st.data())
+def test_any_run_equals_the_interpreter(case, threads, data):
+    program, shape = case
+    x = feed(program, shape)
+    values = [name for name in program.graph.types if name in program.places]
+    expected = interpreter.run(program.graph, {"v0": x}, values)
+    keep = data.draw(st.lists(st.sampled_from(values)))
+    start = {name: expected[name] for name in data.draw(st.lists(st.sampled_from(values)))}
+    results = program.run(x, keep=keep, start=start, threads=threads)
+    assert list(results) == list(dict.fromkeys((*program.graph.outputs, *keep)))
+    for name, array in results.items():
+        assert array.dtype == expected[name].dtype
+        np.testing.assert_array_equal(array, expected[name])
+
+
+@settings(deadline=None)
+@given(case=cases(), every=st.integers(1, 9), threads=st.integers(1, 2))
+def test_samples_are_every_so_many_elements_in_the_order_of_the_axes(case, every, threads):
+    program, shape = case
+    x = feed(program, shape)
+    values = [name for name in program.places if name not in program.graph.outputs]
+    expected = interpreter.run(program.graph, {"v0": x}, values)
+    results = program.run(x, keep=values, sample=every, threads=threads)
+    samples = shape[0] // 2 if program.graph.types["v0"].shape[0] == "2*N" else shape[0]
+    samples = samples if isinstance(program.graph.types["v0"].shape[0], str) else 1
+    for name in values:
+        np.testing.assert_array_equal(results[name], expected[name].reshape(samples, -1)[:, ::every])
+    for name in program.graph.outputs:
+        np.testing.assert_array_equal(results[name], expected[name])
+
+
+def chain(shape=("N", 3, 4, 5), dtype="float32", steps=5, **options):
+    graph = graph_of(shape, dtype, [(i, i) for i in range(steps)], [steps])
+    return planned(graph, 1, **options)
+
+
+def test_a_given_value_is_where_the_run_starts():
+    program = chain()
+    known = np.full((2, 3, 4, 5), 3, np.float32)
+    np.testing.assert_array_equal(program.run(start={"v3": known})["v5"], known)
+
+
+def test_inputs_that_no_step_needs_may_be_missing_others_not():
+    with pytest.raises(DataError, match="input 'v0' is missing"):
+        chain().run(start={"v3": np.ones((1, 3, 4, 5), np.float32)}, keep=["v2"])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("interpreted", [frozenset(), frozenset({"n2"})])
+def test_no_samples_give_empty_arrays(threads, interpreted):
+    program = chain(interpreted=interpreted)
+    results = program.run(np.empty((0, 3, 4, 5), np.float32), keep=["v2"], threads=threads)
+    assert {name: array.shape for name, array in results.items()} == dict.fromkeys(["v5", "v2"], (0, 3, 4, 5))
+    assert chain().run(np.empty((0, 3, 4, 5), np.float32), keep=["v2"], sample=7)["v2"].shape == (0, 9)
+
+
+def test_feeds_and_given_values_are_checked():
+    program = chain()
+    x = np.ones((2, 3, 4, 5), np.float32)
+    with pytest.raises(DataError, match="input 'v0' wants"):
+        program.run(x[:, :2])
+    with pytest.raises(DataError, match=r"value 'v2' wants .* float64"):
+        program.run(x, start={"v2": x.astype(np.float64)})
+    with pytest.raises(DataError, match=r"value 'v2' wants .* N is 2 elsewhere, but 3"):
+        program.run(x, start={"v2": np.ones((3, 3, 4, 5), np.float32)}, keep=["v1"])
+    with pytest.raises(DataError, match="sample=0"):
+        program.run(x, sample=0)
+    with pytest.raises(DataError, match="threads=-1"):
+        program.run(x, threads=-1)
+
+
+def test_an_unknown_or_fused_value_is_named():
+    from dataclasses import replace
+
+    program = chain()
+    first, second, *rest = program.steps
+    fused = replace(second, name="n1+n2", nodes=("n1", "n2"), inputs=first.inputs)
+    program = replace(program, steps=(fused, *rest))
+    x = np.ones((2, 3, 4, 5), np.float32)
+    with pytest.raises(GraphError, match=r"'v1' was fused into step 'n1\+n2'.*keep=\['v1'\]"):
+        program.run(x, keep=["v1"])
+    with pytest.raises(GraphError, match="no value 'v9'"):
+        program.run(x, keep=["v9"])
+
+
+class After:
+    """Set after so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def is_set(self) -> bool:
+        self.looks -= 1
+        return self.looks < 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("samples", [1, 2, 40])
+def test_a_run_can_be_cancelled_and_the_next_is_right(threads, samples):
+    size = 4 if numba_is_off() else 64
+    program = chain(("N", 16, size, size), steps=8)
+    x = feed(program, (samples, 16, size, size))
+    expected = program.run(x, threads=1)["v8"]
+    for looks in range(3):
+        with pytest.raises(Cancelled):
+            program.run(x, threads=threads, cancel=After(looks))
+    np.testing.assert_array_equal(program.run(x, threads=threads, cancel=After(10**9))["v8"], expected)
+
+
+def test_several_python_threads_may_run_one_program():
+    size = 2 if numba_is_off() else 16
+    program = chain(("N", 8, size, size))
+    failures = []
+
+    def work(seed):
+        x = feed(program, (3, 8, size, size), seed)
+        expected = interpreter.run(program.graph, {"v0": x}, ["v2"])
+        for threads in (1, 2, 3) * 10:
+            results = program.run(x, keep=["v2"], threads=threads)
+            if any((results[name] != expected[name]).any() for name in expected):
+                failures.append(seed)
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
