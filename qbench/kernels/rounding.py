@@ -5,6 +5,7 @@ All functions take and give 64-bit integers, run as plain Python too, and have n
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
-__all__ = ["is_plain", "rescale_one", "rescale_plain"]
+__all__ = ["finisher", "is_plain", "rescale_one", "rescale_plain", "round_shift"]
 
 _TFLITE_DOUBLE = ROUNDINGS.index("tflite_double")
 _TFLITE_SINGLE = ROUNDINGS.index("tflite_single")
@@ -86,6 +87,47 @@ def is_plain(shift: NDArray[np.int32], rounding: Rounding) -> bool:
     if rounding == "fp32_rne":
         return True
     return bool(np.all(shift <= (0 if rounding == "tflite_double" else 30)))
+
+
+@cache
+def finisher(rounding: Rounding | None, plain: bool) -> Any:
+    """The end of an integer kernel, for one accumulator: rescale, add the zero point, clamp.
+
+    Parameters
+    ----------
+    rounding
+        None leaves accumulators as they are: the parameters then mean nothing.
+    plain
+        Use `rescale_plain`.
+
+    Returns
+    -------
+    ``finish(acc, mantissa, shift, multiplier, zero_point, low, high)``, int64.
+    """
+    if rounding is None:
+
+        @register_jitable
+        def keep(acc: Any, mantissa: Any, shift: Any, multiplier: Any, zero_point: Any, low: Any, high: Any) -> Any:
+            return np.int64(acc)
+
+        return keep
+    rescale, mode = rescale_plain if plain else rescale_one, ROUNDINGS.index(rounding)
+
+    @register_jitable
+    def finish(acc: Any, mantissa: Any, shift: Any, multiplier: Any, zero_point: Any, low: Any, high: Any) -> Any:
+        return min(max(rescale(acc, mantissa, shift, multiplier, mode) + zero_point, low), high)
+
+    return finish
+
+
+@register_jitable
+def round_shift(x: Any, right: Any, to_even: Any) -> Any:
+    """``x / 2^right``, ties up or to even, exactly as `quant.rescaling.rounding_shift` has it."""
+    if to_even:
+        return _half_even(x, right)
+    if right < 1:
+        return _left_shift(x, -right, 0)
+    return (x + _half(min(right, 63))) >> min(right, 63)
 
 
 @register_jitable

@@ -1,0 +1,249 @@
+"""Sums of two rescaled tensors, with broadcasting: exact for every type and mode, and in vectors for 8-bit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from llvmlite import ir
+from numba.extending import register_jitable
+
+from qbench.kernels.floats.walk import extents
+from qbench.kernels.isa import ISAS, Isa
+from qbench.kernels.isa.emit import I8, I16, I32, call, vector
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.levels import Level
+from qbench.kernels.memory import address_of, view
+from qbench.kernels.rounding import rescale_one, rescale_plain, round_shift
+from qbench.kernels.rows import Elementwise, make_rows
+from qbench.kernels.split import at, share
+from qbench.quant.rounding import ROUNDINGS, Rounding
+
+__all__ = ["SumKind", "Stored", "add_codes_kernel", "add_kernel", "code_weights"]
+
+SumKind = Literal["once", "each", "float32"]
+"""``once``: the exact sum is rounded once, ``each``: each operand before the sum (QNN), ``float32``: mode fp32_rne."""
+
+Stored = Literal["u1", "i2", "u2"]
+"""Integers as they lie in memory, 8-bit ones as codes."""
+
+_WALK = extents("a", "b", "y")
+_PARAMETERS = {
+    "zero_a": "i4", "zero_b": "i4", "mantissa_a": "i8", "mantissa_b": "i8", "shift_a": "i8", "shift_b": "i8",
+    "multiplier_a": "f4", "multiplier_b": "f4", "zero_point": "i8", "low": "i8", "high": "i8",
+}  # fmt: skip
+
+
+@cache
+def add_kernel(kind: SumKind, a: Stored, b: Stored, y: Stored, rounding: Rounding, plain: bool = False) -> Kernel:
+    """``y = clamp(rescaled(a - zero_a) + rescaled(b - zero_b) + zero_point)``, over axes as `walk.strided` has them.
+
+    Fields are those of `integer.add`, one per operand: mantissas with their sign, `shift_a` alone where the sum is
+    rounded once; for ``float32`` only the multipliers. `plain` says that `kernels.rounding.is_plain` holds for both
+    shifts, where each operand is rounded.
+    """
+    add_row = _each(rounding, plain) if kind == "each" else _float32 if kind == "float32" else _once(rounding)
+    a_type, b_type, y_type = (np.dtype(stored).type for stored in (a, b, y))
+
+    def add(args, bases, thread, threads):
+        n1, n2, n3 = args.n1, args.n2, args.n3
+        first, end = share(args.n0 * n1 * n2 * n3, thread, threads, 64)
+        if first >= end:
+            return
+        a = view(bases, args.a, _extent(args.n0, n1, n2, n3, args.a0, args.a1, args.a2, args.a3), a_type)
+        b = view(bases, args.b, _extent(args.n0, n1, n2, n3, args.b0, args.b1, args.b2, args.b3), b_type)
+        y = view(bases, args.y, _extent(args.n0, n1, n2, n3, args.y0, args.y1, args.y2, 1), y_type)
+        while first < end:
+            row, i3 = first // n3, first % n3
+            count = min(n3 - i3, end - first)
+            i0, i1, i2 = row // (n1 * n2), row // n2 % n1, row % n2
+            start_a = i0 * args.a0 + i1 * args.a1 + i2 * args.a2 + i3 * args.a3
+            start_b = i0 * args.b0 + i1 * args.b1 + i2 * args.b2 + i3 * args.b3
+            start_y = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + i3
+            if args.a3 == 1 and args.b3 == 1:  # the steps are constants for the compiler, so it makes vectors
+                add_row(args, a, b, y, start_a, 1, start_b, 1, start_y, count)
+            else:
+                add_row(args, a, b, y, start_a, args.a3, start_b, args.b3, start_y, count)
+            first += count
+
+    name = f"add.{kind}.{a}.{b}.{y}.{rounding}{'.plain' if plain else ''}"
+    return Kernel(name, record(a="i8", b="i8", y="i8", **_WALK, **_PARAMETERS), add)
+
+
+@register_jitable
+def _extent(n0: Any, n1: Any, n2: Any, n3: Any, s0: Any, s1: Any, s2: Any, s3: Any) -> Any:
+    return (n0 - 1) * s0 + (n1 - 1) * s1 + (n2 - 1) * s2 + (n3 - 1) * s3 + 1
+
+
+@cache
+def _once(rounding: Rounding) -> Any:
+    to_even = rounding == "pow2_half_even"
+
+    @register_jitable
+    def add_row(args, a, b, y, start_a, step_a, start_b, step_b, start_y, count):
+        zero_point, low, high = args.zero_point, args.low, args.high
+        mantissa_a, mantissa_b, right = args.mantissa_a, args.mantissa_b, 31 - args.shift_a
+        start = -args.zero_a * mantissa_a - args.zero_b * mantissa_b
+        if right >= 1 and not to_even:
+            right = min(right, 63)
+            start += np.int64(1) << (right - 1)
+            for i in range(count):
+                total = np.int64(a[at(start_a + i * step_a)]) * mantissa_a
+                total += np.int64(b[at(start_b + i * step_b)]) * mantissa_b + start
+                y[at(start_y + i)] = min(max((total >> right) + zero_point, low), high)
+        else:
+            for i in range(count):
+                total = np.int64(a[at(start_a + i * step_a)]) * mantissa_a
+                total += np.int64(b[at(start_b + i * step_b)]) * mantissa_b + start
+                y[at(start_y + i)] = min(max(round_shift(total, right, to_even) + zero_point, low), high)
+
+    return add_row
+
+
+@cache
+def _each(rounding: Rounding, plain: bool) -> Any:
+    rescale, mode = rescale_plain if plain else rescale_one, ROUNDINGS.index(rounding)
+
+    @register_jitable
+    def add_row(args, a, b, y, start_a, step_a, start_b, step_b, start_y, count):
+        zero_a, zero_b, zero_point, low, high = args.zero_a, args.zero_b, args.zero_point, args.low, args.high
+        mantissa_a, mantissa_b, shift_a, shift_b = (
+            abs(args.mantissa_a),
+            abs(args.mantissa_b),
+            args.shift_a,
+            args.shift_b,
+        )
+        sign_a, sign_b = 1 if args.mantissa_a >= 0 else -1, 1 if args.mantissa_b >= 0 else -1
+        for i in range(count):
+            one = np.int64(a[at(start_a + i * step_a)]) - zero_a
+            other = np.int64(b[at(start_b + i * step_b)]) - zero_b
+            total = sign_a * rescale(one, mantissa_a, shift_a, np.float32(0), mode)
+            total += sign_b * rescale(other, mantissa_b, shift_b, np.float32(0), mode)
+            y[at(start_y + i)] = min(max(total + zero_point, low), high)
+
+    return add_row
+
+
+@register_jitable
+def _float32(args, a, b, y, start_a, step_a, start_b, step_b, start_y, count):
+    zero_a, zero_b, zero_point = np.int32(args.zero_a), np.int32(args.zero_b), np.int32(args.zero_point)
+    low, high = np.float32(args.low - args.zero_point), np.float32(args.high - args.zero_point)
+    multiplier_a, multiplier_b = args.multiplier_a, args.multiplier_b
+    for i in range(count):
+        total = np.float32(np.int32(a[at(start_a + i * step_a)]) - zero_a) * multiplier_a
+        total += np.float32(np.int32(b[at(start_b + i * step_b)]) - zero_b) * multiplier_b
+        y[at(start_y + i)] = np.int32(min(max(np.rint(total), low), high)) + zero_point
+
+
+@cache
+def add_codes_kernel(level: Level) -> Kernel:
+    """The sum of codes, rounded once, ties up, in 32-bit arithmetic; see `code_weights`. Last axes have steps of 1."""
+    rows = make_rows(ISAS[level], _Sum())
+
+    def add(args, bases, thread, threads):
+        n1, n2, n3, outer = args.n1, args.n2, args.n3, args.n0 * args.n1
+        a, b, y = address_of(bases, args.a), address_of(bases, args.b), address_of(bases, args.y)
+        operands = args.high_pair, args.low_pair, args.high_start, args.low_start, args.right, args.low, args.high
+        steps = (args.a2, args.b2)
+        if outer * n2 == 1:
+            first, end = share(n3, thread, threads, 64)
+            rows((a + first, b + first), steps, y + first, args.y2, 1, end - first, operands)
+            return
+        first, end = share(outer * n2, thread, threads)
+        while first < end:
+            i0, i1, i2 = first // (n1 * n2), first // n2 % n1, first % n2
+            count = min(n2 - i2, end - first)
+            starts = a + i0 * args.a0 + i1 * args.a1 + i2 * args.a2, b + i0 * args.b0 + i1 * args.b1 + i2 * args.b2
+            rows(starts, steps, y + i0 * args.y0 + i1 * args.y1 + i2 * args.y2, args.y2, count, n3, operands)
+            first += count
+
+    weights = dict.fromkeys(("high_pair", "low_pair", "high_start", "low_start", "right", "low", "high"), "i8")
+    return Kernel(f"add.codes.{level}", record(a="i8", b="i8", y="i8", **_WALK, **weights), add)
+
+
+def code_weights(
+    mantissa: tuple[int, int], shift: int, zeros: tuple[int, int], zero_point: int, low: int, high: int
+) -> dict[str, int] | None:
+    """The parameters of :func:`add_codes_kernel`; None where 32 bits cannot hold a sum.
+
+    Parameters
+    ----------
+    mantissa, shift
+        Of `integer.add`, rounding once.
+    zeros, zero_point, low, high
+        Zero points and clamp, in codes.
+
+    Notes
+    -----
+    A mantissa is ``2^16 h + l``. Both halves fit 16 bits, so that ``a h0 + b h1`` and ``a l0 + b l1`` are one
+    instruction each, and ``floor((2^16 H + L) / 2^t) = floor((H + floor(L / 2^16)) / 2^(t - 16))``.
+    """
+    right = 31 - shift
+    if not 17 <= right <= 47:
+        return None
+    lower = [((m + 2**15) & 0xFFFF) - 2**15 for m in mantissa]
+    upper = [(m - part) >> 16 for m, part in zip(mantissa, lower, strict=True)]
+    start = (1 << (right - 1)) + (zero_point << right) - sum(m * z for m, z in zip(mantissa, zeros, strict=True))
+    if any(not -(2**15) <= part < 2**15 for part in upper):
+        return None
+    if sum(255 * abs(part) for part in upper) + abs(start >> 16) + 2**10 >= 2**31:
+        return None
+    pairs = {"high_pair": upper, "low_pair": lower}
+    return {
+        **{name: (first & 0xFFFF) | (second & 0xFFFF) << 16 for name, (first, second) in pairs.items()},
+        "high_start": start >> 16, "low_start": start & 0xFFFF, "right": right - 16, "low": low, "high": high,
+    }  # fmt: skip
+
+
+class _Sum(Elementwise):
+    """Codes of both operands side by side as 16-bit pairs, one multiply-add of pairs for each half of the mantissas.
+
+    Interleaving and packing both stay within 128 bits, so the order of the elements is right in the end.
+    """
+
+    def prepare(self, b: ir.IRBuilder, isa: Isa, operands: Sequence[Any]) -> Any:
+        ints, codes = ir.VectorType(I32, isa.lanes), ir.VectorType(I8, 4 * isa.lanes)
+        numbers = [vector(b, ints, b.trunc(number, I32)) for number in operands[:5]]
+        return *numbers, *(vector(b, codes, b.trunc(bound, I8)) for bound in operands[5:])
+
+    def apply(self, b: ir.IRBuilder, isa: Isa, prepared: Any, vectors: Sequence[Any]) -> Any:
+        high_pair, low_pair, high_start, low_start, right, low, high = prepared
+        ints, shorts = high_pair.type, ir.VectorType(I16, 2 * isa.lanes)
+        pair_sums, pack_ints, pack_shorts = _NAMES[isa.lanes]
+        nothing = ir.Constant(vectors[0].type, None)
+        sums: list[Any] = []
+        for pairs in _interleave(b, *vectors):
+            for wide in _interleave(b, pairs, nothing):
+                lower = call(b, pair_sums, ints, [b.bitcast(wide, shorts), b.bitcast(low_pair, shorts)])
+                carry = b.ashr(b.add(lower, low_start), ir.Constant(ints, [16] * isa.lanes))
+                upper = call(b, pair_sums, ints, [b.bitcast(wide, shorts), b.bitcast(high_pair, shorts)])
+                sums.append(b.ashr(b.add(b.add(upper, high_start), carry), right))
+        packed = [call(b, pack_ints, shorts, sums[i : i + 2]) for i in (0, 2)]
+        codes = call(b, pack_shorts, low.type, packed)
+        codes = call(b, f"llvm.umax.v{4 * isa.lanes}i8", codes.type, [codes, low])
+        return call(b, f"llvm.umin.v{4 * isa.lanes}i8", codes.type, [codes, high])
+
+
+_NAMES = {
+    8: ("llvm.x86.avx2.pmadd.wd", "llvm.x86.avx2.packssdw", "llvm.x86.avx2.packuswb"),
+    16: ("llvm.x86.avx512.pmaddw.d.512", "llvm.x86.avx512.packssdw.512", "llvm.x86.avx512.packuswb.512"),
+}
+"""Multiply-add of pairs, and the packs, by 32-bit lanes of a vector."""
+
+
+def _interleave(b: ir.IRBuilder, x: Any, y: Any) -> list[Any]:
+    """Bytes of x and y by turns: of the lower halves of each 128 bits, then of the upper ones."""
+    count = x.type.count
+    return [
+        b.shuffle_vector(
+            x,
+            y,
+            ir.Constant(
+                ir.VectorType(I32, count),
+                [lane + half + i // 2 + i % 2 * count for lane in range(0, count, 16) for i in range(16)],
+            ),
+        )
+        for half in (0, 8)
+    ]
