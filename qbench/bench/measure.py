@@ -136,14 +136,12 @@ class _Group:
     def _open(self, entry: Entry, contestant: Contestant, process: Process) -> Timing:
         if contestant.error:
             raise EngineError(contestant.error)
-        inputs, sizes = self.subject.inputs(self.batch)
         output = self.subject.folder / "output.npy"
         task = {
             "model": str(contestant.model),
             "dtype": contestant.dtype,
             "threads": self.threads,
-            "inputs": str(inputs),
-            "sizes": sizes,
+            **self.subject.inputs(self.batch),
         }
         reply = process.ask("open", engine=contestant.engine, task=task, output=str(output))
         sqnr = self.subject.sqnr_db(np.load(output, allow_pickle=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,8 @@ class Subject:
         """What qbench runs: the integer graph, or the prepared float graph."""
         return self.folder / f"{dtype}.qbench"
 
-    def inputs(self, batch: int) -> tuple[Path, dict[str, int]]:
-        """A file of arrays for a batch, and what the symbols in the model's shapes stand for.
+    def inputs(self, batch: int) -> dict[str, Any]:
+        """The part of an engine's task (see `Task`) that says what to feed: a batch of random numbers.
 
         Raises
         ------
@@ -83,7 +83,9 @@ class Subject:
         path = self.folder / f"batch_{batch}.npz"
         if not path.exists():
             write_arrays(path, _random(self.graph, batch))
-        return path, {} if symbol is None else {symbol: batch}
+        kinds = self.graph.input_types().items()
+        batched = [name for name, kind in kinds if kind.shape and kind.shape[0] == symbol]
+        return {"inputs": str(path), "sizes": {symbol: batch} if symbol else {}, "batched": batched}
 
     def sqnr_db(self, output: NDArray[Any]) -> float | None:
         """How close an engine's first output is to the float model's; None where it has no real numbers to compare."""
@@ -111,7 +113,10 @@ def find(models: Sequence[str], folder: Path, shapes: Mapping[str, tuple[Dim, ..
     ModelError
         Neither a network that we know nor a file, not a model, or one that leaves more open than the batch.
     """
-    return [_read(model, folder, shapes) for model in dict.fromkeys(models)]
+    sources = [_read(model, folder, shapes) for model in dict.fromkeys(models)]
+    names = [source.name for source in sources]
+    given = dict.fromkeys(models)
+    return [replace(s, name=s.name if names.count(s.name) == 1 else m) for s, m in zip(sources, given, strict=True)]
 
 
 def _read(model: str, folder: Path, shapes: Mapping[str, tuple[Dim, ...]]) -> Source:

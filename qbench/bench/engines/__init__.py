@@ -44,6 +44,8 @@ class Task:
         An ``.npz`` with the arrays to feed, by name.
     sizes
         What the symbols in the model's input shapes stand for.
+    batched
+        The inputs whose first axis counts samples, any number of them.
     """
 
     model: str
@@ -51,6 +53,7 @@ class Task:
     threads: int
     inputs: str
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    batched: Sequence[str] = ()
 
 
 class Engine(Protocol):
@@ -99,7 +102,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def engine(name: str, task: Task) -> Engine:
     """Load a task's model: "qbench", "onnxruntime" or "openvino"."""
-    return _module("ours" if name == "qbench" else name).Session(task)
+    return _module("ours" if name == "qbench" else name).open_task(task)
 
 
 def gauge(name: str, *settings: str) -> Gauge:

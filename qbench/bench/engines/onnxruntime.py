@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,29 +11,41 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qbench.bench.engines import Outputs, Task, read_arrays
+from qbench.bench.engines.ways import Way, fastest, joined, samples
 
-__all__ = ["Session", "quantize"]
+__all__ = ["open_task", "quantize"]
 
 _ERRORS_ONLY = 3
+Run = Callable[[Mapping[str, NDArray[Any]]], Outputs]
 
 
-class Session:
-    """A session on the CPU, all optimizations on."""
+def open_task(task: Task) -> Way:
+    """A session on the CPU, all optimizations on, that takes the batch as a whole or one sample in each thread."""
+    arrays, pieces = read_arrays(task.inputs), samples(task)
+    run = _session(task, task.threads, task.sizes)
+    ways = [Way(_settings(task.threads), lambda: run(arrays))]
+    if pieces:
+        run_one = _session(task, 1, dict.fromkeys(task.sizes, 1))
+        pool = ThreadPoolExecutor(task.threads)
+        settings = {**_settings(1), "samples at once": task.threads}
+        ways.append(Way(settings, lambda: joined(list(pool.map(run_one, pieces)))))
+    return fastest(ways)
 
-    def __init__(self, task: Task) -> None:
-        runtime: Any = import_module("onnxruntime")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = task.threads, 1
-        options.log_severity_level = _ERRORS_ONLY
-        for symbol, size in task.sizes.items():
-            options.add_free_dimension_override_by_name(symbol, size)
-        self._session = runtime.InferenceSession(task.model, options, providers=["CPUExecutionProvider"])
-        self._inputs = read_arrays(task.inputs)
-        self.settings = {"intra_op_num_threads": task.threads, "inter_op_num_threads": 1}
 
-    def run(self) -> Outputs:
-        """One inference."""
-        return self._session.run(None, self._inputs)
+def _settings(threads: int) -> dict[str, object]:
+    return {"intra_op_num_threads": threads, "inter_op_num_threads": 1}
+
+
+def _session(task: Task, threads: int, sizes: Mapping[str, int]) -> Run:
+    runtime: Any = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    for name, value in _settings(threads).items():
+        setattr(options, name, value)
+    options.log_severity_level = _ERRORS_ONLY
+    for symbol, size in sizes.items():
+        options.add_free_dimension_override_by_name(symbol, size)
+    session = runtime.InferenceSession(task.model, options, providers=["CPUExecutionProvider"])
+    return lambda arrays: session.run(None, arrays)
 
 
 def quantize(model: Path, samples: Sequence[Path], target: Path) -> None:

@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from qbench.bench.engines import Outputs, Task, read_arrays
+from qbench.bench.engines.ways import Way, fastest, joined, samples
 
-__all__ = ["Session", "quantize"]
+__all__ = ["open_task", "quantize"]
 
 
-class Session:
-    """A compiled model and one request; inputs and outputs are shared with NumPy."""
+def open_task(task: Task) -> Way:
+    """A model compiled for the batch as a whole (hint: latency), or for one sample in each stream (throughput)."""
+    pieces = samples(task)
+    ways = [_way(task, "LATENCY", [read_arrays(task.inputs)])]
+    if pieces:
+        ways.append(_way(task, "THROUGHPUT", pieces))
+    return fastest(ways)
 
-    def __init__(self, task: Task) -> None:
-        openvino: Any = import_module("openvino")
-        core = openvino.Core()
-        model = core.read_model(task.model)
-        self._inputs = read_arrays(task.inputs)  # requests do not keep them alive
-        model.reshape({name: list(array.shape) for name, array in self._inputs.items()})
-        settings: dict[str, object] = {"INFERENCE_NUM_THREADS": task.threads, "PERFORMANCE_HINT": "LATENCY"}
-        if task.dtype == "float32":  # by default it computes in bfloat16 where the processor can
-            settings["INFERENCE_PRECISION_HINT"] = "f32"
-        self.settings = settings
-        compiled = core.compile_model(model, "CPU", settings)
-        self._request = compiled.create_infer_request()
-        for name, array in self._inputs.items():
-            self._request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
-        self._outputs = [self._request.get_tensor(output) for output in compiled.outputs]
 
-    def run(self) -> Outputs:
-        """One inference."""
-        self._request.infer()
-        return [tensor.data for tensor in self._outputs]
+def _way(task: Task, hint: str, batches: Sequence[Mapping[str, NDArray[Any]]]) -> Way:
+    openvino: Any = import_module("openvino")
+    core = openvino.Core()
+    model = core.read_model(task.model)
+    model.reshape({name: list(array.shape) for name, array in batches[0].items()})
+    settings: dict[str, object] = {"INFERENCE_NUM_THREADS": task.threads, "PERFORMANCE_HINT": hint}
+    if task.dtype == "float32":  # by default it computes in bfloat16 where the processor can
+        settings["INFERENCE_PRECISION_HINT"] = "f32"
+    compiled = core.compile_model(model, "CPU", settings)
+    held = [(compiled.create_infer_request(), arrays) for arrays in batches]  # requests do not keep arrays alive
+    for request, arrays in held:
+        for name, array in arrays.items():
+            request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
+
+    def run() -> Outputs:
+        if len(held) == 1:
+            held[0][0].infer()
+        else:
+            for request, _ in held:
+                request.start_async()
+            for request, _ in held:
+                request.wait()
+        outputs = [[request.get_tensor(output).data for output in compiled.outputs] for request, _ in held]
+        return joined(outputs) if len(held) > 1 else outputs[0]
+
+    return Way({**settings, "requests": len(held)}, run)
 
 
 def quantize(model: Path, samples: Sequence[Path], target: Path) -> None:

@@ -9,21 +9,22 @@ from qbench.ir import archive
 from qbench.kernels.levels import current
 from qbench.runtime import interpreter
 
-__all__ = ["Session"]
+__all__ = ["open_task"]
 
 
-class Session:
-    """A program on the cores of this machine."""
-
+class _Interpreted:
     def __init__(self, task: Task) -> None:
         self._graph = archive.load(Path(task.model))
         self._inputs = read_arrays(task.inputs)
         self.settings = {"threads": task.threads, "level": str(current())}
 
     def run(self) -> Outputs:
-        """One inference."""
         return list(interpreter.run(self._graph, self._inputs).values())
 
     def profile(self) -> list[tuple[str, str, float, int]]:
-        """Name, kernel, seconds and multiply-accumulates of every step."""
         return []
+
+
+def open_task(task: Task) -> _Interpreted:
+    """A graph on the interpreter."""
+    return _Interpreted(task)

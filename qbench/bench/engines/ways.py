@@ -1,0 +1,57 @@
+"""Ways to run a batch: a runtime may be at its fastest on the whole, or on one sample in each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.bench.engines import Outputs, Task, read_arrays
+
+__all__ = ["Way", "fastest", "joined", "samples"]
+
+_TRIALS = 3
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a model is run, and what was set for it."""
+
+    settings: Mapping[str, object]
+    run: Callable[[], Outputs]
+
+
+def fastest(ways: Sequence[Way]) -> Way:
+    """Try all of them, and choose."""
+    return min(ways, key=_seconds) if len(ways) > 1 else ways[0]
+
+
+def _seconds(way: Way) -> float:
+    way.run()
+    times: list[float] = []
+    for _ in range(_TRIALS):
+        start = perf_counter()
+        way.run()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def samples(task: Task) -> list[dict[str, NDArray[Any]]]:
+    """The arrays of a task's batch, one sample each; none where the batch cannot be divided, or is a single sample."""
+    arrays = read_arrays(task.inputs)
+    counts = {len(arrays[name]) for name in task.batched}
+    if len(counts) != 1 or counts == {1}:
+        return []
+    return [
+        {name: array[i : i + 1] if name in task.batched else array for name, array in arrays.items()}
+        for i in range(counts.pop())
+    ]
+
+
+def joined(pieces: Sequence[Outputs]) -> Outputs:
+    """The outputs of the whole batch."""
+    return [np.concatenate([np.atleast_1d(array) for array in arrays]) for arrays in zip(*pieces, strict=True)]
