@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from qbench.calibration.calibrators import calibrator_of
@@ -13,7 +14,9 @@ from qbench.calibration.statistics import Statistics
 from qbench.calibration.suitable import check_overrides
 from qbench.calibration.weights import calibrated, clipped, fitted_to_bias, with_room_for_bias
 from qbench.errors import CalibrationError, shown
+from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
 from qbench.quant.calibrator_specs import RegisteredSpec
 from qbench.quant.config import QuantConfig
@@ -24,7 +27,11 @@ __all__ = ["resolve"]
 
 
 def resolve(
-    points: Iterable[Point], graph: Graph, statistics: Mapping[str, Statistics], config: QuantConfig
+    points: Iterable[Point],
+    graph: Graph,
+    statistics: Mapping[str, Statistics],
+    config: QuantConfig,
+    memo: Memo | None = None,
 ) -> Encodings:
     """Decide how every point is quantized.
 
@@ -39,6 +46,8 @@ def resolve(
     config
         A tensor's settings come from its override, else from the last rule that fits, else from the defaults. Where any
         rounding in it is by shifts, all scales are powers of two.
+    memo
+        Of earlier calls.
 
     Returns
     -------
@@ -55,24 +64,27 @@ def resolve(
     DataError
         NaN or infinity in a weight.
     """
-    points = tuple(points)
+    points, memo = tuple(points), memo or Memo()
     check_overrides(points, graph, config)
     found: dict[str, Encoding] = {}
     for point in sorted(points, key=lambda point: point.kind):  # activations first: weights need their scales
-        settings = settings_of(point, graph, config)
+        settings = settings_of(point, graph, config, memo)
         if point.kind == "activation":
-            encoding = _activation(point, settings, statistics)
+            given = point, settings, statistics.get(point.tensor)
+            make = partial(_activation, *given)
         else:
-            encoding = _weight(point, settings, graph, found.get(point.data or ""))
-        found[point.tensor] = encoding
+            constants = graph.constants[point.tensor], graph.constants.get(point.bias or "")
+            given = point, settings, *constants, found.get(point.data or "")
+            make = partial(_weight, *given)
+        own = isinstance(settings.calibrator, RegisteredSpec)  # the user's function may answer otherwise the next time
+        found[point.tensor] = make() if own else memo.recall(("encoding", point.tensor), given, make)
     return Encodings({point.tensor: found[point.tensor] for point in points})
 
 
-def _activation(point: Point, settings: Settings, statistics: Mapping[str, Statistics]) -> Encoding:
+def _activation(point: Point, settings: Settings, seen: Statistics | None) -> Encoding:
     override = settings.override
-    if point.tensor not in statistics:
+    if seen is None:
         raise CalibrationError(f"there are no statistics of tensor {shown(point.tensor)}; collect them first")
-    seen = statistics[point.tensor]
     if isinstance(override.threshold, float):
         qparams, threshold = settings.grid.qparams(seen, override.threshold), override.threshold
     else:
@@ -81,8 +93,10 @@ def _activation(point: Point, settings: Settings, statistics: Mapping[str, Stati
     return _overridden(settings, qparams, threshold)
 
 
-def _weight(point: Point, settings: Settings, graph: Graph, data: Encoding | None) -> Encoding:
-    override, grid, constant = settings.override, settings.grid, graph.constants[point.tensor]
+def _weight(
+    point: Point, settings: Settings, constant: Constant, bias: Constant | None, data: Encoding | None
+) -> Encoding:
+    override, grid = settings.override, settings.grid
     has_lists = any(isinstance(v, tuple) for v in (override.threshold, override.scale, override.zero_point))
     axis = point.channel_axis if settings.per_axis or has_lists else None
     if override.threshold is not None:
@@ -90,13 +104,13 @@ def _weight(point: Point, settings: Settings, graph: Graph, data: Encoding | Non
     else:
         qparams, threshold = calibrated(constant, axis, calibrator_of(settings.calibrator), grid, point.tensor)
     encoding = _overridden(settings, qparams, threshold)
-    if point.bias is None or data is None or override.scale is not None:
+    if bias is None or data is None or override.scale is not None:
         return encoding
-    bias, before = graph.constants[point.bias].array, encoding.qparams
-    if bias.any() and not constant.array.any():
-        fitted = fitted_to_bias(before, bias, data.qparams.scales[0], grid.power_of_two)
+    before = encoding.qparams
+    if bias.array.any() and not constant.array.any():
+        fitted = fitted_to_bias(before, bias.array, data.qparams.scales[0], grid.power_of_two)
         return replace(encoding, qparams=fitted, reason=f"{encoding.reason}; all zeros, so the scale suits the bias")
-    after = with_room_for_bias(before, bias, data.qparams.scales[0], grid.power_of_two)
+    after = with_room_for_bias(before, bias.array, data.qparams.scales[0], grid.power_of_two)
     raised = sum(old != new for old, new in zip(before.scales, after.scales, strict=True))
     if not raised:
         return encoding

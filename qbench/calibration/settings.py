@@ -8,6 +8,7 @@ from typing import Any
 
 from qbench.calibration.grid import Grid
 from qbench.ir.graph import Graph, Node
+from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule
 from qbench.quant.calibrator_specs import (
     CALIBRATOR_PRESETS,
@@ -19,11 +20,12 @@ from qbench.quant.calibrator_specs import (
 )
 from qbench.quant.config import QuantConfig
 from qbench.quant.points import Point
-from qbench.quant.specs import Rule, TensorOverride
+from qbench.quant.specs import Rule, TensorOverride, TensorSpec, WeightSpec
 
 __all__ = ["Settings", "describe", "settings_of", "shifts_only"]
 
 _KL_PRESETS = {KlSpec(**CALIBRATOR_PRESETS[name]): name for name in ("kl_mxnet", "kl_nvidia")}
+_NONE = TensorOverride()
 _FUSED = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
 
 
@@ -55,14 +57,25 @@ class Settings:
     details: str
 
 
-def settings_of(point: Point, graph: Graph, config: QuantConfig) -> Settings:
-    """What a config says about a point of an annotated graph."""
-    override = config.tensors.get(point.tensor, TensorOverride())
+def settings_of(point: Point, graph: Graph, config: QuantConfig, memo: Memo | None = None) -> Settings:
+    """What a config says about a point of an annotated graph; `memo` is of earlier calls."""
+    override = config.tensors.get(point.tensor, _NONE)
     default = config.weights if point.kind == "weight" else config.activations
+    rules = tuple((f"rule {number}", rule) for number, rule in enumerate(config.rules) if _fits(rule, point, graph))
+    given = point, default, rules, override, shifts_only(config)
+    return (memo or Memo()).recall(("settings", point.tensor), given, lambda: _settings_of(*given))
+
+
+def _settings_of(
+    point: Point,
+    default: TensorSpec | WeightSpec,
+    rules: tuple[tuple[str, Rule], ...],
+    override: TensorOverride,
+    shifts: bool,
+) -> Settings:
     said: dict[str, tuple[str, Any]] = {key: ("default", value) for key, value in default}
-    for number, rule in enumerate(config.rules):
-        if _fits(rule, point, graph):
-            said |= {key: (f"rule {number}", value) for key, value in _settings(rule, point).items()}
+    for source, rule in rules:
+        said |= {key: (source, value) for key, value in _settings(rule, point).items()}
     own = {key: getattr(override, key) for key in ("dtype", "symmetric", "axis", "calibrator")}
     said |= {key: ("override", value) for key, value in own.items() if value is not None}
 
@@ -70,7 +83,6 @@ def settings_of(point: Point, graph: Graph, config: QuantConfig) -> Settings:
     dtype, symmetric = said["dtype"][1], said["symmetric"][1]
     if point.kind == "activation" and dtype == "int16" and said["symmetric"][0] == "default":
         symmetric = True  # kernels for 16 bits expect the zero point to be 0
-    shifts = shifts_only(config)
     details = "; ".join(
         [f"{where}: {key}={value}" for key, (where, value) in said.items() if where != "default"]
         + ["scales are powers of two"] * shifts

@@ -11,8 +11,9 @@ from qbench.calibration.suitable import check_overrides
 from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule
-from qbench.passes.annotate import AnnotatePass, bind_qparams, points
+from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.choices import excluded_nodes, node_roundings
 from qbench.passes.correct_bias import CorrectBiasPass
 from qbench.passes.float16 import Float16Pass
@@ -23,8 +24,9 @@ from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import check_selectors
 from qbench.quant.config_paths import shown_path
 from qbench.quant.encodings import Encodings
+from qbench.quant.points import Point
 
-__all__ = ["Quantized", "check_config", "quantize_graph"]
+__all__ = ["Quantized", "annotate", "check_config", "quantize_graph"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class Quantized:
     trace: Trace
 
 
-def quantize_graph(prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig) -> Quantized:
+def quantize_graph(
+    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo | None = None
+) -> Quantized:
     """Choose an encoding for every point of a prepared graph and turn it into integers.
 
     Parameters
@@ -66,6 +70,8 @@ def quantize_graph(prepared: Trace, statistics: Mapping[str, Statistics], config
         Of every float activation of the prepared graph, by tensor name.
     config
         What decides.
+    memo
+        Of earlier calls, for any config: what has not changed since the last of them is not worked out again.
 
     Raises
     ------
@@ -74,25 +80,42 @@ def quantize_graph(prepared: Trace, statistics: Mapping[str, Statistics], config
     CalibrationError
         A threshold cannot be computed.
     """
-    graph = prepared.graph
-    check_config(graph, config)
-    annotated = AnnotatePass(excluded_nodes(graph, config), config.weights.narrow)(graph)
-    encodings = resolve(points(annotated).values(), annotated, statistics, config)
-    bound = bind_qparams(annotated, {tensor: encoding.qparams for tensor, encoding in encodings.items()})
-    corrected = Pipeline([_bias_correction(statistics)] if config.weights.bias_correction else []).run(bound)
+    graph, memo = prepared.graph, memo or Memo()
+    check_config(graph, config, memo)
+    annotated, marked = annotate(graph, excluded_nodes(graph, config), memo, config.weights.narrow)
+    encodings = resolve(marked.values(), annotated, statistics, config, memo)
+    bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
+    correct = [_bias_correction(statistics, memo)] if config.weights.bias_correction else []
     to_half = [Float16Pass()] if config.float_dtype == "float16" else []
-    passes = (RealizePass(config.rounding, node_roundings(graph, config)), LegalizePass(), *to_half)
-    rest = Pipeline(passes).run(corrected.graph)
-    steps = (*prepared.steps, Step(AnnotatePass.name, bound), *corrected.steps, *rest.steps)
-    return Quantized(config, graph, corrected.graph, encodings, rest.graph, Trace(prepared.source, steps))
+    realize = RealizePass(config.rounding, node_roundings(graph, config), memo)
+    done = Pipeline((*correct, realize, LegalizePass(memo), *to_half)).run(bound)
+    steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
+    corrected = done.steps[0].graph if correct else bound
+    return Quantized(config, graph, corrected, encodings, done.graph, Trace(prepared.source, steps))
 
 
-def _bias_correction(statistics: Mapping[str, Statistics]) -> CorrectBiasPass:
-    means = {tensor: found.channels.values for tensor, found in statistics.items() if found.channels is not None}
-    return CorrectBiasPass(FrozenMap({tensor: tuple(values.tolist()) for tensor, values in means.items()}))
+def annotate(
+    prepared: Graph, excluded: FrozenMap[str, str], memo: Memo, narrow: bool = True
+) -> tuple[Graph, dict[str, Point]]:
+    """The annotated graph, without qparams, and its points."""
+
+    def work() -> tuple[Graph, dict[str, Point]]:
+        annotated = AnnotatePass(excluded, narrow)(prepared)
+        return annotated, points(annotated)
+
+    return memo.recall((AnnotatePass.name, bool(excluded), narrow), (prepared, excluded), work)
 
 
-def check_config(prepared: Graph, config: QuantConfig) -> None:
+def _bias_correction(statistics: Mapping[str, Statistics], memo: Memo) -> CorrectBiasPass:
+    means = {tensor: found.channels for tensor, found in statistics.items() if found.channels is not None}
+    given = {
+        tensor: memo.recall(("means", tensor), (seen,), lambda seen=seen: tuple(seen.values.tolist()))
+        for tensor, seen in means.items()
+    }
+    return CorrectBiasPass(FrozenMap(given), memo)
+
+
+def check_config(prepared: Graph, config: QuantConfig, memo: Memo | None = None) -> None:
     """Raise ConfigError unless every rule and override is about something in the graph, and can be carried out.
 
     An override of a tensor may stay while the layers around it are kept in float: it counts again once they are not.
@@ -101,11 +124,11 @@ def check_config(prepared: Graph, config: QuantConfig) -> None:
         kind = type(config).__name__  # pyright: ignore[reportUnreachable]
         raise ConfigError(f"a config is a QuantConfig, not {kind}; QuantConfig.load(path) reads one from a file")
     everything, some = FrozenMap[str, str](), excluded_nodes(prepared, config)
-    annotated = [AnnotatePass(excluded)(prepared) for excluded in (everything, some)]
-    tensors = [tensor for graph in annotated for tensor in points(graph)]
+    annotated = [annotate(prepared, excluded, memo or Memo()) for excluded in dict.fromkeys((everything, some))]
+    tensors = [tensor for _, marked in annotated for tensor in marked]
     check_selectors(config, {node.name: node.op for node in prepared.nodes}, tensors)
-    for graph in annotated:
-        check_overrides(points(graph).values(), graph, config)
+    for graph, marked in annotated:
+        check_overrides(marked.values(), graph, config)
     for name, layer in config.layers.items():
         op = OPS[prepared.node(name).op]
         if layer.keep_float is False and op.rule == QuantRule.FLOAT:

@@ -10,6 +10,7 @@ from qbench.engine.cache import ValueCache
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate_output
 from qbench.engine.quantized import quantize_graph
+from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel, Progress
@@ -54,7 +55,7 @@ def sensitivity(
     import pandas as pd  # takes longer to import than all of qbench
 
     layers = [node for node in prepared.graph.nodes if OPS[node.op].rule == QuantRule.MAC]
-    rows: list[dict[str, object]] = []
+    rows, memo = list[dict[str, object]](), Memo()
     for done, layer in enumerate(layers):
         in_float = [layer.name] if mode == "float" else [other.name for other in layers if other is not layer]
         tried = config
@@ -62,7 +63,7 @@ def sensitivity(
             tried = tried.override_layer(name, keep_float=True)
         if mode == "quantized":
             tried = tried.override_layer(layer.name, keep_float=False)
-        output = evaluate_output(quantize_graph(prepared, statistics, tried), data, cache, cancel)
+        output = evaluate_output(quantize_graph(prepared, statistics, tried, memo), data, cache, cancel)
         rows.append({"name": layer.name, "op": layer.op, "sqnr_db": output.sqnr_db, "agreement": output.agreement})
         if progress is not None:
             progress(done + 1, len(layers))

@@ -47,10 +47,11 @@ def build(
     outputs = tuple(outputs)
     used = set(outputs) | {value for node in ordered for value in node.inputs}
     kept = {key: value for key, value in (constants or {}).items() if key in used}
-    types = dict(inputs) | {key: TensorType(value.shape, value.dtype) for key, value in kept.items()}
+    types = dict(inputs) | {key: value.type for key, value in kept.items()}
+    qparams = qparams or {}
     for node in ordered:
         try:
-            inferred = bind(node, qparams).infer_all(tuple(types[value] for value in node.inputs))
+            inferred = bind(node, qparams).infer_all(tuple([types[value] for value in node.inputs]))
         except GraphError as error:
             seen = ", ".join(f"{shown(value)}: {types[value]}" for value in node.inputs)
             error.add_note(
@@ -72,7 +73,7 @@ def build(
         nodes=ordered,
         constants=FrozenMap(kept),
         types=FrozenMap(types),
-        qparams=FrozenMap({key: value for key, value in (qparams or {}).items() if key in types}),
+        qparams=FrozenMap({key: value for key, value in qparams.items() if key in types}),
     )
 
 

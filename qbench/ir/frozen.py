@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType, dtype_of
+from qbench.ir.types import TensorType
 
 __all__ = ["Constant", "FrozenMap"]
 
@@ -24,10 +25,31 @@ class FrozenMap(Mapping[K, V]):
     __slots__ = ("_items",)
 
     def __init__(self, items: Mapping[K, V] | None = None) -> None:
-        self._items: dict[K, V] = dict(items or {})
+        self._items: dict[K, V] = items._items if isinstance(items, FrozenMap) else dict(items or {})
 
     def __getitem__(self, key: K) -> V:
         return self._items[key]
+
+    # those that Mapping has are made of __getitem__, which takes five times as long
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value of a key, or the default."""
+        return self._items.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def keys(self) -> KeysView[K]:
+        """A view of the keys."""
+        return self._items.keys()
+
+    def values(self) -> ValuesView[V]:
+        """A view of the values."""
+        return self._items.values()
+
+    def items(self) -> ItemsView[K, V]:
+        """A view of the pairs."""
+        return self._items.items()
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._items)
@@ -68,6 +90,11 @@ class Constant:
     def shape(self) -> tuple[int, ...]:
         """Shape, as plain ints."""
         return tuple(self.array.shape)
+
+    @cached_property
+    def type(self) -> TensorType:
+        """Shape and element type."""
+        return TensorType(self.shape, self.dtype)
 
     @cached_property
     def digest(self) -> str:

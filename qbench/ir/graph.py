@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,8 +17,14 @@ __all__ = ["Attr", "Graph", "Node"]
 Attr = bool | int | float | str | None | tuple["Attr", ...]
 
 
+class _Remembering:
+    """Room beside a node's fields for what `qbench.ir.op.bind` made of them; no part of the node's value."""
+
+    __slots__ = ("bound", "plain")
+
+
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(_Remembering):
     """One operation: its op's name, the values it reads, its attributes and the values it makes.
 
     Parameters
@@ -104,6 +111,22 @@ class Graph:
         if name not in self.by_name:
             raise GraphError(f"no node is called {shown(name)}{nearest(name, self.by_name)}")
         return self.by_name[name]
+
+    def rebound(
+        self, *, constants: Mapping[str, Constant] | None = None, qparams: Mapping[str, QParams] | None = None
+    ) -> Graph:
+        """The same nodes on other constants of the same names and types, or with other qparams of real values.
+
+        Nothing is sorted, inferred or checked again; :func:`qbench.ir.build.rebuild` does that.
+        """
+        graph = dataclasses.replace(
+            self,
+            constants=self.constants if constants is None else FrozenMap(constants),
+            qparams=self.qparams if qparams is None else FrozenMap(qparams),
+        )
+        indexes = {name: index for name, index in vars(self).items() if name in ("by_name", "producers", "consumers")}
+        vars(graph).update(indexes)
+        return graph
 
     def input_types(self) -> dict[str, TensorType]:
         """The types of the graph's inputs, by name."""

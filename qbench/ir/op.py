@@ -95,8 +95,13 @@ class Op(ABC):
 
     def infer_all(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """`infer`, with the result always a tuple."""
+        known: tuple[object, tuple[TensorType, ...]] | None = vars(self).get("_inferred")
+        if known is not None and known[0] == types:
+            return known[1]
         result = self.infer(*types)
-        return result if isinstance(result, tuple) else (result,)
+        result = result if isinstance(result, tuple) else (result,)
+        vars(self)["_inferred"] = (types, result)  # the same nodes are inferred, and verified, again and again
+        return result
 
     def compute_all(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
         """`compute`, with the result always a tuple of arrays (never NumPy scalars)."""
@@ -124,14 +129,16 @@ def register(cls: OpClass) -> OpClass:
 
 
 @cache
-def _adapters(cls: type[Op]) -> dict[str, pydantic.TypeAdapter[Any]]:
-    hints = get_type_hints(cls)
-    return {name: pydantic.TypeAdapter(hints[name], config={"strict": True}) for name in cls.attributes()}
+def _adapters(cls: type[Op]) -> tuple[dict[str, pydantic.TypeAdapter[Any]], tuple[str, ...]]:
+    """What checks each attribute, and the names of those that a node must give."""
+    hints, missing, fields = get_type_hints(cls), dataclasses.MISSING, cls.attributes()
+    adapters = {name: pydantic.TypeAdapter(hints[name], config={"strict": True}) for name in fields}
+    return adapters, tuple(name for name, f in fields.items() if f.default is missing and f.default_factory is missing)
 
 
 def _checked(cls: type[Op], node: Node) -> dict[str, Attr]:
     attrs: Mapping[str, Attr] = node.attrs
-    adapters = _adapters(cls)
+    adapters, required = _adapters(cls)
     values: dict[str, Attr] = {}
     for key, value in attrs.items():
         if key not in adapters:
@@ -143,8 +150,8 @@ def _checked(cls: type[Op], node: Node) -> dict[str, Attr]:
             raise GraphError(
                 f"node {shown(node.name)}: attribute {key}={value!r}: {error.errors()[0]['msg']}"
             ) from None
-    for key, f in cls.attributes().items():
-        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING and key not in values:
+    for key in required:
+        if key not in values:
             raise GraphError(f"node {shown(node.name)}: {node.op} needs the attribute {key}")
     return values
 
@@ -164,6 +171,12 @@ def bind(node: Node, qparams: Mapping[str, QParams] | None = None) -> Op:
     GraphError
         Unknown op, unknown, missing or mistyped attribute, wrong number of inputs.
     """
+    known = qparams or {}
+    qin, qout = tuple(map(known.get, node.inputs)), tuple(map(known.get, node.outputs))
+    place = "plain" if qparams is None else "bound"
+    bound: Op | None = getattr(node, place, None)
+    if bound is not None and bound.qin == qin and bound.qout == qout:
+        return bound
     if node.op not in OPS:
         raise GraphError(f"node {shown(node.name)}: unknown op {shown(node.op)}{nearest(node.op, OPS)}")
     cls = OPS[node.op]
@@ -173,7 +186,6 @@ def bind(node: Node, qparams: Mapping[str, QParams] | None = None) -> Op:
         wants = ", ".join(cls.operands)
         raise GraphError(f"node {shown(node.name)}: {node.op} takes ({wants}), not {len(node.inputs)} inputs")
     values = _checked(cls, node)
-    known = qparams or {}
-    qin = tuple(known.get(name) for name in node.inputs)
-    qout = tuple(known.get(name) for name in node.outputs)
-    return cls(**values, qin=qin, qout=qout)  # pyright: ignore[reportArgumentType, reportCallIssue] checked just above
+    bound = cls(**values, qin=qin, qout=qout)  # pyright: ignore[reportArgumentType, reportCallIssue] checked just above
+    object.__setattr__(node, place, bound)
+    return bound

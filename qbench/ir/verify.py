@@ -59,30 +59,33 @@ def _check_given(graph: Graph) -> None:
         if value not in graph.types:
             raise GraphError(f"input {shown(value)} has no type")
     for value, constant in graph.constants.items():
-        actual = TensorType(constant.shape, constant.dtype)
-        if graph.types.get(value) != actual:
-            raise GraphError(f"constant {shown(value)} is {actual}, but its type says {graph.types.get(value)}")
+        if graph.types.get(value) != constant.type:
+            raise GraphError(f"constant {shown(value)} is {constant.type}, but its type says {graph.types.get(value)}")
 
 
 def _check_node(graph: Graph, node: Node, defined: set[str]) -> None:
-    where = f"node {shown(node.name)}"
-    for value in node.inputs:
-        if value not in defined:
-            raise GraphError(f"{where} reads {shown(value)} before it is defined{nearest(value, defined)}")
+    types = graph.types
+    if not defined.issuperset(node.inputs):
+        value = next(value for value in node.inputs if value not in defined)
+        raise _wrong(node, f" reads {shown(value)} before it is defined{nearest(value, defined)}")
     for index, value in enumerate(node.outputs):
         if value in defined or value in node.outputs[:index]:
-            raise GraphError(f"{where} defines {shown(value)}, which is defined already")
-    inferred = bind(node, graph.qparams).infer_all(tuple(graph.types[value] for value in node.inputs))
+            raise _wrong(node, f" defines {shown(value)}, which is defined already")
+    inferred = bind(node, graph.qparams).infer_all(tuple([types[value] for value in node.inputs]))
     if len(inferred) != len(node.outputs):
-        raise GraphError(f"{where}: {node.op} makes {len(inferred)} values, not {len(node.outputs)}")
+        raise _wrong(node, f": {node.op} makes {len(inferred)} values, not {len(node.outputs)}")
     for value, kind in zip(node.outputs, inferred, strict=True):
-        if graph.types.get(value) != kind:
-            raise GraphError(f"{where}: {shown(value)} is {kind}, but its type says {graph.types.get(value)}")
+        if types.get(value) != kind:
+            raise _wrong(node, f": {shown(value)} is {kind}, but its type says {types.get(value)}")
+
+
+def _wrong(node: Node, complaint: str) -> GraphError:
+    return GraphError(f"node {shown(node.name)}{complaint}")
 
 
 def _check_known(what: str, names: Iterable[str], defined: set[str]) -> None:
-    for value in names:
-        if value not in defined:
+    if not defined.issuperset(names):
+        for value in (value for value in names if value not in defined):
             raise GraphError(f"{what} of {shown(value)}, which nothing defines{nearest(value, defined)}")
 
 

@@ -7,12 +7,12 @@ one place where scales turn into zero points, mantissas, shifts and tables; lega
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from qbench.errors import GraphError
+from qbench.ir.dtypes import dtype_of
 from qbench.ir.frozen import Constant
 from qbench.ir.op import Array, Op, QuantRule
 from qbench.ir.qparams import QParams
@@ -25,7 +25,12 @@ class Lowered(NamedTuple):
     """An integer op with its attributes, and the constants it takes after the qnn op's own inputs."""
 
     op: Op
-    constants: dict[str, Array]
+    constants: Mapping[str, Constant]
+
+    @classmethod
+    def of(cls, op: Op, **constants: Array) -> Lowered:
+        """An integer op and the arrays of its constants."""
+        return cls(op, {name: Constant(array) for name, array in constants.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +43,18 @@ class QnnOp(Op):
     def lower(self, *types: TensorType) -> Lowered:
         """The integer op that this one stands for, given the types of its inputs."""
 
+    def lowered(self, types: tuple[TensorType, ...]) -> Lowered:
+        """What `lower` gives, the last answer remembered."""
+        known: tuple[object, Lowered] | None = vars(self).get("_lowered")
+        if known is not None and known[0] == types:
+            return known[1]
+        lowered = self.lower(*types)
+        vars(self)["_lowered"] = (types, lowered)
+        return lowered
+
     def infer(self, *types: TensorType) -> TensorType | tuple[TensorType, ...]:
-        op, constants = self.lower(*types)
-        extra = [TensorType(c.shape, c.dtype) for c in map(Constant, constants.values())]
+        op, constants = self.lowered(types)
+        extra = [constant.type for constant in constants.values()]
         inferred = op.infer_all((*types, *extra))
         for made, q in zip(inferred, self.qout, strict=True):
             if q is not None and q.dtype != made.dtype:
@@ -48,9 +62,8 @@ class QnnOp(Op):
         return inferred
 
     def compute(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        types = [TensorType(array.shape, Constant(np.zeros(0, array.dtype)).dtype) for array in arrays]
-        op, constants = self.lower(*types)
-        return op.compute(*arrays, *constants.values())
+        op, constants = self.lowered(tuple(TensorType(array.shape, dtype_of(array.dtype)) for array in arrays))
+        return op.compute(*arrays, *(constant.array for constant in constants.values()))
 
     def q_in(self, index: int) -> QParams:
         """qparams of an input; GraphError where it has none."""

@@ -65,12 +65,12 @@ class QnnRequantize(QnnOp):
             to_float = IntegerRequantizeFloat32(dtype=target.dtype, zero_point=after, data_zero_point=before)
             shape = real.shape
             scales = np.asarray(source.scales, np.float32) / np.asarray(target.scales, np.float32)
-            return Lowered(to_float, {"multiplier": scales.reshape(shape)})
+            return Lowered.of(to_float, multiplier=scales.reshape(shape))
         if self.rounding in ("pow2_half_up", "pow2_half_even"):
             to_shift = IntegerRoundingShift(
                 dtype=target.dtype, zero_point=after, data_zero_point=before, rounding=self.rounding
             )
-            return Lowered(to_shift, {"shift": power_of_two_shift(real)})
+            return Lowered.of(to_shift, shift=power_of_two_shift(real))
         mantissa, shift = quantized_multiplier(real)
         wide = source.dtype == "int64" and self.rounding == "tflite_double"
         to_fixed = IntegerRequantize(
@@ -79,7 +79,7 @@ class QnnRequantize(QnnOp):
             data_zero_point=before,
             rounding="tflite_single" if wide else self.rounding,
         )
-        return Lowered(to_fixed, {"mantissa": mantissa, "shift": shift})
+        return Lowered.of(to_fixed, mantissa=mantissa, shift=shift)
 
 
 @dataclass(frozen=True, kw_only=True)

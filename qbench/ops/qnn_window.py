@@ -107,7 +107,7 @@ class QnnUnary(QnnOp):
         codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
         reals = dequantize(codes, QParams(source.scale, self.one_zero_point(0), source.dtype))
         table = quantize(_within_domain(self._values(reals)), target)
-        return Lowered(IntegerTable(axis=self.axis), {"table": table})
+        return Lowered.of(IntegerTable(axis=self.axis), table=table)
 
     def _values(self, reals: NDArray[np.float32]) -> NDArray[np.float32]:
         if self.slopes:
@@ -146,7 +146,7 @@ class QnnResizeLinear(QnnOp):
         sizes = types[0].shape[2:]
         tables = [self._table(resize, axis, sizes[axis]) for axis in (0, 1)]
         op = IntegerResizeLinear(zero_point=self.one_zero_point(0), ties_to_even=self.ties_to_even)
-        return Lowered(op, {"rows": tables[0], "columns": tables[1]})
+        return Lowered.of(op, rows=tables[0], columns=tables[1])
 
     @staticmethod
     def _table(resize: Resize2d, axis: int, size: int | str) -> NDArray[np.int32]:

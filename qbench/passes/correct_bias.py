@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.frozen import FrozenMap
+from qbench.ir.build import rebuild
+from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.memo import Memo
+from qbench.ir.names import fresh
 from qbench.ir.op import Array, QuantRule, bind
+from qbench.ops.qnn_border import FakeQuantize
 from qbench.passes.annotate import FAKE
-from qbench.passes.groups import find_groups, rule_of
-from qbench.passes.rewrite import Rewriter
+from qbench.passes.groups import remembered_groups, rule_of
 
 __all__ = ["CorrectBiasPass"]
 
@@ -31,26 +36,37 @@ class CorrectBiasPass:
     ----------
     means
         Mean of each channel of the tensors that convolutions and dense layers read, by name in the prepared graph.
+    memo
+        Of earlier runs.
     """
 
     name: ClassVar[str] = "correct-bias"
     means: FrozenMap[str, tuple[float, ...]] = field(default_factory=FrozenMap[str, tuple[float, ...]])
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
     def __call__(self, graph: Graph) -> Graph:
         """The annotated graph with other biases; it needs the qparams of the weights."""
-        rewriter = Rewriter(graph)
-        for group in find_groups(graph, {node.name for node in graph.nodes if node.reason}):
+        constants, nodes = dict(graph.constants), dict[str, Node]()
+        readers = Counter(value for node in graph.nodes for value in set(node.inputs))
+        for group in remembered_groups(graph, self.memo):
             bias = next((node for node in group.nodes[1:] if rule_of(node) == QuantRule.BIAS), None)
-            error = self._weight_error(graph, group.head) if bias is not None else None
-            if bias is None or error is None:
+            weight = self._weight(graph, group.head) if bias is not None else None
+            if bias is None or weight is None:
                 continue
             means = self.means.get(self._tensor(graph, group.head.inputs[0]), ())
-            shift = _shift(error, np.asarray(means), int(getattr(bind(group.head), "groups", 1)))
-            if shift is not None:
-                corrected = np.add(graph.constants[bias.inputs[1]].array, shift, dtype=np.float64).astype(np.float32)
-                value = rewriter.changed_constant(bias.inputs[1], bias, corrected)
-                rewriter.update(bias, inputs=(bias.inputs[0], value))
-        return rewriter.finish()
+            value = bias.inputs[1]
+            given = *weight, graph.constants[value], means, int(getattr(bind(group.head), "groups", 1))
+            corrected = self.memo.recall((self.name, bias.name), given, partial(_corrected, *given))
+            if corrected is None:
+                continue
+            if readers[value] > 1 or value in graph.outputs:
+                readers[value] -= 1
+                value = fresh(f"{value}.{bias.name}", {**graph.types, **constants, **graph.by_name})
+                nodes[bias.name] = replace(bias, inputs=(bias.inputs[0], value))
+            constants[value] = corrected
+        if not nodes:
+            return graph if constants == graph.constants else graph.rebound(constants=constants)
+        return rebuild(graph, nodes=[nodes.get(node.name, node) for node in graph.nodes], constants=constants)
 
     @staticmethod
     def _tensor(graph: Graph, value: str) -> str:
@@ -58,14 +74,21 @@ class CorrectBiasPass:
         return str(producer.attrs["tensor"]) if producer is not None and producer.op == FAKE else value
 
     @staticmethod
-    def _weight_error(graph: Graph, head: Node) -> Array | None:
-        """What rounding takes from the weights of a convolution or dense layer; None where they are no constant."""
+    def _weight(graph: Graph, head: Node) -> tuple[Constant, FakeQuantize] | None:
+        """The weight of a convolution or dense layer and what rounds it; None where it is no constant."""
         fake = graph.producers.get(head.inputs[1]) if head.op in ("nn.conv2d", "nn.dense") else None
-        if fake is None or fake.op != FAKE or fake.inputs[0] not in graph.constants:
+        if fake is None or fake.inputs[0] not in graph.constants:
             return None
-        weight = graph.constants[fake.inputs[0]].array
-        (rounded,) = bind(fake, graph.qparams).compute_all((weight,))
-        return weight.astype(np.float64) - rounded
+        op = bind(fake, graph.qparams)
+        return (graph.constants[fake.inputs[0]], op) if isinstance(op, FakeQuantize) else None
+
+
+def _corrected(
+    weight: Constant, rounding: FakeQuantize, bias: Constant, means: tuple[float, ...], groups: int
+) -> Constant | None:
+    """The bias less what rounding the weight adds; None where the means are not those of the layer's input."""
+    shift = _shift(weight.array.astype(np.float64) - rounding.compute(weight.array), np.asarray(means), groups)
+    return None if shift is None else Constant(np.add(bias.array, shift, dtype=np.float64).astype(np.float32))
 
 
 def _shift(error: Array, means: NDArray[np.float64], groups: int) -> NDArray[np.float64] | None:

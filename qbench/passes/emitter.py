@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+from collections import ChainMap
+from collections.abc import Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field
 
 from qbench.errors import GraphError, shown
 from qbench.ir.build import build
@@ -13,7 +17,20 @@ from qbench.ir.qparams import QParams
 from qbench.passes.annotate import FAKE
 from qbench.quant.arithmetic import quantize
 
-__all__ = ["Emitter"]
+__all__ = ["Emission", "Emitter"]
+
+
+@dataclass(frozen=True, eq=False)
+class Emission:
+    """What some work adds to a realized graph; see `Emitter`. Never changed once the work is done."""
+
+    names: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Each fresh name that was asked for, and the one that was given."""
+    nodes: list[Node] = field(default_factory=list[Node])
+    constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
+    qparams: dict[str, QParams] = field(default_factory=dict[str, QParams])
+    integers: dict[str, str] = field(default_factory=dict[str, str])
+    reals: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class Emitter:
@@ -27,19 +44,71 @@ class Emitter:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.integers: dict[str, str] = {}
+        self.integers: MutableMapping[str, str] = {}
         """The value with the integers of each annotated value that has them."""
-        self.constants: dict[str, Constant] = dict(graph.constants)
-        self.qparams: dict[str, QParams] = {}
-        self._reals: dict[str, str] = {}
+        self.constants: MutableMapping[str, Constant] = {}
+        """Those in integers."""
+        self.qparams: MutableMapping[str, QParams] = {}
+        self._reals: MutableMapping[str, str] = {}
         self._nodes: list[Node] = []
-        self._taken = set(graph.types) | set(graph.by_name)
+        self._taken: MutableMapping[str, None] = dict.fromkeys((*graph.types, *graph.by_name))
+        self._names: list[tuple[str, str]] = []
+
+    def emitted(self, work: Callable[[Emitter], object]) -> Emission:
+        """What work on an emitter would add; this one stays as it is."""
+        new, apart = Emission(), copy.copy(self)
+        apart._names, apart._nodes, apart._taken = new.names, new.nodes, ChainMap({}, self._taken)
+        apart.constants, apart.qparams = ChainMap(new.constants, self.constants), ChainMap(new.qparams, self.qparams)
+        apart.integers, apart._reals = ChainMap(new.integers, self.integers), ChainMap(new.reals, self._reals)
+        work(apart)
+        return new
+
+    def add(self, emission: Emission) -> bool:
+        """Add what was emitted, perhaps for another graph; False, and nothing is added, if it had other names here."""
+        given: list[str] = []
+        for asked, name in emission.names:
+            given.append(self.fresh(asked))
+            if given[-1] != name:
+                for name in given:
+                    del self._taken[name]
+                return False
+        self._nodes.extend(emission.nodes)
+        self.constants.update(emission.constants)
+        self.qparams.update(emission.qparams)
+        self.integers.update(emission.integers)
+        self._reals.update(emission.reals)
+        return True
+
+    def surroundings(self, nodes: Iterable[Node]) -> tuple[object, ...]:
+        """All that work on these nodes of the annotated graph can depend on, but for which names are taken."""
+        values = dict.fromkeys([value for node in nodes for value in (*node.inputs, *node.outputs)])
+        return tuple([self._surroundings(value) for value in values])
+
+    def _surroundings(self, value: str) -> tuple[object, ...]:
+        graph, integers = self.graph, self.integers.get(value, "")
+        producer, readers = graph.producers.get(value), graph.consumers[value]
+        return (
+            graph.types[value],
+            graph.constants.get(value),
+            graph.qparams.get(value),
+            value in graph.outputs,
+            producer,
+            producer is not None and producer.inputs[0] in graph.constants,
+            readers,
+            [graph.qparams.get(reader.outputs[0]) for reader in readers if reader.op == FAKE],
+            self.qparams.get(value),
+            self._reals.get(value),
+            integers,
+            self.qparams.get(integers),
+            self.constants.get(integers),
+        )
 
     def fresh(self, name: str) -> str:
         """A name like this one that nothing has yet."""
-        name = fresh(name, self._taken)
-        self._taken.add(name)
-        return name
+        result = fresh(name, self._taken)
+        self._taken[result] = None
+        self._names.append((name, result))
+        return result
 
     def emit(
         self, node: Node, op: str, inputs: tuple[str, ...], outputs: tuple[str, ...], q: QParams | None, **attrs: Attr
@@ -111,4 +180,5 @@ class Emitter:
     def finish(self) -> Graph:
         """The graph, its outputs real again."""
         outputs = tuple(map(self.real, self.graph.outputs))
-        return build(self.graph.name, self.graph.input_types(), outputs, self._nodes, self.constants, self.qparams)
+        constants = {**self.graph.constants, **self.constants}
+        return build(self.graph.name, self.graph.input_types(), outputs, self._nodes, constants, self.qparams)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from qbench.errors import GraphError
 from qbench.ir.graph import Graph, Node
+from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule, bind
 
-__all__ = ["Group", "bias_axis", "find_groups", "group_of", "rule_of"]
+__all__ = ["Group", "bias_axis", "find_groups", "group_of", "remembered_groups", "rule_of"]
 
 _TAKES_BIAS = (QuantRule.MAC,)
 _TAKES_CLAMP = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
@@ -77,6 +78,14 @@ def find_groups(graph: Graph, excluded: Collection[str] = ()) -> tuple[Group, ..
         taken.update(member.name for member in members)
         groups.append(Group(tuple(members)))
     return tuple(groups)
+
+
+def remembered_groups(annotated: Graph, memo: Memo) -> tuple[Group, ...]:
+    """The groups of an annotated graph: nodes with a reason, which stay in float, stand alone."""
+    given = annotated.nodes, annotated.inputs, annotated.outputs, annotated.types
+    return memo.recall(
+        "groups", given, lambda: find_groups(annotated, {node.name for node in annotated.nodes if node.reason})
+    )
 
 
 def group_of(graph: Graph, excluded: Collection[str] = ()) -> dict[str, str]:

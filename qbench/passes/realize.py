@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
 from qbench.passes.annotate import FAKE
 from qbench.passes.emitter import Emitter
-from qbench.passes.groups import find_groups
+from qbench.passes.groups import Group, remembered_groups
 from qbench.passes.realize_group import realize_group
 from qbench.quant.rounding import Rounding
 
@@ -26,23 +28,35 @@ class RealizePass:
         Of every requantize and add.
     overrides
         Another rounding for single nodes; one for any node of a fused group holds for the group.
+    memo
+        Of earlier runs.
     """
 
     name: ClassVar[str] = "realize"
     rounding: Rounding = "tflite_single"
     overrides: FrozenMap[str, Rounding] = field(default_factory=FrozenMap[str, Rounding])
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
     def __call__(self, graph: Graph) -> Graph:
         """The qnn graph; GraphError where a point has no qparams."""
         emitter = Emitter(graph)
-        for group in find_groups(graph, {node.name for node in graph.nodes if node.reason}):
-            if group.head.op == FAKE:
-                emitter.point(group.head)
-            elif group.head.reason:
-                emitter.float_node(group.head)
-            else:
-                chosen: list[Rounding] = [
-                    self.overrides[node.name] for node in group.nodes if node.name in self.overrides
-                ]
-                realize_group(emitter, group, chosen[0] if chosen else self.rounding)
+        for group in remembered_groups(graph, self.memo):
+            rounding = self._rounding(group)
+            place, given = (self.name, group.head.name), (group, rounding, emitter.surroundings(group.nodes))
+            work = partial(_realize, group=group, rounding=rounding)
+            if not emitter.add(self.memo.recall(place, given, partial(emitter.emitted, work))):
+                work(emitter)
         return emitter.finish()
+
+    def _rounding(self, group: Group) -> Rounding:
+        chosen: list[Rounding] = [self.overrides[node.name] for node in group.nodes if node.name in self.overrides]
+        return chosen[0] if chosen else self.rounding
+
+
+def _realize(emitter: Emitter, group: Group, rounding: Rounding) -> None:
+    if group.head.op == FAKE:
+        emitter.point(group.head)
+    elif group.head.reason:
+        emitter.float_node(group.head)
+    else:
+        realize_group(emitter, group, rounding)

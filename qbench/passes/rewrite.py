@@ -111,7 +111,7 @@ class Rewriter:
         """Make `value` a constant of exactly that name, or give the constant other contents."""
         self._changed = True
         constant = Constant(array)
-        self.constants[value], self.types[value] = constant, TensorType(constant.shape, constant.dtype)
+        self.constants[value], self.types[value] = constant, constant.type
 
     def changed_constant(self, value: str, user: Node, array: Array) -> str:
         """Other contents for a constant as `user` reads it: the name stays unless others read it too."""

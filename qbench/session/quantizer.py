@@ -17,6 +17,7 @@ from qbench.engine.keys import value_keys
 from qbench.engine.quantized import Quantized, quantize_graph
 from qbench.errors import SessionError
 from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
 from qbench.passes.prepare import prepare
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
@@ -52,6 +53,7 @@ class Quantizer:
     ) -> None:
         self.prepared = prepare(graph, fold_scale_axis)
         self.calibration = calibration
+        self.memo = Memo()
         self._executor = executor
         self.folder = folder
         self._statistics: Mapping[str, Statistics] | None = None
@@ -84,7 +86,7 @@ class Quantizer:
             known = self._quantized.get(config)
         if known is not None and '"callable"' not in config.to_json():  # the user's own may be another by now
             return known
-        made = quantize_graph(self.prepared, statistics, config)
+        made = quantize_graph(self.prepared, statistics, config, self.memo)
         with self._remembering:
             self._quantized[config] = made
             while len(self._quantized) > _REMEMBERED:

@@ -14,14 +14,13 @@ from qbench.engine.compare import compare
 from qbench.engine.data import Samples
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate
-from qbench.engine.quantized import Quantized, check_config
+from qbench.engine.quantized import Quantized, annotate, check_config
 from qbench.engine.report import Report
 from qbench.engine.sensitivity import sensitivity
 from qbench.errors import SessionError, shown
 from qbench.ir import archive
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
-from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.choices import excluded_nodes
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel, StageProgress, showing
@@ -340,7 +339,7 @@ class Session:
     def _change(self, label: str, edit: Callable[[QuantConfig], QuantConfig]) -> None:
         def push(history: History) -> History:
             config = edit(history.config)
-            check_config(self.prepared, config)
+            check_config(self.prepared, config, self._quantizer.memo)
             return history.push(Edit(label, config))
 
         self._record.change(push)
@@ -348,7 +347,7 @@ class Session:
     def _points(self, config: QuantConfig, settings: Collection[str] = ()) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
         excluded = FrozenMap[str, str]() if "keep_float" in settings else excluded_nodes(self.prepared, config)
-        return list(points(AnnotatePass(excluded)(self.prepared)))
+        return list(annotate(self.prepared, excluded, self._quantizer.memo)[1])
 
     def _evaluate(
         self, config: QuantConfig, progress: bool | StageProgress = True, cancel: Cancel | None = None
