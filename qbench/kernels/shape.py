@@ -10,6 +10,8 @@ __all__ = ["choose_chunk", "choose_tile"]
 
 _TILES = {
     Level.AVX512VNNI: (Tile(6, 4), Tile(8, 3), Tile(14, 2), Tile(14, 1)),
+    Level.AVXVNNI: (Tile(6, 2), Tile(4, 3), Tile(12, 1)),
+    Level.AVX2: (Tile(4, 2), Tile(6, 1)),
     Level.PORTABLE: (Tile(1, 4), Tile(1, 2), Tile(1, 1)),
 }
 _HALF_OF_L2 = 1 << 19

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
@@ -12,7 +14,7 @@ from qbench.kernels.epilogue import Epilogue, Output
 from qbench.kernels.isa.base import Isa
 from qbench.kernels.isa.emit import I32, I64, at, load, pointer
 
-__all__ = ["Tile", "make_tile"]
+__all__ = ["Tile", "emit_tile", "make_tile"]
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,22 @@ def make_tile(isa: Isa, shape: Tile, epilogue: Epilogue) -> Any:
     @intrinsic
     def tile(context, x, zeros, offsets, taps, steps, weights, bias, out, pitch, rows, channels, operands):
         def generate(context, b, signature, arguments):
-            x, zeros, offsets, taps, steps, weights, bias, out, pitch, rows, channels, packed = arguments
-            operands = [b.extract_value(packed, i) for i in range(len(signature.args[-1]))]
-            sums = _sum_products(b, isa, shape, x, zeros, offsets, taps, steps, weights, bias)
-            epilogue.emit(b, isa, sums, operands, Output(pointer(b, out), pitch, rows, channels))
+            *numbers, packed = arguments
+            emit_tile(b, isa, shape, epilogue, numbers, [b.extract_value(packed, i) for i in range(len(operands))])
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 11, operands), generate
 
     return tile
+
+
+def emit_tile(
+    b: ir.IRBuilder, isa: Isa, shape: Tile, epilogue: Epilogue, numbers: Sequence[Any], operands: Sequence[Any]
+) -> None:
+    """The code of a tile, for any target; `numbers` are all arguments of `make_tile`'s function but the last."""
+    *places, out, pitch, rows, channels = numbers
+    sums = _sum_products(b, isa, shape, *places)
+    epilogue.emit(b, isa, sums, operands, Output(pointer(b, out), pitch, rows, channels))
 
 
 def _sum_products(b, isa, shape, x, zeros, offsets, taps, steps, weights, bias) -> list[list[Any]]:

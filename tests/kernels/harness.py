@@ -13,6 +13,11 @@ from qbench.kernels.levels import Level, supported
 
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
+RUNNABLE = [
+    level for level in Level if level in supported() or (level, Level.AVX512VNNI) == (Level.AVXVNNI, supported()[0])
+]
+"""Levels to test: AVX-VNNI has the instructions of 256 bits that AVX512-VNNI has too, in another encoding."""
+
 
 def launch(kernel: Kernel, threads: int = 1, **fields: object) -> None:
     """Run every thread's share, one after the other; arrays among the fields become their addresses."""

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import choose_epilogue
-from qbench.kernels.levels import Level, supported
 from qbench.kernels.pack import offsets, pack_channels, pack_weights, packing
 from qbench.kernels.tile import Tile
 from qbench.ops.integer_products import IntegerConv2d
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
-from tests.kernels.harness import launch
+from tests.kernels.harness import RUNNABLE, launch
 
-LEVELS = [level for level in (Level.AVX512VNNI, Level.PORTABLE) if level in supported()]
 TILES = [Tile(6, 4), Tile(8, 3), Tile(14, 2), Tile(14, 1)]
 
 
@@ -100,7 +98,7 @@ def cases(draw):
     return op, x, weight, rng
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", RUNNABLE)
 @given(
     case=cases(),
     tile=st.sampled_from(TILES),

@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from qbench.kernels.depthwise import choose_sweep, depthwise_kernel, pack_depthwise
 from qbench.kernels.epilogue import choose_epilogue
-from qbench.kernels.levels import Level, supported
+from qbench.kernels.levels import Level
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
-from tests.kernels.harness import launch
-
-LEVELS = supported()
+from tests.kernels.harness import RUNNABLE, launch
 
 
 def reference(x, weights, bias, zero_point, strides, padding, dilation):
@@ -76,7 +74,7 @@ def check(level: Level, rng, shape, kernel, strides, padding, dilation, rounding
     np.testing.assert_array_equal(out[..., c:], before[..., c:])
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", RUNNABLE)
 @pytest.mark.parametrize("rounding", ["fp32_rne", "tflite_single", "tflite_double"])
 @pytest.mark.parametrize("kernel, stride", [(3, 1), (3, 2), (5, 1), (5, 2)])
 def test_usual_windows(level: Level, rounding: Rounding, kernel: int, stride: int) -> None:
@@ -86,7 +84,7 @@ def test_usual_windows(level: Level, rounding: Rounding, kernel: int, stride: in
         check(level, rng, (1, 7, 6, c), (kernel, kernel), (stride, stride), (p, p, p, p), (1, 1), rounding, 2**-9, 1)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", RUNNABLE)
 @settings(max_examples=60)
 @given(data=st.data())
 def test_any_window(level: Level, data) -> None:
