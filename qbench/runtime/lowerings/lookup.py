@@ -1,0 +1,115 @@
+"""Functions of one narrow integer, by table: look-ups, and requantizes and clamps of 8-bit values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from qbench.ir.dtypes import integer_range, numpy_dtype
+from qbench.ir.graph import Graph
+from qbench.ir.op import Array, bind
+from qbench.kernels.floats.walk import strided
+from qbench.kernels.levels import Level
+from qbench.kernels.table import table_kernel
+from qbench.ops.integer_window import IntegerTable
+from qbench.runtime import interpreter
+from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout
+from qbench.runtime.planner.fuse import REQUANTIZES, Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["LookupLowering"]
+
+_NARROW = ("int8", "uint8", "int16", "uint16")
+
+
+@lowers("integer.table", "clip", "nn.relu", *sorted(REQUANTIZES))
+class LookupLowering(Lowering):
+    """The whole step as one table, or one for each index of an axis."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, *constants = step.head.inputs
+        self.shape, dtype = shape_of(graph, self.data), graph.types[self.data].dtype
+        if dtype not in _NARROW or (dtype not in ("int8", "uint8") and step.head.op != "integer.table"):
+            raise Refused(f"{step.head.op} of {dtype} is no table")
+        if graph.types[step.outputs[0]].dtype in ("int4", "uint4"):
+            raise Refused("its result has 4 bits")
+        if any(name not in graph.constants for name in constants):
+            raise Refused("its parameters are no constants")
+        self.axis = self._axis()
+
+    def _axis(self) -> int | None:
+        """The axis that parameters run along."""
+        op, rank, axes = bind(self.step.head), len(self.shape), set[int]()
+        if isinstance(op, IntegerTable):
+            axes.update(() if op.axis is None else (op.axis % rank,))
+        else:
+            for name in self.step.head.inputs[1:]:
+                shape = self.graph.constants[name].array.shape
+                axes.update(axis + rank - len(shape) for axis, size in enumerate(shape) if size > 1)
+        if len(axes) > 1:
+            raise Refused("its parameters run along several axes")
+        return axes.pop() if axes else None
+
+    @cached_property
+    def table(self) -> Array:
+        """[channels, entries], as stored: what the nodes make of every integer there is."""
+        channels = 1 if self.axis is None else self.shape[self.axis]
+        if self.step.head.op == "integer.table":
+            table = self.graph.constants[self.step.head.inputs[1]].array
+            return as_stored(table.reshape(channels, -1))
+        dtype = self.graph.types[self.data].dtype
+        low, high = integer_range(dtype)
+        every = np.arange(low, high + 1).astype(numpy_dtype(dtype))
+        shape = [channels if axis == self.axis else 1 for axis in range(len(self.shape))]
+        values: Array = np.broadcast_to(every.reshape(-1, *(1 for _ in shape)), (len(every), *shape))
+        for node in self.step.nodes:
+            parameters = (self.graph.constants[name].array for name in node.inputs[1:])
+            (values,) = interpreter.step(self.graph, node, (values, *parameters))
+        return as_stored(values.reshape(len(every), channels).T)
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        layout = plain_layout(home[self.data])
+        return Layouts({self.data: layout}, {self.step.outputs[0]: layout})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        return self._by_channel(site) if self.axis is not None else self._everywhere(site)
+
+    def _everywhere(self, site: Site) -> Sequence[Instruction]:
+        x, out = site.places[self.data], site.places[self.step.outputs[0]]
+        copies: Sequence[Instruction] = ()
+        walk = strided(out.shape, x=x.strides, y=out.strides) if len(out.shape) <= 4 else {"x3": 0}
+        if walk["x3"] != 1 or walk["n0"] * walk["n1"] != 1:
+            source, target = gapless(site, self.data), gapless(site, self.step.outputs[0], output=True)
+            x, out, copies = source.place, target.place, target.copies
+            walk = {"n2": 1, "n3": math.prod(x.shape), "x2": 0, "y2": 0}
+            before = source.copies
+        else:
+            before = ()
+        made = self._look_up(site, x, out, walk["n2"], 1, walk["n3"], walk["x2"], walk["y2"])
+        return [*before, made, *copies]
+
+    def _by_channel(self, site: Site) -> Sequence[Instruction]:
+        source = gapless(site, self.data)
+        target = gapless(site, self.step.outputs[0], source.place.axes, output=True)
+        along, sizes = source.place.axes.index(self.axis or 0), source.place.shape
+        channels, inner = sizes[along], math.prod(sizes[along + 1 :])
+        pitch = channels * inner
+        made = self._look_up(site, source.place, target.place, math.prod(sizes[:along]), channels, inner, pitch, pitch)
+        return [*source.copies, made, *target.copies]
+
+    def _look_up(
+        self, site: Site, x: Any, out: Any, outer: int, channels: int, inner: int, x_pitch: int, out_pitch: int
+    ) -> Instruction:
+        return instruction(
+            table_kernel(site.level, x.dtype.str[1:], out.dtype.itemsize), self.step.outputs[0], x=x.reference,
+            out=out.reference, table=site.constant(self.table), outer=outer, channels=channels, inner=inner,
+            x_pitch=x_pitch, out_pitch=out_pitch,
+        )  # fmt: skip

@@ -1,0 +1,99 @@
+"""Addition of rescaled tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.add import add_codes_kernel, add_kernel, code_weights
+from qbench.kernels.floats.walk import strided
+from qbench.kernels.isa import ISAS
+from qbench.kernels.levels import Level
+from qbench.kernels.rounding import is_plain
+from qbench.ops.integer_rescale import IntegerAdd, IntegerAddFloat32
+from qbench.runtime.lowerings.operands import gapless, operand, plain_layout
+from qbench.runtime.lowerings.rescaling import clamp, flip
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["AddLowering"]
+
+_TYPES = ("int8", "uint8", "int16", "uint16")
+
+
+@lowers("integer.add", "integer.add_float32")
+class AddLowering(Lowering):
+    """The exact sum rounded once, or each operand by itself, or in float32; clamped."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, IntegerAdd | IntegerAddFloat32)
+        self.op = op
+        for name in (*step.head.inputs, step.head.output):
+            if graph.types[name].dtype not in _TYPES:
+                raise Refused(f"{graph.types[name].dtype} is added")
+        if graph.types[step.head.output].rank > 4:
+            raise Refused("it has more than 4 axes")
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        output = self.step.outputs[0]
+        rank = self.graph.types[output].rank
+        inputs = self.step.inputs(self.graph)
+        common = plain_layout(home[output])
+        alike = {name: common if self.graph.types[name].rank == rank else None for name in inputs}
+        return Layouts(alike, {output: common})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        output, (left, right) = self.step.outputs[0], self.step.head.inputs
+        y = gapless(site, output, output=True) if site.places[output].strides[-1:] != (1,) else None
+        out = y.place if y else site.places[output]
+        a, b = operand(site, left, out), operand(site, right, out)
+        walk = strided(out.shape, a=a.strides, b=b.strides, y=out.strides)
+        places = {"a": a.reference, "b": b.reference, "y": out.reference}
+        low, high = clamp(self.step, self.op.dtype)
+        zeros = tuple(
+            zero + flip(self.graph.types[name].dtype)
+            for zero, name in zip(self.op.zero_points, (left, right), strict=True)
+        )
+        zero_point = self.op.zero_point + flip(self.op.dtype)
+        letters: tuple[Any, ...] = (a.dtype, b.dtype, out.dtype.str[1:])
+        made = None
+        if letters == ("u1",) * 3 and site.level in ISAS and walk["a3"] == walk["b3"] == 1:
+            weights = self._code_weights((zeros[0], zeros[1]), zero_point, low, high)
+            if weights is not None:
+                made = instruction(add_codes_kernel(site.level), output, **places, **walk, **weights)
+        if made is None:
+            fields = {"zero_a": zeros[0], "zero_b": zeros[1], "zero_point": zero_point, "low": low, "high": high}
+            made = instruction(self._kernel(letters), output, **places, **walk, **fields, **self._multipliers())
+        return [made, *(y.copies if y else ())]
+
+    def _code_weights(self, zeros: tuple[int, int], zero_point: int, low: int, high: int) -> dict[str, int] | None:
+        op = self.op
+        if not isinstance(op, IntegerAdd) or op.per_operand or op.rounding == "pow2_half_even":
+            return None
+        return code_weights(op.mantissa, op.shift[0], zeros, zero_point, low, high)
+
+    def _kernel(self, letters: tuple[Any, Any, Any]) -> Any:
+        op = self.op
+        if isinstance(op, IntegerAddFloat32):
+            return add_kernel("float32", *letters, "fp32_rne")
+        if not op.per_operand:
+            return add_kernel("once", *letters, op.rounding)
+        return add_kernel("each", *letters, op.rounding, is_plain(np.asarray(op.shift), op.rounding))
+
+    def _multipliers(self) -> dict[str, Any]:
+        op = self.op
+        mantissa, shift, multipliers = (0, 0), (0, 0), (0.0, 0.0)
+        if isinstance(op, IntegerAddFloat32):
+            multipliers = op.multipliers
+        else:
+            mantissa, shift = op.mantissa, op.shift
+        named = {"mantissa": mantissa, "shift": shift, "multiplier": multipliers}
+        return {f"{name}_{side}": value for name, both in named.items() for side, value in zip("ab", both, strict=True)}

@@ -1,0 +1,119 @@
+"""Elementwise steps as programs, against the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbench.ir.qparams import QParams
+from qbench.quant.rounding import FIXED_POINT
+from tests.runtime.lowerings.graphs import check, graph_of, numbers
+
+SHAPES = st.sampled_from([(1, 3, 5, 7), ("N", 3, 8, 9), (2, 17, 4, 3), (3, 10), ("N", 65), (4, 3, 2), (6,)])
+SEED = st.integers(0, 2**31)
+ONCE = ["tflite_single", "pow2_half_even"]
+DTYPE = st.sampled_from(["int8", "uint8", "int16"])
+
+
+def scaled(dtype: str, seed: int, axis: int | None = None, channels: int = 1) -> QParams:
+    random = np.random.default_rng(seed)
+    zeros = random.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, channels, endpoint=True).tolist()
+    scales = (random.random(channels) * 0.1 + 0.001).tolist()
+    if axis is None:
+        return QParams(scales[0], zeros[0], dtype)
+    return QParams(tuple(scales), tuple(zeros), dtype, axis)
+
+
+@given(shape=SHAPES, dtype=DTYPE, seed=SEED)
+def test_quantize_and_dequantize(shape, dtype, seed) -> None:
+    q = scaled(dtype, seed)
+    graph = graph_of(
+        {"x": ("float32", shape)},
+        ("qnn.quantize", "x", "q", {}),
+        ("qnn.dequantize", "q", "y", {}),
+        qparams={"q": q},
+        outputs=["q", "y"],
+    )
+    check(graph, seed)
+
+
+@given(shape=SHAPES, dtype=st.sampled_from(["int8", "uint8", "int16", "int32"]), seed=SEED, data=st.data())
+def test_dequantize_along_an_axis(shape, dtype, seed, data) -> None:
+    axis = data.draw(st.sampled_from([i for i, size in enumerate(shape) if isinstance(size, int)]))
+    small = np.dtype("int8") if dtype == "int32" else np.dtype(dtype)
+    q = scaled(small.name, seed, axis, shape[axis])
+    q = QParams(q.scale, q.zero_point, dtype, axis)
+    check(graph_of({"x": (dtype, shape)}, ("qnn.dequantize", "x", "y", {}), qparams={"x": q}), seed)
+
+
+def broadcast_to(shape, data) -> tuple:
+    other = tuple(1 if isinstance(size, int) and data.draw(st.booleans()) else size for size in shape)
+    return other if isinstance(shape[0], str) else other[data.draw(st.integers(0, len(other) - 1)) :]
+
+
+@given(shape=SHAPES, dtypes=st.tuples(DTYPE, DTYPE, DTYPE), seed=SEED, per_operand=st.booleans(), data=st.data())
+def test_add(shape, dtypes, seed, per_operand, data) -> None:
+    random = np.random.default_rng(seed)
+    attrs = {
+        "mantissa": tuple(random.integers(2**29, 2**31, 2).tolist()), "shift": (int(random.integers(-8, 4)),) * 2,
+        "zero_points": tuple(int(numbers(seed, dtype, ())) for dtype in dtypes[:2]),
+        "zero_point": int(numbers(seed, dtypes[2], ())), "dtype": dtypes[2], "per_operand": per_operand,
+        "rounding": data.draw(st.sampled_from(sorted(FIXED_POINT) if per_operand else ONCE)),
+    }  # fmt: skip
+    shapes = (shape, broadcast_to(shape, data))
+    constant = data.draw(st.booleans()) and not isinstance(shapes[1][0], str)
+    inputs = dict(zip("xy", zip(dtypes[:2], shapes, strict=True), strict=True))
+    constants = {"y": numbers(seed + 1, *inputs.pop("y"))} if constant else {}
+    clip = ("clip", "sum", "z", {"a_min": -20.0, "a_max": 60.0})
+    check(graph_of(inputs, ("integer.add", "x y", "sum", attrs), clip, constants=constants), seed)
+
+
+@given(shape=SHAPES, dtypes=st.tuples(DTYPE, DTYPE, DTYPE), seed=SEED, data=st.data())
+def test_add_float32(shape, dtypes, seed, data) -> None:
+    attrs = {
+        "multipliers": tuple(data.draw(st.floats(-3, 3, width=32)) for _ in range(2)),
+        "zero_points": tuple(int(numbers(seed, dtype, ())) for dtype in dtypes[:2]),
+        "zero_point": int(numbers(seed, dtypes[2], ())), "dtype": dtypes[2],
+    }  # fmt: skip
+    inputs = {"x": (dtypes[0], shape), "y": (dtypes[1], broadcast_to(shape, data))}
+    check(graph_of(inputs, ("integer.add_float32", "x y", "sum", attrs)), seed)
+
+
+@given(shape=SHAPES, dtypes=st.tuples(DTYPE, DTYPE), seed=SEED, data=st.data())
+def test_table(shape, dtypes, seed, data) -> None:
+    axes = [None, *(i for i, size in enumerate(shape) if isinstance(size, int))]
+    axis = data.draw(st.sampled_from(axes))
+    entries = 2 ** (8 * np.dtype(dtypes[0]).itemsize)
+    table = numbers(seed, dtypes[1], (entries,) if axis is None else (shape[axis], entries))
+    attrs = {} if axis is None else {"axis": axis}
+    check(graph_of({"x": (dtypes[0], shape)}, ("integer.table", "x t", "y", attrs), constants={"t": table}), seed)
+
+
+@given(shape=SHAPES, dtype=st.sampled_from(["int8", "uint8"]), result=DTYPE, seed=SEED, data=st.data())
+def test_requantize_of_eight_bits(shape, dtype, result, seed, data) -> None:
+    rounding = data.draw(st.sampled_from(sorted(FIXED_POINT)))
+    axis = data.draw(st.sampled_from([None, *(i for i, size in enumerate(shape) if isinstance(size, int))]))
+    sizes = [size if i == axis else 1 for i, size in enumerate(shape)]
+    random = np.random.default_rng(seed)
+    constants = {
+        "m": random.integers(2**30, 2**31, sizes).astype(np.int32),
+        "s": random.integers(-6, 3, sizes).astype(np.int32),
+    }
+    attrs = {
+        "dtype": result, "zero_point": int(numbers(seed, result, ())), "data_zero_point": int(numbers(seed, dtype, ())),
+        "rounding": rounding,
+    }  # fmt: skip
+    graph = graph_of(
+        {"x": (dtype, shape)},
+        ("integer.requantize", "x m s", "narrow", attrs),
+        ("nn.relu", "narrow", "y", {}),
+        constants=constants,
+    )
+    check(graph, seed)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_clip(dtype) -> None:
+    check(graph_of({"x": (dtype, (2, 5, 4, 3))}, ("clip", "x", "y", {"a_min": -3.0, "a_max": 7.0})))
