@@ -104,7 +104,9 @@ class Schedule:
     def _steps(self) -> tuple[set[Step], set[str]]:
         """The steps that the wanted values need, and what must be known before the first one."""
         graph = self._program.graph
-        needed = {*graph.outputs, *self.keep} - self._start - {*graph.constants}
+        leaving = {*self._program.outputs.values()}
+        copies = {name for name, place in self._program.places.items() if place.buffer in leaving}
+        needed = {*graph.outputs, *self.keep, *copies} - self._start - {*graph.constants}
         chosen: set[Step] = set()
         for step in reversed(self._program.steps):
             if needed.intersection(step.outputs):

@@ -10,7 +10,7 @@ import qbench.ops  # noqa: F401
 from qbench.errors import GraphError
 from qbench.ir.op import OPS
 from qbench.ir.types import TensorType
-from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise
+from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise, pad_channels
 from qbench.kernels.levels import Level, supported
 from tests.kernels.harness import launch
 
@@ -48,12 +48,19 @@ def test_depthwise_convolutions(level, size, kernel, strides, dilation, padding,
     x = memory[:-32].reshape(2, *size, channels + 3)
     y = rng.normal(size=(2, *out, channels + 2)).astype(np.float32)
     before = y.copy()
-    packed, first = pack_depthwise(weight[:, 0], bias)
     fields = dict(
         zip(("kh", "kw", "sh", "sw", "dh", "dw", "top", "left"), kernel + strides + dilation + padding[:2], strict=True)
     )
     fields |= dict(zip(("height", "width", "out_height", "out_width"), (*size, *out), strict=True))
-    fields |= {"x": x, "weights": packed, "bias": first, "images": 2, "channels": channels, "low": -1, "high": 6}
+    fields |= {
+        "x": x,
+        "weights": pack_depthwise(weight[:, 0]),
+        "bias": pad_channels(bias),
+        "images": 2,
+        "channels": channels,
+        "low": -1,
+        "high": 6,
+    }
     fields |= places("x", x) | places("out", y)
     launch(float_depthwise_kernel(level), threads, out=y, **fields)
     (sums,) = op.compute_all((x[..., :channels].transpose(0, 3, 1, 2), weight))

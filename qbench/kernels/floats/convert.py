@@ -1,4 +1,4 @@
-"""float16 to float32 and back."""
+"""float16 to float32 and back, and copies of either."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def convert_kernel(source: FloatType, target: FloatType, level: Level) -> Kernel
     Returns
     -------
     Kernel
-        Its fields are x and y, the references, and sizes and strides as `strided` makes them, both of stride 1 along
-        the last axis.
+        Its fields are x and y, the references, and sizes and strides as `strided` makes them. y has stride 1
+        along the last axis.
     """
     given, wanted = storage(source, level), storage(target, level)
 
@@ -36,12 +36,17 @@ def convert_kernel(source: FloatType, target: FloatType, level: Level) -> Kernel
             start = position - row * args.n3
             count = min(args.n3 - start, end - position)
             i0, i1, i2 = row // (args.n1 * args.n2), row // args.n2 % args.n1, row % args.n2
-            at = i0 * args.x0 + i1 * args.x1 + i2 * args.x2 + start
-            x = view(bases, args.x + at * size, count, kind)
+            step = args.x3
+            at = i0 * args.x0 + i1 * args.x1 + i2 * args.x2 + start * step
+            x = view(bases, args.x + at * size, (count - 1) * step + 1, kind)
             at = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + start
             y = view(bases, args.y + at * wanted_size, count, wanted_kind)
-            for i in range(count):
-                store(y, i, load(x, i))
+            if step == 1:
+                for i in range(count):
+                    store(y, i, load(x, i))
+            else:
+                for i in range(count):
+                    store(y, i, load(x, i * step))
             position += count
 
     return Kernel(f"float.convert.{given.name}.{wanted.name}", record(x="i8", y="i8", **extents("x", "y")), run)

@@ -16,7 +16,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.split import share
 
-__all__ = ["ARGUMENTS", "float_depthwise_kernel", "pack_depthwise"]
+__all__ = ["ARGUMENTS", "float_depthwise_kernel", "pack_depthwise", "pad_channels"]
 
 _SIZES = (
     "x", "weights", "bias", "out", "images", "height", "width", "channels", "out_height", "out_width",
@@ -29,7 +29,7 @@ ARGUMENTS = record(**dict.fromkeys(_SIZES, "i8"), low="f4", high="f4")
 x, out
     Images, with the elements from one to the next, from row to row and from pixel to pixel.
 weights, bias
-    From `pack_depthwise`.
+    From `pack_depthwise` and `pad_channels`.
 kh, kw, sh, sw, dh, dw, top, left
     The window, its strides and dilation, and the rows and columns by which the first one sticks out.
 low, high
@@ -40,12 +40,16 @@ _BLOCK = 32
 """Channels at a time: of two vectors at most."""
 
 
-def pack_depthwise(weights: NDArray[np.float32], bias: NDArray[np.float32]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Weights [channels, kh, kw] as [blocks, kh, kw, channels of a block], and the bias, both filled up with zeros."""
+def pack_depthwise(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Weights [channels, kh, kw] as [blocks, kh, kw, channels of a block], filled up with zeros."""
     channels, kh, kw = weights.shape
-    missing = -channels % _BLOCK
-    filled = np.pad(weights, ((0, missing), (0, 0), (0, 0))).reshape(-1, _BLOCK, kh, kw)
-    return np.ascontiguousarray(filled.transpose(0, 2, 3, 1)), np.pad(bias, (0, missing))
+    filled = np.pad(weights, ((0, -channels % _BLOCK), (0, 0), (0, 0))).reshape(-1, _BLOCK, kh, kw)
+    return np.ascontiguousarray(filled.transpose(0, 2, 3, 1))
+
+
+def pad_channels(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """One number per channel, filled up with zeros to the blocks of `pack_depthwise`."""
+    return np.pad(values, (0, -len(values) % _BLOCK))
 
 
 @cache

@@ -1,0 +1,98 @@
+"""Functions of two elements: sums, products, biases, with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.binary import binary_kernel
+from qbench.kernels.floats.walk import strided
+from qbench.kernels.levels import Level
+from qbench.runtime.lowerings.floats.places import borderless, clamp, constant_place, float_type, strides_within
+from qbench.runtime.lowerings.floats.unary import need_walk
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import Layout, natural, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction, Place
+
+__all__ = ["BinaryLowering", "PerChannelLowering"]
+
+
+@lowers("add", "subtract", "multiply", "divide", "maximum", "minimum", "power", rank=5)
+class BinaryLowering(Lowering):
+    """One instruction for a function of two elements and the clamps behind it."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.dtype, self.output = float_type(graph, *step.head.inputs), step.outputs[0]
+        need_walk(graph, self.output)
+
+    @property
+    def operator(self) -> str:
+        return self.step.head.op
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        rank = self.graph.types[self.output].rank
+        operands = [name for name in self.step.inputs(self.graph) if self.graph.types[name].rank == rank]
+        shape = self.graph.types[self.output].shape
+        whole = [name for name in operands if self.graph.types[name].shape == shape]
+        common = next((borderless(home[name]) for name in (*whole, *operands)), natural(rank))
+        inputs: dict[str, Layout | None] = {
+            name: common if name in operands else row_major(self.graph.types[name].rank)
+            for name in self.step.inputs(self.graph)
+        }
+        return Layouts(inputs, {self.output: common})
+
+    def operands(self, site: Site) -> tuple[Place, Place]:
+        """Where the two lie."""
+        left, right = (
+            constant_place(site, name) if name in self.graph.constants else site.places[name]
+            for name in self.step.head.inputs
+        )
+        return left, right
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        y, (a, b) = site.places[self.output], self.operands(site)
+        shape = [y.shape[y.axes.index(axis)] for axis in range(len(y.shape))]
+        steps = {name: strides_within(place, shape, y.axes) for name, place in (("a", a), ("b", b))}
+        low, high = clamp(self.step)
+        return [
+            instruction(
+                binary_kernel(self.operator, self.dtype, site.level),
+                self.output,
+                a=a.reference,
+                b=b.reference,
+                y=y.reference,
+                low=low,
+                high=high,
+                **strided(y.shape, **steps, y=y.strides),
+            )
+        ]
+
+
+@lowers("nn.bias_add", "nn.prelu", rank=5)
+class PerChannelLowering(BinaryLowering):
+    """The second operand is a vector along one axis of the first."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        if step.head.inputs[0] in graph.constants:
+            raise Refused("its data is a constant")
+
+    @property
+    def operator(self) -> str:
+        return "add" if self.step.head.op == "nn.bias_add" else self.step.head.op
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        data, *others = self.step.inputs(self.graph)
+        common = borderless(home[data])
+        return Layouts({data: common, **dict.fromkeys(others, row_major(1))}, {self.output: common})
+
+    def operands(self, site: Site) -> tuple[Place, Place]:
+        data, vector = super().operands(site)
+        rank, op = len(data.shape), bind(self.step.head)
+        axis = getattr(op, "axis", 1) % rank
+        order = (*(i for i in range(rank) if i != axis), axis)
+        shape, strides = (1,) * (rank - 1) + vector.shape, (0,) * (rank - 1) + vector.strides
+        return data, Place(vector.buffer, vector.offset, vector.dtype, shape, strides, order)

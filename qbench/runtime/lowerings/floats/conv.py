@@ -1,0 +1,139 @@
+"""Convolutions of floats by tiles, with their bias and clamps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
+from qbench.kernels.levels import Level
+from qbench.kernels.pack import pack_channels, pack_weights
+from qbench.ops.conv import Conv2d
+from qbench.runtime.lowerings.floats.places import (
+    clamp,
+    float_type,
+    in_order,
+    need_work,
+    pitch_of,
+    result,
+    widened,
+)
+from qbench.runtime.lowerings.windows import input_offsets
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["FloatConvLowering", "WeightedLowering"]
+
+_FEW = 4
+"""With at most so many channels, a row of the window is read as one tap."""
+
+
+class WeightedLowering(Lowering):
+    """Products with constant weights, a constant bias along one axis, and clamps."""
+
+    bias_axis = 1
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, self.weight_name = step.head.inputs
+        self.output = step.outputs[0]
+        self.dtype = float_type(graph, *step.head.inputs)
+        if self.weight_name not in graph.constants:
+            raise Refused("its weights are no constants")
+        if self.dtype == "float16" and len(step.nodes) > 1:
+            raise Refused("float16 is rounded after every op")
+        need_work(graph, self.data, self.weight_name, self.output)
+        node = step.follower({"nn.bias_add"})
+        if node is not None:
+            axis, rank = getattr(bind(node), "axis", 1), graph.types[node.output].rank
+            if axis % rank != self.bias_axis % rank:
+                raise Refused(f"its bias runs along axis {axis}")
+        self.bias_name = None if node is None else node.inputs[1]
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """The weights of the op."""
+        return self.graph.constants[self.weight_name].array.astype(np.float32, copy=False)
+
+    @property
+    def bias(self) -> NDArray[np.float32]:
+        """One number per output channel."""
+        if self.bias_name is None:
+            return np.zeros(len(self.weights), np.float32)
+        return self.graph.constants[self.bias_name].array.astype(np.float32, copy=False)
+
+
+@lowers("nn.conv2d", rank=6)
+class FloatConvLowering(WeightedLowering):
+    """Any window, strides, padding, dilation and groups."""
+
+    @property
+    def op(self) -> Conv2d:
+        op = bind(self.step.head)
+        assert isinstance(op, Conv2d)
+        return op
+
+    @property
+    def joins_rows(self) -> bool:
+        """Whether a row of the window is one tap: its few channels lie side by side, padding included."""
+        _, channels, _, width = self.weights.shape
+        few = channels <= _FEW and width > 1 and self.dtype == "float32"
+        return few and self.op.groups == 1 and self.op.dilation[1] == 1
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        data = Layout(CHANNELS_LAST.axes, self.op.padding) if self.joins_rows else CHANNELS_LAST
+        return Layouts({self.data: data}, {self.output: CHANNELS_LAST})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op, weights = self.op, self.weights
+        given = in_order(site.places[self.data], CHANNELS_LAST.axes)
+        x, before = (given, []) if self.joins_rows else widened(site, given)
+        y, after = result(site, in_order(site.places[self.output], CHANNELS_LAST.axes))
+        out, inner, height, width = weights.shape
+        n, out_height, out_width, _ = y.shape
+        taps, depth = (height, width * inner) if self.joins_rows else (height * width, inner)
+        groups, channels, pixels = op.groups, out // op.groups, n * out_height * out_width
+        tile, lanes = choose_tile(site.level, pixels, channels, x.strides[2]), panel_lanes(site.level)
+        table = 0
+        if (height, width, *op.strides, *op.padding) != (1, 1, 1, 1, 0, 0, 0, 0) or pitch_of(x) is None:
+            offsets = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, self.joins_rows)
+            table = site.constant(offsets)
+
+        def pack() -> NDArray[np.float32]:
+            ordered = weights.transpose(0, 2, 3, 1).reshape(groups, channels, taps, depth)
+            return pack_weights(ordered, tile, lanes, 1)
+
+        packed = site.packed(self.weight_name, ("float", tile, lanes, groups, taps), pack)
+        start = x.reference
+        if self.joins_rows:
+            start -= 4 * (op.padding[0] * x.strides[1] + op.padding[1] * x.strides[2])
+        low, high = clamp(self.step)
+        made = instruction(
+            float_conv_kernel(site.level, tile),
+            self.output,
+            x=start,
+            zeros=site.constant(np.zeros(depth, np.float32)),
+            table=table,
+            weights=site.constant(packed),
+            bias=site.constant(pack_channels(self.bias, groups, tile, lanes)),
+            out=y.reference,
+            pixels=pixels,
+            taps=taps,
+            depth=depth,
+            groups=groups,
+            channels=channels,
+            x_pitch=pitch_of(x) or 0,
+            x_group=inner,
+            out_pitch=pitch_of(y) or 0,
+            out_group=channels,
+            chunk=choose_chunk(tile, pixels, depth, packed.nbytes),
+            low=low,
+            high=high,
+        )
+        return [*before, made, *after]

@@ -1,0 +1,66 @@
+"""Depthwise convolutions of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qbench.ir.graph import Graph
+from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise, pad_channels
+from qbench.kernels.levels import Level
+from qbench.runtime.lowerings.floats.conv import FloatConvLowering
+from qbench.runtime.lowerings.floats.places import clamp, in_order, result, widened
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import CHANNELS_LAST
+from qbench.runtime.planner.lowering import Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["FloatDepthwiseLowering"]
+
+
+@lowers("nn.conv2d", rank=5)
+class FloatDepthwiseLowering(FloatConvLowering):
+    """As many groups as channels, in and out."""
+
+    @property
+    def joins_rows(self) -> bool:
+        """Never."""
+        return False
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        if not self.op.groups == len(self.weights) > 1 or self.weights.shape[1] != 1:
+            raise Refused("it is not depthwise")
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op, weights = self.op, self.weights
+        x, before = widened(site, in_order(site.places[self.data], CHANNELS_LAST.axes))
+        y, after = result(site, in_order(site.places[self.output], CHANNELS_LAST.axes))
+        packed = site.packed(self.weight_name, "float depthwise", lambda: pack_depthwise(weights[:, 0]))
+        low, high = clamp(self.step)
+        made = instruction(
+            float_depthwise_kernel(site.level),
+            self.output,
+            x=x.reference,
+            weights=site.constant(packed),
+            bias=site.constant(pad_channels(self.bias)),
+            out=y.reference,
+            images=x.shape[0],
+            height=x.shape[1],
+            width=x.shape[2],
+            channels=x.shape[3],
+            out_height=y.shape[1],
+            out_width=y.shape[2],
+            **dict(zip(("x_image", "x_row", "x_pitch"), x.strides, strict=False)),
+            **dict(zip(("out_image", "out_row", "out_pitch"), y.strides, strict=False)),
+            kh=weights.shape[2],
+            kw=weights.shape[3],
+            sh=op.strides[0],
+            sw=op.strides[1],
+            dh=op.dilation[0],
+            dw=op.dilation[1],
+            top=op.padding[0],
+            left=op.padding[1],
+            low=low,
+            high=high,
+        )
+        return [*before, made, *after]

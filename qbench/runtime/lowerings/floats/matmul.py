@@ -1,0 +1,123 @@
+"""Products of two activations, or of an activation and a stack of constant matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
+from qbench.kernels.floats.pack import pack_kernel
+from qbench.kernels.levels import Level
+from qbench.ops.dense import BatchMatmul
+from qbench.runtime.lowerings.floats.places import (
+    clamp,
+    constant_place,
+    float_type,
+    in_order,
+    need_work,
+    result,
+    widened,
+)
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import Layout, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction, Place
+
+__all__ = ["FloatMatmulLowering"]
+
+
+@lowers("nn.batch_matmul", rank=5)
+class FloatMatmulLowering(Lowering):
+    """The right operand is packed on the way, then tiles run as in a dense layer."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.lhs, self.rhs = step.head.inputs
+        self.output = step.outputs[0]
+        self.dtype = float_type(graph, self.lhs, self.rhs)
+        if self.dtype == "float16" and len(step.nodes) > 1:
+            raise Refused("float16 is rounded after every op")
+        if step.follower({"nn.bias_add"}):
+            raise Refused("it has a bias")
+        need_work(graph, self.lhs, self.rhs, self.output)
+        self.batch = shape_of(graph, self.output)[:-2]
+        for name in (self.lhs, self.rhs):
+            if math.prod(shape_of(graph, name)[:-2]) not in (1, math.prod(self.batch)):
+                raise Refused("its operands broadcast along some axes of the batch only")
+
+    @property
+    def op(self) -> BatchMatmul:
+        op = bind(self.step.head)
+        assert isinstance(op, BatchMatmul)
+        return op
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        inputs: dict[str, Layout | None] = {
+            name: row_major(self.graph.types[name].rank) for name in self.step.inputs(self.graph)
+        }
+        return Layouts(inputs, {self.output: row_major(self.graph.types[self.output].rank)})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        groups, level = math.prod(self.batch), site.level
+        a, before = self._operand(site, self.lhs, turned=self.op.transpose_lhs)
+        b, more = self._operand(site, self.rhs, turned=False)
+        y, after = result(site, in_order(site.places[self.output], range(len(self.batch) + 2)), gaps=False)
+        rows, depth = a.shape[-2:]
+        columns = y.shape[-1]
+        tile, (down, across) = choose_tile(level, rows, columns, depth), b.strides[-2:]
+        if self.op.transpose_rhs:
+            down, across = across, down
+        width = tile.vectors * panel_lanes(level)
+        panels = -(-columns // width)
+        packed_bytes = 4 * groups * panels * depth * width
+        packed = site.workspace(packed_bytes)
+        pack = instruction(
+            pack_kernel(width),
+            f"{self.output}: packed",
+            x=b.reference,
+            out=packed,
+            groups=groups,
+            depth=depth,
+            channels=columns,
+            x_group=0 if math.prod(b.shape[:-2]) == 1 else b.shape[-2] * b.shape[-1],
+            x_depth=down,
+            x_channel=across,
+        )
+        low, high = clamp(self.step)
+        product = instruction(
+            float_conv_kernel(level, tile),
+            self.output,
+            x=a.reference,
+            zeros=0,
+            table=0,
+            weights=packed,
+            bias=site.constant(np.zeros(groups * panels * width, np.float32)),
+            out=y.reference,
+            pixels=rows,
+            taps=1,
+            depth=depth,
+            groups=groups,
+            channels=columns,
+            x_pitch=depth,
+            x_group=0 if math.prod(a.shape[:-2]) == 1 else rows * depth,
+            out_pitch=columns,
+            out_group=rows * columns,
+            chunk=choose_chunk(tile, rows, depth, packed_bytes // groups),
+            low=low,
+            high=high,
+        )
+        return [*before, *more, pack, product, *after]
+
+    def _operand(self, site: Site, name: str, turned: bool) -> tuple[Place, list[Instruction]]:
+        """An operand as float32 without gaps, its last two axes exchanged if it is to be turned."""
+        constant = name in self.graph.constants
+        rank = self.graph.types[name].rank
+        place = constant_place(site, name) if constant else in_order(site.places[name], range(rank))
+        if turned:
+            place = in_order(place, (*range(rank - 2), rank - 1, rank - 2))
+        return widened(site, place, gaps=False)

@@ -1,0 +1,155 @@
+"""What the lowerings of float ops share: places seen in another order, scratch memory, clamps, conversions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.convert import convert_kernel
+from qbench.kernels.floats.storage import FloatType
+from qbench.kernels.floats.walk import row_major, strided
+from qbench.ops.activation import Clip
+from qbench.runtime.planner.fuse import CLAMPS, Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import Layout
+from qbench.runtime.planner.lowering import Refused, Site, instruction
+from qbench.runtime.step import Instruction, Place
+
+__all__ = [
+    "borderless",
+    "clamp",
+    "constant_place",
+    "convert",
+    "float_type",
+    "in_order",
+    "need_work",
+    "pitch_of",
+    "result",
+    "scratch",
+    "strides_within",
+    "widened",
+]
+
+
+def in_order(place: Place, axes: Sequence[int]) -> Place:
+    """The same memory, its axes named in another order."""
+    order = [place.axes.index(axis) for axis in axes]
+    shape, strides = tuple(place.shape[i] for i in order), tuple(place.strides[i] for i in order)
+    return replace(place, shape=shape, strides=strides, axes=tuple(axes))
+
+
+def pitch_of(place: Place) -> int | None:
+    """Elements between the rows that the last axis makes, where all of them are equally far apart."""
+    pitch = wanted = 0
+    for size, stride in zip(reversed(place.shape[:-1]), reversed(place.strides[:-1]), strict=True):
+        if size == 1:
+            continue
+        if pitch == 0:
+            pitch = wanted = stride
+        if stride != wanted:
+            return None
+        wanted *= size
+    return pitch or place.shape[-1]
+
+
+def borderless(layout: Layout) -> Layout:
+    """The same order, without a border."""
+    return Layout(layout.axes)
+
+
+def float_type(graph: Graph, *values: str) -> FloatType:
+    """The type of values that must have one of those that float kernels know."""
+    types = {graph.types[value].dtype for value in values}
+    if types == {"float32"}:
+        return "float32"
+    if types == {"float16"}:
+        return "float16"
+    raise Refused(f"there is no kernel for {', '.join(sorted(types))}")
+
+
+def need_work(graph: Graph, *values: str) -> None:
+    """Refuse values without elements."""
+    if any(math.prod(shape_of(graph, value)) == 0 for value in values):
+        raise Refused("it has nothing to compute")
+
+
+def clamp(step: Fused) -> tuple[float, float]:
+    """The bounds that a step's clamps set; infinite where there is none."""
+    low, high = -math.inf, math.inf
+    for node in step.followers(CLAMPS):
+        op = bind(node)
+        least, most = (op.a_min, op.a_max) if isinstance(op, Clip) else (0.0, math.inf)
+        low, high = max(low, least), min(max(high, least), most)
+        low = min(low, most)
+    return low, high
+
+
+def scratch(site: Site, shape: Sequence[int], axes: Sequence[int]) -> Place:
+    """float32 memory for one step."""
+    start = site.workspace(4 * math.prod(shape))
+    return replace(Place.dense(start >> 48, np.dtype(np.float32), tuple(shape)), axes=tuple(axes))
+
+
+def convert(site: Site, source: Place, target: Place) -> Instruction:
+    """A copy between places of one order, whatever their types."""
+    given, wanted = (_name(place) for place in (source, target))
+    fields = strided(source.shape, x=source.strides, y=target.strides)
+    kernel = convert_kernel(given, wanted, site.level)
+    return instruction(kernel, "convert", x=source.reference, y=target.reference, **fields)
+
+
+def widened(site: Site, place: Place, gaps: bool = True) -> tuple[Place, list[Instruction]]:
+    """The place as float32 with an even pitch, or without any gaps, and how it gets there."""
+    if _fits(place, gaps):
+        return place, []
+    wide = scratch(site, place.shape, place.axes)
+    return wide, [convert(site, place, wide)]
+
+
+def result(site: Site, place: Place, gaps: bool = True) -> tuple[Place, list[Instruction]]:
+    """float32 memory like `widened`'s for a step's result, and how it gets from there to its place."""
+    if _fits(place, gaps):
+        return place, []
+    wide = scratch(site, place.shape, place.axes)
+    return wide, [convert(site, wide, place)]
+
+
+def _fits(place: Place, gaps: bool) -> bool:
+    if _name(place) != "float32":
+        return False
+    return place.contiguous or (gaps and 1 in (place.strides[-1], place.shape[-1]) and pitch_of(place) is not None)
+
+
+def strides_within(place: Place, shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """Strides that walk a place as part of a broadcast result: 0 along the axes that it repeats.
+
+    Parameters
+    ----------
+    place
+        Of an operand, of any rank up to the result's.
+    shape
+        Of the result, in the order of its axes.
+    axes
+        The axis at each place in the result's memory.
+    """
+    ahead = len(shape) - len(place.shape)
+    by_axis = [0] * ahead + [0] * len(place.shape)
+    for position, axis in enumerate(place.axes):
+        by_axis[ahead + axis] = place.strides[position] if place.shape[position] != 1 else 0
+    return tuple(by_axis[axis] for axis in axes)
+
+
+def constant_place(site: Site, name: str) -> Place:
+    """A constant of the graph as a place; its memory belongs to the program."""
+    array = np.ascontiguousarray(site.graph.constants[name].array)
+    start = site.constant(array)
+    return Place(0, start, array.dtype, array.shape, row_major(array.shape), tuple(range(array.ndim)))
+
+
+def _name(place: Place) -> FloatType:
+    return "float16" if place.dtype == np.float16 else "float32"

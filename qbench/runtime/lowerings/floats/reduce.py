@@ -1,0 +1,85 @@
+"""Sums, means and extremes of floats along axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.reduce import Reduction, reduce_kernel
+from qbench.kernels.levels import Level
+from qbench.ops.reduce import Reduction as ReductionOp
+from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, widened
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["FloatReduceLowering"]
+
+_GLOBAL: dict[str, Reduction] = {"nn.global_avg_pool2d": "mean", "nn.global_max_pool2d": "max"}
+_NAMED: tuple[Reduction, ...] = ("mean", "sum", "prod", "max", "min")
+
+
+@lowers(*_GLOBAL, *_NAMED, rank=5)
+class FloatReduceLowering(Lowering):
+    """Axes that lie together in memory become one number; those around them are kept."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, self.output = step.head.inputs[0], step.outputs[0]
+        self.dtype = float_type(graph, self.data)
+        need_work(graph, self.data)
+        op, self.rank = bind(step.head), graph.types[self.data].rank
+        self.keeps = op.keepdims if isinstance(op, ReductionOp) else True
+        axes = op.axes if isinstance(op, ReductionOp) else (2, 3)
+        self.axes = {axis % self.rank for axis in axes}
+        layouts = [CHANNELS_LAST] if self.rank == 4 else []
+        fitting = [layout for layout in (*layouts, row_major(self.rank)) if self._fits(layout)]
+        if not fitting:
+            raise Refused("what it reduces does not lie together")
+        self.layout = fitting[0]
+
+    def _fits(self, layout: Layout) -> bool:
+        shape = shape_of(self.graph, self.data)
+        order = [axis for axis in layout.axes if shape[axis] != 1]
+        runs = [reduced for reduced, _ in groupby(order, key=self.axes.__contains__)]
+        kept = [axis for axis in order if axis not in self.axes]
+        return runs.count(True) <= 1 and (self.keeps or kept == sorted(kept))
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        made = self.layout if self.keeps else row_major(self.graph.types[self.output].rank)
+        return Layouts({self.data: self.layout}, {self.output: made})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        x, y, dtype = in_order(site.places[self.data], self.layout.axes), site.places[self.output], self.dtype
+        before: list[Instruction] = []
+        after: list[Instruction] = []
+        if not (x.contiguous and y.contiguous):
+            x, before = widened(site, x, gaps=False)
+            y, after = result(site, y, gaps=False)
+            dtype = "float32"
+        where = [i for i, axis in enumerate(x.axes) if axis in self.axes and x.shape[i] != 1]
+        first, last = (where[0], where[-1] + 1) if where else (len(x.shape), len(x.shape))
+        outer, reduced = math.prod(x.shape[:first]), math.prod(x.shape[first:last])
+        inner = math.prod(x.shape[last:])
+        function = _GLOBAL.get(self.step.head.op) or next(name for name in _NAMED if name == self.step.head.op)
+        made = instruction(
+            reduce_kernel(function, dtype, site.level),
+            self.output,
+            x=x.reference,
+            y=y.reference,
+            outer=outer,
+            rows=1,
+            columns=reduced,
+            inner=inner,
+            x_outer=reduced * inner,
+            x_row=0,
+            x_column=inner,
+            x_inner=1,
+            y_outer=inner,
+        )
+        return [*before, made, *after]

@@ -1,0 +1,60 @@
+"""Softmax of floats along any axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.softmax import softmax_kernel
+from qbench.kernels.levels import Level
+from qbench.ops.softmax import LogSoftmax, Softmax
+from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, pitch_of, result, widened
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["FloatSoftmaxLowering"]
+
+
+@lowers("nn.softmax", "nn.log_softmax", rank=5)
+class FloatSoftmaxLowering(Lowering):
+    """The axis comes last in memory; all others make rows."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, self.output = step.head.inputs[0], step.outputs[0]
+        self.dtype = float_type(graph, self.data)
+        need_work(graph, self.data)
+        op, rank = bind(step.head), graph.types[self.data].rank
+        assert isinstance(op, Softmax | LogSoftmax)
+        self.logarithm, axis = isinstance(op, LogSoftmax), op.axis % rank
+        self.layout = Layout((*(i for i in range(rank) if i != axis), axis))
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.data: self.layout}, {self.output: self.layout})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        x, y = (in_order(site.places[name], self.layout.axes) for name in (self.data, self.output))
+        even = None not in (pitch_of(x), pitch_of(y)) and (x.strides[-1], y.strides[-1]) == (1, 1)
+        before: list[Instruction] = []
+        after: list[Instruction] = []
+        if not even:
+            x, before = widened(site, x)
+            y, after = result(site, y)
+        return [
+            *before,
+            instruction(
+                softmax_kernel(self.logarithm, self.dtype if even else "float32", site.level),
+                self.output,
+                x=x.reference,
+                y=y.reference,
+                rows=math.prod(x.shape[:-1]),
+                columns=x.shape[-1],
+                x_row=pitch_of(x),
+                y_row=pitch_of(y),
+            ),
+            *after,
+        ]

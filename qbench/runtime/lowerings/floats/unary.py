@@ -1,0 +1,89 @@
+"""Functions of one element, and casts between floats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import Op, bind
+from qbench.kernels.floats.convert import convert_kernel
+from qbench.kernels.floats.functions import FUNCTIONS
+from qbench.kernels.floats.unary import unary_kernel
+from qbench.kernels.floats.walk import strided
+from qbench.kernels.levels import Level
+from qbench.ops.activation import Clip, Gelu
+from qbench.runtime.lowerings.floats.places import borderless, float_type, in_order
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["CastLowering", "UnaryLowering", "need_walk"]
+
+
+def need_walk(graph: Graph, value: str) -> None:
+    """Refuse shapes that elementwise kernels might not be able to walk, wherever they lie."""
+    if graph.types[value].rank > 4:
+        raise Refused("it has more than four dimensions")
+
+
+class _Elementwise(Lowering):
+    """One operand, and a result of its shape in the same order."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, self.output = step.head.inputs[0], step.outputs[0]
+        if self.data in graph.constants:
+            raise Refused("its data is a constant")
+        need_walk(graph, self.data)
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        same = borderless(home[self.data])
+        return Layouts({self.data: same}, {self.output: same})
+
+    def walked(self, site: Site) -> dict[str, int]:
+        """The references and extents of the kernel's fields x and y."""
+        y = site.places[self.output]
+        x = in_order(site.places[self.data], y.axes)
+        return {"x": x.reference, "y": y.reference, **strided(y.shape, x=x.strides, y=y.strides)}
+
+
+@lowers("nn.relu", "clip", "nn.gelu", *(name for name in FUNCTIONS if name not in ("clamp", "nn.gelu.tanh")), rank=5)
+class UnaryLowering(_Elementwise):
+    """One instruction for a function of one element."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.dtype = float_type(graph, self.data)
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        function, alpha, beta = _function(bind(self.step.head))
+        kernel = unary_kernel(function, self.dtype, site.level)
+        return [instruction(kernel, self.output, alpha=alpha, beta=beta, **self.walked(site))]
+
+
+def _function(op: Op) -> tuple[str, float, float]:
+    """The kernel's function and its parameters."""
+    given: Any = op
+    if op.name == "nn.relu":
+        return "clamp", 0.0, math.inf
+    if isinstance(op, Clip):
+        return "clamp", op.a_min, op.a_max
+    if isinstance(op, Gelu) and op.approximate == "tanh":
+        return "nn.gelu.tanh", 0.0, 0.0
+    return op.name, getattr(given, "alpha", 0.0), getattr(given, "beta", 0.0)
+
+
+@lowers("cast", rank=5)
+class CastLowering(_Elementwise):
+    """float32 to float16 and back."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.given, self.wanted = float_type(graph, self.data), float_type(graph, self.output)
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        kernel = convert_kernel(self.given, self.wanted, site.level)
+        return [instruction(kernel, self.output, **self.walked(site))]

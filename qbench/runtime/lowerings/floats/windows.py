@@ -1,0 +1,95 @@
+"""Pools and resizing of float images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.pool import pool_kernel
+from qbench.kernels.floats.resize import resize_kernel
+from qbench.kernels.levels import Level
+from qbench.ops.image import Resize2d
+from qbench.ops.pool import AvgPool2d, Pool2d
+from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["FloatPoolLowering", "FloatResizeLowering"]
+
+
+class _Image(Lowering):
+    """From one image to another, both channels-last."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, self.output = step.head.inputs[0], step.outputs[0]
+        self.dtype = float_type(graph, self.data)
+        need_work(graph, self.data, self.output)
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.data: CHANNELS_LAST}, {self.output: CHANNELS_LAST})
+
+    def places(self, site: Site) -> dict[str, int]:
+        """The fields that all kernels of images have."""
+        x, y = (in_order(site.places[name], CHANNELS_LAST.axes) for name in (self.data, self.output))
+        fields = {"x": x.reference, "y": y.reference, "images": x.shape[0], "channels": x.shape[3]}
+        fields |= {"out_height": y.shape[1], "out_width": y.shape[2]}
+        for name, place in (("x", x), ("y", y)):
+            fields |= {f"{name}_image": place.strides[0], f"{name}_row": place.strides[1]}
+            fields |= {f"{name}_pitch": place.strides[2]}
+        return fields
+
+
+@lowers("nn.max_pool2d", "nn.avg_pool2d", rank=5)
+class FloatPoolLowering(_Image):
+    """Maxima and means of windows."""
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op = bind(self.step.head)
+        assert isinstance(op, Pool2d)
+        average = isinstance(op, AvgPool2d)
+        counted = op.padding if average and op.count_include_pad else (0, 0, 0, 0)
+        x = in_order(site.places[self.data], CHANNELS_LAST.axes)
+        return [
+            instruction(
+                pool_kernel("average" if average else "max", self.dtype, site.level),
+                self.output,
+                **self.places(site),
+                height=x.shape[1],
+                width=x.shape[2],
+                kh=op.pool_size[0],
+                kw=op.pool_size[1],
+                sh=op.strides[0],
+                sw=op.strides[1],
+                dh=op.dilation[0],
+                dw=op.dilation[1],
+                top=op.padding[0],
+                left=op.padding[1],
+                before_rows=counted[0],
+                before_columns=counted[1],
+                after_rows=counted[2],
+                after_columns=counted[3],
+            )
+        ]
+
+
+@lowers("image.resize2d", rank=5)
+class FloatResizeLowering(_Image):
+    """Weighted sums of neighbours."""
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op = bind(self.step.head)
+        assert isinstance(op, Resize2d)
+        x = in_order(site.places[self.data], CHANNELS_LAST.axes)
+        fields: dict[str, int] = {}
+        for axis, name in enumerate(("row", "column")):
+            index, weight = op.neighbours(axis, x.shape[axis + 1])
+            fields[f"{name}_index"] = site.constant(np.ascontiguousarray(index, np.int64))
+            fields[f"{name}_weight"] = site.constant(np.ascontiguousarray(weight, np.float32))
+            fields[f"{name}_taps"] = index.shape[1]
+        return [instruction(resize_kernel(self.dtype, site.level), self.output, **self.places(site), **fields)]

@@ -1,0 +1,213 @@
+"""Float graphs as programs, against the interpreter: each op, fused layers, layouts that meet, whole models."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbench.frontends import load
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.ir.types import TensorType, dim_factors
+from qbench.kernels.levels import Level
+from qbench.passes.prepare import prepare
+from qbench.runtime.interpreter import run
+from qbench.runtime.planner import plan
+from qbench.runtime.planner.lowering import LOWERINGS
+from tests.ops.samples import SAMPLES
+
+MODELS = (
+    "imagenet/efficientnet_lite0_bn.onnx",
+    "imagenet/squeezenet1.1_fp32_opset13.onnx",
+    "mlperf_tiny/ic_resnet8_fp32.onnx",
+    "mlperf_tiny/kws_dscnn_fp32_bn.onnx",
+    "mlperf_tiny/vww_mobilenetv1_025_fp32.onnx",
+    "mlperf_tiny/ad_autoencoder_fp32.onnx",
+    "cifar/resnet20_cifar10_bn.onnx",
+    "zoo/mtcnn_onet.onnx",
+    "zoo/ort_mnist.onnx",
+    "zoo/ort_superresolution_core_op18.onnx",
+    "zoo/ort_ultraface_rfb320.onnx",
+    "zoo/rapidocr_cls.onnx",
+)
+PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
+
+
+def agree(graph, feeds, fallbacks=0, level=None, threads=1, keep=(), **options):
+    program = plan(graph, level=level, keep=keep, **options)
+    left = [(step.name, step.reason) for step in program.steps if step.reason]
+    assert fallbacks is None or len(left) == fallbacks, left
+    wanted, got = run(graph, feeds, keep), program.run(feeds, threads=threads, keep=keep)
+    assert list(wanted) == list(got)
+    for name, array in wanted.items():
+        assert (got[name].dtype, got[name].shape) == (array.dtype, array.shape)
+        if array.dtype.kind != "f":
+            np.testing.assert_array_equal(got[name], array)
+            continue
+        largest = np.abs(array.astype(np.float64)).max(initial=1e-30)
+        step = 1e-5 if array.dtype == np.float32 else 2e-3  # a rounding to float16 may go the other way
+        np.testing.assert_allclose(got[name] / largest, array / largest, rtol=0, atol=step)
+
+
+def node(op, inputs, output, **attrs):
+    return Node(output, op, tuple(inputs.split()), (output,), FrozenMap(attrs))
+
+
+def graph_of(inputs, nodes, output, **constants) -> Graph:
+    types = {name: TensorType(array.shape, array.dtype.name) for name, array in inputs.items()}
+    given = {name: Constant(array) for name, array in constants.items()}
+    return build("test", types, (output,), nodes, given)
+
+
+HALVES = ("nn.dense", "add", "sigmoid", "mean", "nn.softmax", "nn.max_pool2d", "image.resize2d", "nn.bias_add")
+
+
+@pytest.mark.parametrize(
+    "op, dtype",
+    [
+        *((op, "float32") for op in sorted(SAMPLES.keys() & LOWERINGS.keys() - {"split"})),
+        *((op, "float16") for op in HALVES),
+    ],
+)
+def test_each_op(op, dtype):
+    operands, attrs, _ = SAMPLES[op]
+    arrays = {f"x{i}": a.astype(dtype) if a.dtype == np.float32 else a for i, a in enumerate(operands)}
+    if len(arrays) > 1 and op.startswith("nn.") and op != "nn.batch_matmul":
+        constants = {name: arrays.pop(name) for name in [*arrays][1:]}
+    else:
+        constants = {}
+    names = " ".join([*arrays, *constants])
+    graph = graph_of(arrays, [node(op, names, "y", **attrs)], "y", **constants)
+    other = op == "strided_slice" or graph.types["y"].dtype not in ("float32", "float16")
+    agree(graph, arrays, fallbacks=None if other else 0, threads=2)
+
+
+@settings(max_examples=60)
+@given(
+    channels=st.tuples(st.sampled_from([1, 2, 3, 8, 20]), st.sampled_from([1, 7, 16, 33, 70])),
+    depthwise=st.booleans(),
+    size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
+    kernel=PAIRS,
+    strides=PAIRS,
+    padding=st.tuples(*[st.integers(0, 2)] * 4),
+    clamp=st.sampled_from(["nn.relu", "clip", ""]),
+    dtype=st.sampled_from(["float32", "float32", "float16"]),
+    level=st.sampled_from([None, Level.PORTABLE]),
+)
+def test_convolution_bias_and_clamp(channels, depthwise, size, kernel, strides, padding, clamp, dtype, level):
+    rng = np.random.default_rng(0)
+    inner, out = channels
+    groups = inner if depthwise else 1
+    x = rng.normal(size=(2, inner, *size)).astype(dtype)
+    weight = rng.normal(size=(inner if depthwise else out, inner // groups, *kernel)).astype(dtype)
+    attrs = {"strides": strides, "padding": padding, "groups": groups}
+    nodes = [node("nn.conv2d", "x w", "c", **attrs), node("nn.bias_add", "c b", "y")]
+    if clamp:
+        nodes.append(node(clamp, "y", "z", **({"a_min": -0.5, "a_max": 6.0} if clamp == "clip" else {})))
+    graph = graph_of({"x": x}, nodes, nodes[-1].output, w=weight, b=rng.normal(size=len(weight)).astype(dtype))
+    agree(graph, {"x": x}, level=level, threads=2)
+
+
+@settings(max_examples=40)
+@given(
+    batches=st.sampled_from([((), ()), ((2, 3), (2, 3)), ((2,), ()), ((1,), (3,)), ((), (2,))]),
+    columns=st.sampled_from([2, 33]),
+    turned=st.tuples(st.booleans(), st.booleans()),
+    constant=st.booleans(),
+    dtype=st.sampled_from(["float32", "float16"]),
+)
+def test_matrix_products(batches, columns, turned, constant, dtype):
+    rng = np.random.default_rng(0)
+    shapes = [(4, 5)[::-1] if turned[0] else (4, 5), (5, columns)[::-1] if turned[1] else (5, columns)]
+    a, b = (rng.normal(size=batch + shape).astype(dtype) for batch, shape in zip(batches, shapes, strict=True))
+    nodes = [node("nn.batch_matmul", "a b", "y", transpose_lhs=turned[0], transpose_rhs=turned[1])]
+    inputs, constants = ({"a": a}, {"b": b}) if constant else ({"a": a, "b": b}, {})
+    agree(graph_of(inputs, nodes, "y", **constants), inputs, threads=2)
+
+
+@settings(max_examples=60)
+@given(
+    op=st.sampled_from(["add", "multiply", "divide"]),
+    shape=st.lists(st.integers(1, 5), min_size=4, max_size=4).map(tuple),
+    ones=st.tuples(*[st.booleans()] * 4),
+    rank=st.integers(0, 4),
+    constant=st.booleans(),
+)
+def test_broadcasting_of_images(op, shape, ones, rank, constant):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=shape).astype(np.float32)
+    small = tuple(1 if one else size for size, one in zip(shape, ones, strict=True))[4 - rank :]
+    y = rng.uniform(1, 2, size=small).astype(np.float32)
+    pool = node("nn.max_pool2d", "x", "p", pool_size=(1, 1), strides=(1, 1))
+    inputs, constants = ({"x": x}, {"y": y}) if constant else ({"x": x, "y": y}, {})
+    agree(graph_of(inputs, [pool, node(op, "p y", "s"), node("nn.relu", "s", "z")], "z", **constants), inputs)
+
+
+@given(
+    op=st.sampled_from(["mean", "sum", "max"]),
+    shape=st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple),
+    axes=st.sets(st.integers(0, 3), min_size=1),
+    keepdims=st.booleans(),
+)
+def test_reductions_along_any_axes(op, shape, axes, keepdims):
+    axes = tuple(sorted(axis for axis in axes if axis < len(shape))) or (0,)
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    graph = graph_of({"x": x}, [node(op, "x", "y", axes=axes, keepdims=keepdims), node("exp", "y", "z")], "z")
+    agree(graph, {"x": x}, fallbacks=None)
+
+
+def test_parts_of_a_concatenation_are_made_in_place():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 8, 5, 6)).astype(np.float32)
+    weights = {f"w{i}": rng.normal(size=(n, 8, k, k)).astype(np.float32) for i, (n, k) in enumerate(((7, 1), (20, 3)))}
+    weights["w2"] = rng.normal(size=(8, 1, 3, 3)).astype(np.float32)
+    one = (1, 1, 1, 1)
+    nodes = [
+        node("nn.conv2d", "x w0", "a"),
+        node("nn.conv2d", "x w1", "b", padding=one),
+        node("nn.conv2d", "x w2", "c", padding=one, groups=8),
+        node("nn.avg_pool2d", "x", "d", pool_size=(3, 3), strides=(1, 1), padding=one),
+        node("sigmoid", "x", "e"),
+        node("add", "x x", "f"),
+        node("nn.softmax", "x", "g", axis=1),
+        node("concatenate", "a b c d e f g", "y", axis=1),
+    ]
+    agree(graph_of({"x": x}, nodes, "y", **weights), {"x": x}, threads=2)
+
+
+@pytest.mark.parametrize("axis", [0, 2, 3])
+def test_parts_that_lie_apart(axis):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 8, 5, 6)).astype(np.float32)
+    w, d = rng.normal(size=(8, 8, 1, 1)).astype(np.float32), rng.normal(size=(8, 1, 3, 3)).astype(np.float32)
+    nodes = [
+        node("nn.conv2d", "x w", "a"),
+        node("nn.conv2d", "x d", "b", padding=(1, 1, 1, 1), groups=8),
+        node("nn.softmax", "x", "c", axis=1),
+        node("concatenate", "a b c", "y", axis=axis),
+        node("mean", "y", "z", axes=(2, 3)),
+    ]
+    agree(graph_of({"x": x}, nodes, "z", w=w, d=d), {"x": x}, keep=["y"])
+
+
+def feeds_of(graph, sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    feeds = {}
+    for name in graph.inputs:
+        kind = graph.types[name]
+        shape = [math.prod((number, sizes[symbol] if symbol else 1)) for number, symbol in map(dim_factors, kind.shape)]
+        feeds[name] = rng.normal(size=shape).astype(kind.dtype)
+    return feeds
+
+
+@pytest.mark.parametrize("file", MODELS)
+def test_models(shared_data, file):
+    graph = prepare(load(shared_data / "models" / file)).graph
+    dims = [(axis, dim_factors(dim)[1]) for name in graph.inputs for axis, dim in enumerate(graph.types[name].shape)]
+    sizes = {symbol: 64 if axis else 1 for axis, symbol in dims if symbol}
+    agree(graph, feeds_of(graph, sizes), fallbacks=None, sizes=sizes, threads=2)
