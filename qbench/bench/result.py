@@ -39,7 +39,7 @@ class Timing:
     entry: Entry
     seconds: tuple[float, ...]
     macs: float
-    settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     sqnr_db: float | None = None
 
     @property

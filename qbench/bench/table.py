@@ -124,6 +124,13 @@ def _remarks(result: Result) -> list[str]:
         for timing in result.timings
         if timing.sqnr_db is not None and timing.sqnr_db < _WRONG_DB
     ]
+    for timing in result.timings:
+        steps: dict[str, str] = timing.settings.get("interpreted") or {}
+        for name, reason in list(steps.items())[:1]:
+            count = f"{len(steps)} step{'s' * (len(steps) > 1)}"
+            lines.append(
+                f"{_told(timing.entry)}: {count} run in the interpreter, {_short(name)} since {_short(reason)}"
+            )
     return [*lines, *result.notes]
 
 

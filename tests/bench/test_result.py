@@ -94,6 +94,13 @@ def test_an_output_that_is_far_off_is_told(result: Result) -> None:
     assert "qbench int8: its output is far from the float model's (-3.0 dB)" in bench_table(result)
 
 
+def test_steps_without_a_kernel_are_told(result: Result) -> None:
+    settings = {"interpreted": {"pool": "there is no kernel for it", "lrn": "nor for this"}}
+    result.timings = [replace(result.timings[0], settings=settings)]
+    told = "qbench int8: 2 steps run in the interpreter, pool since there is no kernel for it"
+    assert told in bench_table(result)
+
+
 def test_only_the_slowest_steps_are_shown_unless_all_are_wanted(result: Result) -> None:
     result.profiles = [Profile(OURS, tuple((f"step_{i}", "k", 0.001 * (i + 1), 0) for i in range(20)))]
     assert "step_19" in bench_table(result)
