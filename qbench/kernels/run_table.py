@@ -181,7 +181,10 @@ def _work(address):
 
 
 def _lead(shares, workers, count):
-    """Start `count` workers (int64[count, 2]: address of the word, file that wakes it), work, and wait for them."""
+    """Start `count` workers (int64[count, 2]: address of the word, file that wakes it), work, and wait for them.
+
+    Whether the job is done, or else the deadline has passed.
+    """
     table = carray(workers, (count, 2))
     for i in range(count):
         word = table[i, 0]
@@ -189,6 +192,8 @@ def _lead(shares, workers, count):
             while write_byte(table[i, 1], word) != 1:
                 pass
     _work(shares)
+    images = _job(_share(shares).job).images
+    done = _share(shares).image >= images
     for i in range(count):
         spins = 0
         while load(table[i, 0]) > 0:
@@ -197,6 +202,8 @@ def _lead(shares, workers, count):
                 pause()
             else:
                 give_way()
+        done &= _share(shares + 2 * LINE * (i + 1)).image >= images
+    return done
 
 
 def _serve(word, file):
@@ -228,12 +235,12 @@ def _serve(word, file):
 def entries() -> tuple[Any, Any]:
     """``lead(shares, workers, count)`` and ``serve(word, file)``, as C functions that run without Python's lock."""
     word = types.int64
-    lead = compiled(_lead, (word, types.CPointer(word), word), types.void, "run_table.lead")
+    lead = compiled(_lead, (word, types.CPointer(word), word), types.boolean, "run_table.lead")
     serve = compiled(_serve, (word, word), types.void, "run_table.serve")
     _code.extend((lead, serve))
     number = ctypes.c_int64
     return (
-        ctypes.CFUNCTYPE(None, number, ctypes.c_void_p, number)(int(lead.address)),
+        ctypes.CFUNCTYPE(ctypes.c_bool, number, ctypes.c_void_p, number)(int(lead.address)),
         ctypes.CFUNCTYPE(None, number, number)(int(serve.address)),
     )
 

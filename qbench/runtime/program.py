@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +15,10 @@ from qbench.errors import DataError, shown
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
-from qbench.ir.types import dim_factors
 from qbench.progress import Cancel
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.interpreter import named_feeds
+from qbench.runtime.port import is_batched, whole_shape
 from qbench.runtime.running import Arenas, Run
 from qbench.runtime.schedule import Schedule
 from qbench.runtime.step import EXTERNAL, Instruction, Place, Step
@@ -155,14 +156,13 @@ class Program:
     def _nothing(self, schedule: Schedule) -> dict[str, Array]:
         """The results for no samples."""
         found: dict[str, Array] = {}
-        for name in dict.fromkeys((*self.graph.outputs, *schedule.keep)):
+        for name in schedule.wanted:
             kind = self.graph.types[name]
-            if not kind.shape or dim_factors(kind.shape[0])[1] is None:
+            if not is_batched(kind):
                 raise DataError(f"the batch has no samples, and {shown(name)} is {kind} for any batch; feed some")
-            shape = (0, *(dim_factors(dim)[0] for dim in kind.shape[1:]))
-            if name in schedule.sampled:
-                shape = (0, -(-int(np.prod([dim_factors(dim)[0] for dim in kind.shape])) // schedule.sample))
-            found[name] = np.empty(shape, numpy_dtype(kind.dtype))
+            array = np.empty(whole_shape(kind, 0), numpy_dtype(kind.dtype))
+            elements = math.prod(whole_shape(kind, 1))
+            found[name] = array.reshape(0, -(-elements // schedule.sample)) if name in schedule.sampled else array
         return found
 
 

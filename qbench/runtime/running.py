@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -14,11 +13,10 @@ from numba.core import config
 from numpy.typing import NDArray
 
 from qbench.errors import Cancelled
-from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import Array
-from qbench.ir.types import dim_factors
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
+from qbench.runtime.port import Port, is_batched, whole_shape
 from qbench.runtime.schedule import Schedule, Segment
 from qbench.runtime.step import Step
 from qbench.runtime.team import Crew, aligned, crew, default_threads
@@ -74,6 +72,8 @@ class Run:
         Number of samples in them, at least 1.
     cancel
         Looked at every few milliseconds, between instructions.
+    timed
+        Whether to measure `seconds`, which keeps samples from running side by side.
     """
 
     def __init__(
@@ -83,145 +83,131 @@ class Run:
         arrays: Mapping[str, Array],
         samples: int,
         cancel: Cancel | None = None,
+        timed: bool = False,
     ) -> None:
         self._program, self._schedule, self._samples, self._cancel = program, schedule, samples, cancel
-        self._known: dict[str, Array] = {
-            **{name: constant.array for name, constant in program.graph.constants.items()},
-            **arrays,
-        }
-        self._made: dict[str, Array] = {}
+        self._known, self._made = dict(arrays), dict[str, Array]()
         self._lent: dict[int, tuple[Array, int]] = {}
-        for name, buffer in program.inputs.items():
-            if name in arrays:
-                self._lend(buffer, np.ascontiguousarray(arrays[name]), self._count(name))
-        for name, buffer in program.outputs.items():
-            self._made[name] = np.empty(self._shape(name), numpy_dtype(program.graph.types[name].dtype))
-            self._lend(buffer, self._made[name], self._count(name))
-        for name, buffer in schedule.given.items():
-            self._lend(buffer, self._dense(name, arrays[name], self._count(name)), self._count(name))
-        for name, buffer in schedule.kept.items():
-            self._made[name] = self._leaving(name, buffer, schedule.sample if name in schedule.sampled else 0)
+        for ports in (schedule.fed, schedule.given):
+            for name, port in ports.items():
+                if name in arrays:
+                    self._lend(port, port.enter(arrays[name], samples))
+        for ports in (schedule.made, schedule.kept):
+            for name, port in ports.items():
+                buffer, self._made[name] = port.leave(samples)
+                self._lend(port, buffer)
+        self._stamps = np.zeros(len(schedule.instructions) + 1, np.int64) if timed else None
+        self.seconds = np.zeros(len(schedule.instructions))
+        """What each instruction took, for all samples."""
+        self.interpreted_seconds: dict[str, float] = {}
+        """What each interpreted step took, for all samples."""
 
     def results(self) -> dict[str, Array]:
         """The outputs and the kept values, when the run is done."""
         found: dict[str, Array] = {}
-        for name in dict.fromkeys((*self._program.graph.outputs, *self._schedule.keep)):
-            array = self._known[name] if name in self._known else self._made[name]
-            whole = name not in self._schedule.sampled or name in self._schedule.kept
-            found[name] = array if whole else array.reshape(self._count(name), -1)[:, :: self._schedule.sample]
+        for name in self._schedule.wanted:
+            array = self._known[name] if name in self._known else self._made.get(name)
+            if array is None:
+                array = self._program.graph.constants[name].array
+            if name in self._schedule.sampled and name not in self._schedule.kept:
+                count = self._samples if is_batched(self._program.graph.types[name]) else 1
+                array = array.reshape(count, -1)[:, :: self._schedule.sample]
+            found[name] = array
         return found
-
-    # Values in the caller's memory
-
-    def _count(self, name: str) -> int:
-        """How many samples a value has: 1 if it is the same for all."""
-        shape = self._program.graph.types[name].shape
-        return self._samples if shape and dim_factors(shape[0])[1] else 1
-
-    def _shape(self, name: str) -> tuple[int, ...]:
-        """Of all samples."""
-        shape = [dim_factors(dim)[0] for dim in self._program.graph.types[name].shape]
-        return (shape[0] * self._count(name), *shape[1:]) if shape else ()
-
-    def _lend(self, buffer: int, array: Array, count: int) -> None:
-        self._lent[buffer] = array, array.nbytes // count if count > 1 else 0
-
-    def _dense(self, name: str, array: Array, count: int) -> Array:
-        """In the order of the value's place, as its copy into the place reads it."""
-        place = self._program.places[name]
-        parts = array.reshape(count, *place.natural_shape).transpose(0, *(axis + 1 for axis in place.axes))
-        return np.ascontiguousarray(parts)
-
-    def _leaving(self, name: str, buffer: int, sample: int = 0, one: bool = False) -> Array:
-        """What a value, of all samples or of one, is copied to from its place; as the caller sees it."""
-        count = 1 if one else self._count(name)
-        place = self._program.places[name]
-        dtype = numpy_dtype(self._program.graph.types[name].dtype)
-        shape = place.shape if not sample else (-(-math.prod(place.shape) // sample),)
-        array = np.empty((count, *shape), dtype)
-        self._lend(buffer, array, count)
-        if sample:
-            return array
-        parts = array.transpose(0, *(1 + place.axes.index(axis) for axis in range(len(place.axes))))
-        return parts.reshape(place.natural_shape if one else self._shape(name))
-
-    # Running
 
     def run(self, threads: int) -> None:
         """Run all samples."""
-        if numba_is_off():
-            self._from_python(threads)
-            return
         self._look()
-        table = self._schedule.table
+        if numba_is_off():
+            arena = aligned(self._program.arena_bytes)
+            self._by_image(partial(self._from_python, threads, arena))
+            return
+        segments, samples = self._schedule.segments, self._samples
+        by_image = len(segments) > 1 or self._stamps is not None
         with crew(threads) as team:
-            interpreted = len(self._schedule.segments) > 1
-            apart = 0 if interpreted or team.threads == 1 else self._samples // team.threads * team.threads
+            apart = 0 if by_image or team.threads == 1 else samples // team.threads * team.threads
             arenas = self._program.arenas.take(team.threads if apart else 1)
+            addresses = [arena.ctypes.data for arena in arenas]
             try:
-                addresses = [arena.ctypes.data for arena in arenas]
-                team.job["rows"], team.job["offsets"] = table.address, self._schedule.offsets.ctypes.data
-                if interpreted:
+                if by_image:
                     self._by_image(partial(self._image, team, addresses))
-                else:
-                    if apart:
-                        self._native(team, addresses, self._schedule.segments[0], 0, apart, apart=True)
-                    if apart < self._samples:
-                        self._native(team, addresses[:1], self._schedule.segments[0], apart, self._samples)
+                    return
+                if apart:
+                    self._native(team, addresses, segments[0], 0, apart)
+                if apart < samples:
+                    self._native(team, addresses[:1], segments[0], apart, samples)
             finally:
                 self._program.arenas.give_back(arenas)
 
-    def _image(self, team: Crew, arenas: list[int], segment: Segment, image: int) -> None:
-        self._native(team, arenas, segment, image, image + 1)
+    def _lend(self, port: Port, buffer: Array) -> None:
+        self._lent[port.buffer] = buffer, port.stride
 
-    def _native(
-        self, team: Crew, arenas: list[int], segment: Segment, first: int, last: int, apart: bool = False
-    ) -> None:
+    def _look(self) -> None:
+        if self._cancel is not None and self._cancel.is_set():
+            raise Cancelled("the run was stopped; nothing of it was kept")
+
+    # Instructions
+
+    def _native(self, team: Crew, arenas: list[int], segment: Segment, first: int, last: int) -> None:
+        """Samples from `first` up to `last`: apart in an arena for each thread, or together in the one arena given."""
         if segment.first == segment.last:
             return
-        externals = np.array(
-            [(buffer, array.ctypes.data, stride) for buffer, (array, stride) in self._lent.items()], np.int64
+        apart = len(arenas) == team.threads
+        externals = [(buffer, array.ctypes.data, stride) for buffer, (array, stride) in self._lent.items()]
+        team.prepare(
+            rows=(self._schedule.table.address, segment.first, segment.last),
+            offsets=(self._schedule.offsets.ctypes.data, self._schedule.width),
+            externals=np.array(externals, np.int64),
+            images=(first, last),
+            arenas=arenas if apart else arenas * team.threads,
+            apart=apart,
+            stamps=0 if self._stamps is None else self._stamps.ctypes.data,
         )
-        job = team.job
-        job["first"], job["last"], job["apart"], job["threads"] = segment.first, segment.last, apart, team.threads
-        job["externals"], job["external_count"] = externals.ctypes.data, len(externals)
-        team.prepare(self._schedule.width, first, last, arenas if apart else arenas * team.threads)
         slice_ns = _SLICE_NS if self._cancel is None else _CANCEL_SLICE_NS
-        done = False
-        while not done:
-            job["deadline"] = time.monotonic_ns() + slice_ns
-            done = team.work()
+        while not team.work(time.monotonic_ns() + slice_ns):
+            self._look()
+        self._look()
+
+    def _image(self, team: Crew, arenas: list[int], segment: Segment, image: int) -> None:
+        self._native(team, arenas, segment, image, image + 1)
+        if self._stamps is not None:
+            rows = slice(segment.first, segment.last)
+            self.seconds[rows] += np.diff(self._stamps[segment.first : segment.last + 1]) * 1e-9
+
+    def _from_python(self, threads: int, arena: NDArray[np.uint8], segment: Segment, image: int) -> None:
+        bases = arena.ctypes.data + self._schedule.offsets
+        bases[0] = 0
+        for buffer, (array, stride) in self._lent.items():
+            bases[buffer] = array.ctypes.data + image * stride
+        for row in range(segment.first, segment.last):
+            instruction = self._schedule.instructions[row]
+            kernel = instruction.kernel
+            call = kernel.function if _config.DISABLE_JIT else kernel.dispatcher
+            begin = time.perf_counter()
+            for thread in range(threads):
+                call(instruction.arguments[0], bases, thread, threads)
+            self.seconds[row] += time.perf_counter() - begin
             self._look()
 
-    def _from_python(self, threads: int) -> None:
-        arenas = self._program.arenas.take(1)
-        bases = np.zeros(self._schedule.width, np.int64)
-        known = len(self._program.offsets)
-
-        def run(segment: Segment, image: int) -> None:
-            bases[1:known] = arenas[0].ctypes.data + self._program.offsets[1:]
-            for buffer, (array, stride) in self._lent.items():
-                bases[buffer] = array.ctypes.data + image * stride
-            for instruction in self._schedule.instructions[segment.first : segment.last]:
-                kernel = instruction.kernel
-                call = kernel.function if _config.DISABLE_JIT else kernel.dispatcher
-                for thread in range(threads):
-                    call(instruction.arguments[0], bases, thread, threads)
-                self._look()
-
-        self._by_image(run)
+    # Steps of the interpreter
 
     def _by_image(self, native: Callable[[Segment, int], None]) -> None:
         for image in range(self._samples):
             values: dict[str, Array] = {}
             for segment in self._schedule.segments:
-                self._look()
-                if segment.interpreted:
-                    fresh = [name for name in segment.interpreted.inputs if name in self._schedule.read]
-                    values |= {name: self._leaving(name, self._schedule.read[name], one=True) for name in fresh}
+                step = segment.interpreted
+                if step is not None:
+                    for name in step.inputs:
+                        if name in self._schedule.read:
+                            buffer, values[name] = self._schedule.read[name].leave(1)
+                            self._lend(self._schedule.read[name], buffer)
                 native(segment, image)
-                if segment.interpreted:
-                    self._interpret(segment.interpreted, image, values)
+                if step is not None:
+                    self._look()
+                    begin = time.perf_counter()
+                    self._interpret(step, image, values)
+                    took = self.interpreted_seconds.get(step.name, 0.0) + time.perf_counter() - begin
+                    self.interpreted_seconds[step.name] = took
 
     def _interpret(self, step: Step, image: int, values: dict[str, Array]) -> None:
         """Do a step's nodes on the arrays of one sample."""
@@ -232,26 +218,27 @@ class Run:
             values |= zip(node.outputs, interpret(graph, node, arrays), strict=True)
         for name in step.outputs:
             if name in self._schedule.written:
-                self._lend(self._schedule.written[name], self._dense(name, values[name], 1), 1)
-            if name in (*graph.outputs, *self._schedule.keep) and name not in self._known:
+                port = self._schedule.written[name]
+                self._lend(port, port.enter(values[name], 1))
+            if name in self._schedule.wanted and name not in self._known:
                 self._store(name, image, values[name])
 
     def _part(self, name: str, image: int) -> Array:
+        """One sample of a value that is known."""
+        if name not in self._known:
+            return self._program.graph.constants[name].array
         array = self._known[name]
-        if self._count(name) == 1:
+        if not is_batched(self._program.graph.types[name]):
             return array
         size = len(array) // self._samples
         return array[image * size : (image + 1) * size]
 
     def _store(self, name: str, image: int, array: Array) -> None:
-        if self._count(name) == 1:
+        """Add one sample to a result."""
+        kind = self._program.graph.types[name]
+        if self._samples == 1 or not is_batched(kind):
             self._made[name] = array
             return
         if name not in self._made:
-            self._made[name] = np.empty(self._shape(name), array.dtype)
-        size = len(array)
-        self._made[name][image * size : (image + 1) * size] = array
-
-    def _look(self) -> None:
-        if self._cancel is not None and self._cancel.is_set():
-            raise Cancelled("the run was stopped; nothing of it was kept")
+            self._made[name] = np.empty(whole_shape(kind, self._samples), array.dtype)
+        self._made[name][image * len(array) : (image + 1) * len(array)] = array

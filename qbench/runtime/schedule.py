@@ -6,16 +6,18 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qbench.errors import GraphError, nearest, shown
+from qbench.ir.dtypes import numpy_dtype
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.memory import reference
 from qbench.kernels.move import copy_fields, copy_kernel
 from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
-from qbench.runtime.step import Instruction, Step, row_major
+from qbench.runtime.port import Port, is_batched, whole_shape
+from qbench.runtime.step import Instruction, Place, Step, row_major
 from qbench.runtime.table import Table
 
 if TYPE_CHECKING:
@@ -55,9 +57,11 @@ class Schedule:
 
     def __init__(self, program: Program, start: Collection[str], keep: Sequence[str], sample: int) -> None:
         self._program, self._start = program, frozenset(start)
-        self.keep, self.sample = tuple(keep), sample
+        self.sample = sample
         self.sampled = frozenset(keep).difference(program.graph.outputs) if sample else frozenset[str]()
         """The kept values of which only a sample is wanted."""
+        self.wanted = tuple(dict.fromkeys((*program.graph.outputs, *keep)))
+        """What a run gives: the outputs, then the kept values."""
         self._check()
         self._needed, inputs = self._steps()
         self._native = {name for step in self._needed if not step.reason for name in step.inputs}
@@ -65,14 +69,18 @@ class Schedule:
         """The graph's inputs that must be fed."""
         self.width = len(program.offsets)
         """Number of buffers, those of the values that enter and leave included."""
-        self.given: dict[str, int] = {}
-        """Buffers that known values are copied from, dense and in the order of their place."""
-        self.kept: dict[str, int] = {}
-        """Buffers that kept values are copied to, dense and in the order of their place, or every so many elements."""
-        self.read: dict[str, int] = {}
-        """Buffers that interpreted steps read."""
-        self.written: dict[str, int] = {}
-        """Buffers that interpreted steps write."""
+        self.fed = {name: self._external(name, buffer) for name, buffer in program.inputs.items()}
+        """The ports of the graph's inputs."""
+        self.made = {name: self._external(name, buffer) for name, buffer in program.outputs.items()}
+        """The ports of the graph's outputs that steps write there."""
+        self.given: dict[str, Port] = {}
+        """The ports of known values."""
+        self.kept: dict[str, Port] = {}
+        """The ports of kept values, and of outputs that no step writes to the caller's memory."""
+        self.read: dict[str, Port] = {}
+        """The ports of values that interpreted steps read, for one sample."""
+        self.written: dict[str, Port] = {}
+        """The ports of values that interpreted steps write, for one sample."""
         self.instructions: list[Instruction] = []
         self.steps: list[Step] = []
         """The step that each instruction belongs to."""
@@ -90,7 +98,7 @@ class Schedule:
     def _check(self) -> None:
         graph, steps = self._program.graph, self._program.steps
         made = {name for step in steps for name in step.outputs} | {*graph.inputs, *graph.constants}
-        for name in (*self._start, *self.keep):
+        for name in (*self._start, *self.wanted):
             if name not in graph.types:
                 raise GraphError(f"the graph has no value {shown(name)}{nearest(name, graph.types)}")
             if name not in made:
@@ -106,19 +114,19 @@ class Schedule:
         graph = self._program.graph
         leaving = {*self._program.outputs.values()}
         copies = {name for name, place in self._program.places.items() if place.buffer in leaving}
-        needed = {*graph.outputs, *self.keep, *copies} - self._start - {*graph.constants}
+        needed = {*self.wanted, *copies} - self._start - {*graph.constants}
         chosen: set[Step] = set()
         for step in reversed(self._program.steps):
             if needed.intersection(step.outputs):
                 chosen.add(step)
                 needed -= set(step.outputs)
                 needed |= set(step.inputs) - self._start - {*graph.constants}
-        return chosen, needed | set(self.keep)
+        return chosen, needed | {*self.wanted}
 
     def _build(self) -> None:
         graph = self._program.graph
         arrays = {*graph.inputs, *graph.constants, *self._start}
-        wanted = {*self.keep, *graph.outputs} - {*self._program.outputs}
+        leaving = {*self.wanted} - {*self._program.outputs}
         first = 0
         for step in self._program.steps:
             if step in self._needed and step.reason:
@@ -137,38 +145,42 @@ class Schedule:
             for name in step.outputs:
                 if name in self._start and name in self._native and name not in self.given:
                     self._enter(step, name, self.given)
-                if name in wanted and name not in arrays and name not in self.kept:
+                if name in leaving and name not in arrays and name not in self.kept:
                     self._leave(step, name, self.kept)
         self.segments.append(Segment(first, len(self.instructions)))
 
-    def _enter(self, step: Step, name: str, buffers: dict[str, int]) -> None:
+    def _external(self, name: str, buffer: int) -> Port:
+        kind = self._program.graph.types[name]
+        place = Place.dense(buffer, numpy_dtype(kind.dtype), whole_shape(kind, 1))
+        return Port(buffer, kind, place, is_batched(kind))
+
+    def _enter(self, step: Step, name: str, ports: dict[str, Port]) -> None:
         """Copy the whole of a value into its place."""
-        place = self._program.places[name]
-        dense, at = self._buffer(name, buffers), reference(place.buffer, place.offset)
+        port = self._port(name, ports)
+        place = port.place
         fields = copy_fields(place.shape, row_major(place.shape), place.strides)
-        self._add(step, name, copy_kernel(place.dtype.itemsize), x=dense, out=at, **fields)
+        kernel = copy_kernel(place.dtype.itemsize)
+        self._add(step, name, kernel, x=reference(port.buffer), out=place.reference, **fields)
 
-    def _leave(self, step: Step, name: str, buffers: dict[str, int]) -> None:
+    def _leave(self, step: Step, name: str, ports: dict[str, Port]) -> None:
         """Copy a value, or a sample of it, out of its place."""
-        place = self._program.places[name]
-        dense, at = self._buffer(name, buffers), reference(place.buffer, place.offset)
-        if buffers is not self.kept or name not in self.sampled:
+        port = self._port(name, ports)
+        place = port.place
+        if port.sample:
+            kernel, fields = sample_kernel(place.dtype.itemsize), _sample_fields(place, port.sample)
+        else:
+            kernel = copy_kernel(place.dtype.itemsize)
             fields = copy_fields(place.shape, place.strides, row_major(place.shape))
-            self._add(step, name, copy_kernel(place.dtype.itemsize), x=at, out=dense, **fields)
-            return
-        sizes, strides = np.ones(SAMPLE_RANK, np.int64), np.zeros(SAMPLE_RANK, np.int64)
-        sizes[: len(place.shape)], strides[: len(place.shape)] = place.natural_shape, place.natural_strides
-        fields = {"sizes": sizes, "x_stride": strides, "extent": (sizes - 1) @ strides + 1}
-        count = -(-math.prod(place.shape) // self.sample)
-        kernel = sample_kernel(place.dtype.itemsize)
-        self._add(step, name, kernel, x=at, out=dense, count=count, every=self.sample, **fields)
+        self._add(step, name, kernel, x=place.reference, out=reference(port.buffer), **fields)
 
-    def _buffer(self, name: str, buffers: dict[str, int]) -> int:
-        """Reference to the buffer of a value that enters or leaves."""
-        if name not in buffers:
-            buffers[name] = self.width
+    def _port(self, name: str, ports: dict[str, Port]) -> Port:
+        if name not in ports:
+            kind, place = self._program.graph.types[name], self._program.places[name]
+            batched = is_batched(kind) and ports is not self.read and ports is not self.written
+            sample = self.sample if ports is self.kept and name in self.sampled else 0
+            ports[name] = Port(self.width, kind, place, batched, sample)
             self.width += 1
-        return reference(buffers[name])
+        return ports[name]
 
     def _add(self, step: Step, name: str, kernel: Kernel, **fields: object) -> None:
         record = np.recarray(1, kernel.arguments)
@@ -177,3 +189,11 @@ class Schedule:
             record[0][field] = value
         self.instructions.append(Instruction(kernel, record, name))
         self.steps.append(step)
+
+
+def _sample_fields(place: Place, every: int) -> dict[str, Any]:
+    sizes, strides = np.ones(SAMPLE_RANK, np.int64), np.zeros(SAMPLE_RANK, np.int64)
+    sizes[: len(place.shape)], strides[: len(place.shape)] = place.natural_shape, place.natural_strides
+    count = -(-math.prod(place.shape) // every)
+    extent = int((sizes - 1) @ strides) + 1
+    return {"sizes": sizes, "x_stride": strides, "extent": extent, "count": count, "every": every}

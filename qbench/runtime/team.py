@@ -7,12 +7,11 @@ import os
 import threading
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.kernels.run_table import CLOSE, IDLE, JOB, LINE, SHARE, entries
+from qbench.kernels.run_table import ASLEEP, CLOSE, IDLE, JOB, LINE, SHARE, entries
 
 __all__ = ["MOST_THREADS", "Crew", "aligned", "crew", "default_threads"]
 
@@ -41,10 +40,19 @@ class _Worker:
         self._sleep, self.wake = os.pipe()
         self._memory.view(np.int64)[0] = IDLE
         self._thread = threading.Thread(target=self._serve, name="qbench worker", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self.forget()
+            raise
 
     def _serve(self) -> None:
         entries()[1](self.word, self._sleep)
+
+    @property
+    def asleep(self) -> bool:
+        """Whether it takes a write to wake it."""
+        return self._memory.view(np.int64)[0] == ASLEEP
 
     def close(self) -> None:
         """Let the thread end; it must have no work."""
@@ -71,30 +79,57 @@ class Crew:
             pass
         self.threads = len(self.workers) + 1
         self._table = np.array([(worker.word, worker.wake) for worker in self.workers], np.int64)
-        memory = aligned(2 * LINE + self.threads * SHARE.itemsize)
-        self.job: Any = memory[: JOB.itemsize].view(JOB)[0]
-        self.shares = memory[2 * LINE :].view(SHARE)
-        self.shares["job"], self.shares["thread"] = memory.ctypes.data, range(self.threads)
-        self._address = self.shares.ctypes.data
+        self._memory = aligned(2 * LINE + self.threads * SHARE.itemsize)
+        self._job = self._memory[: JOB.itemsize].view(JOB)
+        self._shares = self._memory[2 * LINE :].view(SHARE)
+        self._shares["job"], self._shares["thread"] = self._memory.ctypes.data, range(self.threads)
         self._bases = aligned(0)
-        self._workers = self._table.ctypes.data
+        self._addresses = self._shares.ctypes.data, self._table.ctypes.data
         self._lead = entries()[0]
 
-    def prepare(self, width: int, first: int, last: int, arenas: list[int]) -> None:
-        """Set every thread to the start of the images from `first` to `last`."""
-        job, shares = self.job, self.shares
-        row = -(-width * 8 // LINE) * LINE
-        if len(self._bases) < row * self.threads:
-            self._bases = aligned(row * self.threads)
-            shares["bases"] = self._bases.ctypes.data + row * np.arange(self.threads)
-        shares["arena"] = arenas
-        shares["image"], shares["row"] = first - 1, job["last"]
-        job["width"], job["images"], job["next_image"], job["stop"] = width, last, first, -1
+    def prepare(
+        self,
+        *,
+        rows: tuple[int, int, int],
+        offsets: tuple[int, int],
+        externals: NDArray[np.int64],
+        images: tuple[int, int],
+        arenas: list[int],
+        apart: bool = False,
+        stamps: int = 0,
+    ) -> None:
+        """Set every thread to the start of a job; see :data:`~qbench.kernels.run_table.JOB`.
 
-    def work(self) -> bool:
-        """Do the job until it is done or the deadline has passed; whether it is done."""
-        self._lead(self._address, self._workers, len(self.workers))
-        return bool((self.shares["image"] >= self.job["images"]).all())
+        Parameters
+        ----------
+        rows
+            Address of the table, first row, row after the last.
+        offsets
+            Address of the buffers' offsets, and their number.
+        externals
+            int64[n, 3].
+        images
+            First image, and the one after the last.
+        arenas
+            An address for each thread; the same for all unless they work apart.
+        apart
+            Whether each thread does whole images.
+        stamps
+            Address of the times after each row, or 0.
+        """
+        width = -(-offsets[1] * 8 // LINE) * LINE
+        if len(self._bases) < width * self.threads:
+            self._bases = aligned(width * self.threads)
+            self._shares["bases"] = self._bases.ctypes.data + width * np.arange(self.threads)
+        self._shares["arena"], self._shares["image"], self._shares["row"] = arenas, images[0] - 1, rows[2]
+        self._externals = externals  # which nobody else may hold
+        place = externals.ctypes.data, len(externals)
+        self._job[0] = (*rows, *offsets, *place, images[1], self.threads, apart, 0, stamps, images[0], -1)
+
+    def work(self, deadline: int) -> bool:
+        """Do the job, until it is done or the time has come; whether it is done."""
+        self._job["deadline"] = deadline
+        return self._lead(*self._addresses, len(self.workers))
 
     def close(self) -> None:
         """Let the threads end."""
