@@ -62,24 +62,30 @@ def check_feeds(
 def _check(name: str, wanted: TensorType, given: Array, sizes: dict[str, int]) -> None:
     if type(given) is not np.ndarray:  # at run time anything may come
         raise DataError(f"{name} wants {wanted}, not {type(given).__name__}; make it a NumPy array")
-    told = f"{name} wants {wanted}, but was given {given.dtype} of shape {given.shape}"
-    if given.dtype != numpy_dtype(wanted.dtype):
-        cast = f"; use x.astype({wanted.dtype!r})" if given.dtype.name in (*DTYPES, "float64") else ""
-        raise DataError(told + cast)
-    if given.ndim != wanted.rank:
-        raise DataError(f"{told}: {given.ndim} dimensions, not {wanted.rank}")
-    for axis, (dim, size) in enumerate(zip(wanted.shape, given.shape, strict=True)):
-        number, symbol = dim_factors(dim)
-        if symbol is None and size != number:
-            raise DataError(f"{told}: axis {axis} has size {size}, not {number}")
-        if symbol is not None:
-            if size % number:
-                raise DataError(f"{told}: size {size} of axis {axis} is not a multiple of {number}")
-            if sizes.setdefault(symbol, size // number) != size // number:
-                raise DataError(f"{told}: {symbol} is {sizes[symbol]} elsewhere, but {size // number} at axis {axis}")
+    if wrong := _wrong(wanted, given, sizes):
+        raise DataError(f"{name} wants {wanted}, but was given {given.dtype} of shape {given.shape}{wrong}")
     if is_float(wanted.dtype) and not np.isfinite(given).all():
         bad = np.argwhere(~np.isfinite(given))
         raise DataError(
             f"{name} has {len(bad)} NaN or infinite values, the first at index {tuple(map(int, bad[0]))}; "
             "remove or replace them"
         )
+
+
+def _wrong(wanted: TensorType, given: Array, sizes: dict[str, int]) -> str:
+    """What is wrong with an array's type, if anything."""
+    if given.dtype != numpy_dtype(wanted.dtype):
+        cast = given.dtype.name in (*DTYPES, "float64")
+        return f"; use x.astype({wanted.dtype!r})" if cast else f", not {wanted.dtype}"
+    if given.ndim != wanted.rank:
+        return f": {given.ndim} dimensions, not {wanted.rank}"
+    for axis, (dim, size) in enumerate(zip(wanted.shape, given.shape, strict=True)):
+        number, symbol = dim_factors(dim)
+        if symbol is None and size != number:
+            return f": axis {axis} has size {size}, not {number}"
+        if symbol is not None:
+            if size % number:
+                return f": size {size} of axis {axis} is not a multiple of {number}"
+            if sizes.setdefault(symbol, size // number) != size // number:
+                return f": {symbol} is {sizes[symbol]} elsewhere, but {size // number} at axis {axis}"
+    return ""

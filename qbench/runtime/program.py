@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,18 @@ from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.interpreter import named_feeds
+from qbench.runtime.listing import listing, table
 from qbench.runtime.port import is_batched, whole_shape
+from qbench.runtime.profile import Timing, profile
 from qbench.runtime.running import Arenas, Run
 from qbench.runtime.schedule import Schedule
 from qbench.runtime.step import EXTERNAL, Instruction, Place, Step
 from qbench.runtime.team import default_threads
 
-__all__ = ["EXTERNAL", "Instruction", "Place", "Program", "Step"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["EXTERNAL", "Instruction", "Place", "Program", "Step", "Timing"]
 
 _MANY_SCHEDULES = 64
 
@@ -113,8 +118,31 @@ class Program:
         if samples == 0:
             return self._nothing(schedule)
         run = Run(self, schedule, arrays, samples, cancel)
-        run.run(_checked("threads", threads or default_threads()))
+        run.run(default_threads() if threads is None else _checked("threads", threads))
         return run.results()
+
+    def profile(self, x: Array | Mapping[str, Array], repeat: int = 20, threads: int | None = None) -> list[Timing]:
+        """How long each instruction takes, in the order of execution.
+
+        Parameters
+        ----------
+        x, threads
+            As for `run`. Threads share each instruction, for any number of samples.
+        repeat
+            How many runs the medians are taken over.
+        """
+        schedule, arrays, samples = self._prepared(x, {}, (), None)
+        if samples == 0:
+            raise DataError("the batch has no samples: there is nothing to time")
+        threads = default_threads() if threads is None else _checked("threads", threads)
+        return profile(self, schedule, arrays, samples, _checked("repeat", repeat), threads)
+
+    def table(self) -> pd.DataFrame:
+        """One row per step: what it stands for, reads and makes, its kernels, and where its first output lies."""
+        return table(self)
+
+    def __str__(self) -> str:
+        return listing(self)
 
     @property
     def fallbacks(self) -> dict[str, str]:

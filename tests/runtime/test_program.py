@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import threading
 
 import numpy as np
@@ -165,3 +166,31 @@ def test_several_python_threads_may_run_one_program():
     for worker in workers:
         worker.join()
     assert not failures
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_profile_has_a_time_for_each_instruction(threads):
+    program = chain(interpreted=frozenset({"n2"}))
+    rows = program.profile(feed(program, (3, 3, 4, 5)), repeat=3, threads=threads)
+    kernels = {row.kernel for row in rows}
+    assert {"interpreter", "test.larger.float32"} <= kernels
+    assert all(row.seconds > 0 for row in rows)
+    assert {row.step: row.macs for row in rows if row.macs} == {f"n{i}": 180 for i in (1, 3, 4, 5)}
+
+
+def test_a_program_prints_every_step_with_its_layout_and_the_arena():
+    program = chain(dtype="int8", interpreted=frozenset({"n3"}))
+    text = str(program)
+    assert "codes: layout\n  reads v0: uint8 codes" in text
+    assert "  by    interpreter\n  since a test" in text
+    assert re.search(r"n5: clip\n  reads v4: .*channels last.*\n  makes v5: .* 1x.*, at 0\n  by    test.larger", text)
+    assert re.search(r"arena: [0-9]+ bytes for values of 360 bytes", text)
+
+
+def test_a_programs_table_has_a_row_for_each_step():
+    program = chain(interpreted=frozenset({"n3"}))
+    table = program.table()
+    assert list(table["step"]) == [f"n{i}" for i in range(1, 6)]
+    assert table["reason"][2] == "a test"
+    assert program.fallbacks == {"n3": "a test"}
+    assert table["macs"].sum() == 240
