@@ -23,7 +23,7 @@ EpilogueName = Literal["float", "fixed", "fixed_left", "exact", "accumulators"]
 ``float``
     ``fp32_rne``, in vectors.
 ``fixed``, ``fixed_left``
-    Fixed point with ties up, in vectors: multipliers below 1/4, or any for which the accumulators leave room.
+    Fixed point with ties up, in vectors: multipliers between 2^-24 and 1/4, or any for which accumulators leave room.
 ``exact``
     Every mode, one number after the other, with 64-bit biases.
 ``accumulators``
@@ -54,8 +54,9 @@ def choose_epilogue(
     Results are clamped to 8 bits, so that the fast forms only have to stay inside int32 until then:
 
     - ``float``: the magnitude of a product grows with that of the accumulator, so it is enough to look at the bound's.
-    - ``fixed``: an accumulator below 2^31 times a mantissa below 2^31, shifted right by at least 33, is below 2^30.
-      So the saturation of ``tflite_single`` cannot happen.
+    - ``fixed``: an accumulator below 2^31 times a mantissa below 2^31, shifted right by at least 33, is below 2^30: the
+      saturation of ``tflite_single`` cannot happen. Where it is shifted by 54 at most, the zero point can be added
+      before: the upper half of the product is below 2^30, that of the zero point at most 255 * 2^22.
     - ``fixed_left``: the same after a left shift of the accumulator that does not overflow.
     """
     bound, shift = np.broadcast_arrays(bound, shift)
@@ -65,10 +66,22 @@ def choose_epilogue(
         return "float" if np.all(bound.astype(np.float32) * multiplier < np.float32(2**31)) else "exact"
     if rounding not in _HALF_UP or np.any(mantissa < 0):
         return "exact"
-    if np.all(shift <= -2):
+    if np.all((shift >= -23) & (shift <= -2)):
         return "fixed"
     left = np.clip(shift.astype(np.int64) + 2, 0, 32)
     return "fixed_left" if np.all(bound << left < 2**31) else "exact"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Results that lie side by side in one row of output."""
+
+    row: int
+    first: int
+    """The first one's channel in the tile."""
+    size: int
+    """Bytes of an element."""
+    values: Any
 
 
 @dataclass(frozen=True)
@@ -84,12 +97,22 @@ class Output:
     channels: Any
     """How many of the tile's channels exist (i64)."""
 
-    def row(self, b: ir.IRBuilder, index: int) -> Any:
-        """Pointer to a row's first element."""
-        if index == 0:
-            return self.start
-        existing = call(b, "llvm.smin.i64", I64, [I64(index), b.sub(self.rows, I64(1))])
-        return at(b, self.start, b.mul(existing, self.pitch))
+    def store(self, b: ir.IRBuilder, isa: Isa, pieces: Sequence[Piece], rows: int, width: int) -> None:
+        """Store all pieces of a tile: whole, or only as far as rows and channels exist."""
+        whole = b.and_(b.icmp_signed(">=", self.rows, I64(rows)), b.icmp_signed(">=", self.channels, I64(width)))
+        with b.if_else(whole, likely=True) as (complete, partial):
+            with complete:
+                for piece in pieces:
+                    store(b, piece.values, self._row(b, I64(piece.row)), piece.first * piece.size)
+            with partial:
+                last, channels = b.sub(self.rows, I64(1)), b.trunc(self.channels, I32)
+                for piece in pieces:
+                    row = self._row(b, call(b, "llvm.smin.i64", I64, [I64(piece.row), last]))
+                    place = at(b, row, piece.first * piece.size)
+                    isa.store_some(b, piece.values, place, b.sub(channels, I32(piece.first)))
+
+    def _row(self, b: ir.IRBuilder, index: Any) -> Any:
+        return at(b, self.start, b.mul(index, self.pitch))
 
 
 class Epilogue(ABC):
@@ -109,8 +132,10 @@ class Accumulators(Epilogue):
         self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output
     ) -> None:
         """See `Epilogue.emit`."""
-        pieces = [(row, v * isa.lanes, 4, value) for row, values in enumerate(rows) for v, value in enumerate(values)]
-        _store(b, isa, pieces, len(rows[0]) * isa.lanes, out)
+        pieces = [
+            Piece(row, v * isa.lanes, 4, value) for row, values in enumerate(rows) for v, value in enumerate(values)
+        ]
+        out.store(b, isa, pieces, len(rows), len(rows[0]) * isa.lanes)
 
 
 @dataclass(frozen=True)
@@ -127,18 +152,37 @@ class Codes(Epilogue):
     ) -> None:
         """See `Epilogue.emit`."""
         vectors = len(rows[0])
-        zero_point = b.trunc(operands[3], I16)
-        low, high = (vector(b, ir.VectorType(I8, 4 * isa.lanes), b.trunc(bound, I8)) for bound in operands[4:6])
         columns = [_Column(b, isa, self.kind, operands, v) for v in range(vectors)]
-        pieces: list[tuple[int, int, int, Any]] = []
-        for places in _fours(len(rows), vectors):
+        zero_point = None if self.kind == "fixed" else b.trunc(operands[3], I16)
+        fours = list(_fours(len(rows), vectors))
+        codes: list[Any] = []
+        for places in fours:
             four = [columns[v].rescale(rows[r][v]) for r, v in places]
-            four += [splat(isa.accumulator, 0)] * (4 - len(four))
-            codes = isa.narrow(b, four, zero_point)
-            codes = call(b, f"llvm.umax.v{4 * isa.lanes}i8", codes.type, [codes, low])
-            codes = call(b, f"llvm.umin.v{4 * isa.lanes}i8", codes.type, [codes, high])
-            pieces += _pieces(b, codes, places, isa.lanes)
-        _store(b, isa, pieces, vectors * isa.lanes, out)
+            codes.append(isa.narrow(b, four + [splat(isa.accumulator, 0)] * (4 - len(four)), zero_point))
+        codes = _clamped(b, codes, *operands[4:6])
+        pieces = [
+            piece for places, four in zip(fours, codes, strict=True) for piece in _pieces(b, four, places, isa.lanes)
+        ]
+        out.store(b, isa, pieces, len(rows), vectors * isa.lanes)
+
+
+def _clamped(b: ir.IRBuilder, codes: Sequence[Any], low: Any, high: Any) -> list[Any]:
+    """Vectors of codes between bounds; often the bounds are those of the type, and there is nothing to do."""
+    before, clamp, done = b.block, b.append_basic_block("clamp"), b.append_basic_block("clamped")
+    b.cbranch(b.and_(b.icmp_signed("==", low, I64(0)), b.icmp_signed("==", high, I64(255))), done, clamp)
+    b.position_at_end(clamp)
+    kind = codes[0].type
+    low, high = (vector(b, kind, b.trunc(bound, I8)) for bound in (low, high))
+    clamped = [call(b, f"llvm.umax.v{kind.count}i8", kind, [four, low]) for four in codes]
+    clamped = [call(b, f"llvm.umin.v{kind.count}i8", kind, [four, high]) for four in clamped]
+    b.branch(done)
+    b.position_at_end(done)
+    results: list[Any] = []
+    for four, after in zip(codes, clamped, strict=True):
+        results.append(b.phi(kind))
+        results[-1].add_incoming(four, before)
+        results[-1].add_incoming(after, clamp)
+    return results
 
 
 class _Column:
@@ -159,7 +203,9 @@ class _Column:
         # By 63 and more every product gives zero. The upper halves of the products are already shifted by 32.
         shift = call(b, f"llvm.smax.v{isa.lanes}i32", ints, [shift, splat(ints, -32)])
         self.right = b.sub(splat(ints, -1), shift)
-        self.half = b.shl(splat(ints, 1), b.sub(self.right, splat(ints, 1)))
+        self.added = b.shl(splat(ints, 1), b.sub(self.right, splat(ints, 1)))
+        if kind == "fixed":
+            self.added = b.add(self.added, b.shl(vector(b, ints, b.trunc(operands[3], I32)), self.right))
 
     def rescale(self, accumulators: Any) -> Any:
         b = self.b
@@ -169,7 +215,7 @@ class _Column:
             accumulators = b.shl(accumulators, self.left)
         # floor((p + 2^(t-1)) / 2^t) is floor((floor(p / 2^32) + 2^(t-33)) / 2^(t-32)) for t > 32; 32 bits hold the sum.
         upper = self.isa.high_product(b, accumulators, self.mantissa)
-        return b.ashr(b.add(upper, self.half), self.right)
+        return b.ashr(b.add(upper, self.added), self.right)
 
 
 def _fours(rows: int, vectors: int) -> Iterator[list[tuple[int, int]]]:
@@ -184,26 +230,11 @@ def _fours(rows: int, vectors: int) -> Iterator[list[tuple[int, int]]]:
         yield [(row, v) for row in range(first, min(first + step, rows)) for v in range(vectors)]
 
 
-def _pieces(
-    b: ir.IRBuilder, codes: Any, places: Sequence[tuple[int, int]], lanes: int
-) -> Iterator[tuple[int, int, int, Any]]:
+def _pieces(b: ir.IRBuilder, codes: Any, places: Sequence[tuple[int, int]], lanes: int) -> Iterator[Piece]:
     """Cut four vectors' codes into the runs that lie side by side in one row of output."""
     for row in dict.fromkeys(row for row, _ in places):
         mine = [i for i, (r, _) in enumerate(places) if r == row]
         start, count = mine[0] * lanes, len(mine) * lanes
         order = ir.Constant(ir.VectorType(I32, count), list(range(start, start + count)))
         run = codes if count == codes.type.count else b.shuffle_vector(codes, codes, order)
-        yield row, places[mine[0]][1] * lanes, 1, run
-
-
-def _store(b: ir.IRBuilder, isa: Isa, pieces: Sequence[tuple[int, int, int, Any]], width: int, out: Output) -> None:
-    """Store (row, first channel, bytes of an element, values): whole, or only as far as channels exist."""
-    places = [at(b, out.row(b, row), first * size) for row, first, size, _ in pieces]
-    with b.if_else(b.icmp_signed(">=", out.channels, I64(width)), likely=True) as (whole, part):
-        with whole:
-            for place, (_, _, _, values) in zip(places, pieces, strict=True):
-                store(b, values, place)
-        with part:
-            channels = b.trunc(out.channels, I32)
-            for place, (_, first, _, values) in zip(places, pieces, strict=True):
-                isa.store_some(b, values, place, b.sub(channels, I32(first)))
+        yield Piece(row, places[mine[0]][1] * lanes, 1, run)

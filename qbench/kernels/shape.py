@@ -8,36 +8,47 @@ from qbench.kernels.tile import Tile
 
 __all__ = ["choose_chunk", "choose_tile"]
 
-_TILES = {
-    Level.AVX512VNNI: (Tile(6, 4), Tile(8, 3), Tile(14, 2), Tile(14, 1)),
-    Level.AVXVNNI: (Tile(6, 2), Tile(4, 3), Tile(12, 1)),
-    Level.AVX2: (Tile(4, 2), Tile(6, 1)),
-    Level.PORTABLE: (Tile(1, 4), Tile(1, 2), Tile(1, 1)),
+_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
+    Level.AVX512VNNI: {
+        Tile(4, 4): (1.05, 46),
+        Tile(6, 4): (1.05, 65),
+        Tile(7, 4): (1.05, 95),
+        Tile(7, 3): (1.04, 75),
+        Tile(10, 2): (1.04, 70),
+        Tile(12, 1): (1.06, 71),
+        Tile(1, 8): (2.2, 40),  # as fast as weights arrive
+    },
+    Level.AVXVNNI: {Tile(6, 2): (1, 40), Tile(4, 3): (1, 40), Tile(12, 1): (1, 60), Tile(1, 8): (2, 40)},
+    Level.AVX2: {Tile(4, 2): (1, 30), Tile(6, 1): (1, 30), Tile(1, 4): (1, 20)},
+    Level.PORTABLE: {Tile(1, 4): (1, 0), Tile(1, 2): (1, 0), Tile(1, 1): (1, 0)},
 }
-_HALF_OF_L2 = 1 << 19
+"""What tiles cost, measured, in cycles: each vector of a step, and what a tile costs besides."""
+
+_INPUT_AT_ONCE = 1 << 14
+_LARGEST_CHUNK = 16
 
 
 def choose_tile(level: Level, pixels: int, channels: int, depth: int) -> Tile:
-    """The tile that wastes least of its area on what is not there.
+    """The tile that takes least time.
 
     Parameters
     ----------
     pixels, channels, depth
         Output pixels, output channels of one group, and products per output.
     """
-    lanes, _ = packing(level)
+    lanes, group = packing(level)
 
-    def work(tile: Tile) -> float:
-        return -(-pixels // tile.rows) * tile.rows * -(-channels // (tile.vectors * lanes)) * tile.vectors
+    def cycles(tile: Tile) -> float:
+        each, besides = _COSTS[level][tile]
+        tiles = -(-pixels // tile.rows) * -(-channels // (tile.vectors * lanes))
+        return tiles * (-(-depth // group) * tile.rows * tile.vectors * each + besides)
 
-    return min(_TILES[level], key=work)
+    return min(_COSTS[level], key=cycles)
 
 
-def choose_chunk(tile: Tile, pixels: int, depth: int, weight_bytes: int) -> int:
+def choose_chunk(tile: Tile, depth: int) -> int:
     """Blocks of pixels for which one panel of weights is used before the next.
 
-    Small weights stay in cache while pixels pass by once; large ones pass by once per chunk of pixels that stays.
+    With few products per output it pays to keep one panel in the first cache; with many, to read the input only once.
     """
-    if weight_bytes <= _HALF_OF_L2:
-        return 1
-    return max(1, min(-(-pixels // tile.rows), _HALF_OF_L2 // (tile.rows * depth)))
+    return max(1, min(_LARGEST_CHUNK, _INPUT_AT_ONCE // (tile.rows * depth)))

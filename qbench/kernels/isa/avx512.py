@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -42,13 +41,12 @@ class Avx512Vnni(Isa):
         upper = [i + 1 if i % 2 == 0 else _LANES + i for i in range(_LANES)]
         return b.shuffle_vector(even, odd, ir.Constant(_INTS, upper))
 
-    def narrow(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value) -> Value:
+    def narrow(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value | None) -> Value:
         """Pack four vectors to 16 bits, add, pack to 8: the packs work within 128 bits, one permutation mends that."""
-        zero_points = vector(b, _SHORTS, zero_point)
-        shorts: list[Any] = []
-        for pair in (four[:2], four[2:]):
-            packed = _call(b, "packssdw.512", _SHORTS, pair)
-            shorts.append(call(b, "llvm.sadd.sat.v32i16", _SHORTS, [packed, zero_points]))
+        shorts = [_call(b, "packssdw.512", _SHORTS, pair) for pair in (four[:2], four[2:])]
+        if zero_point is not None:
+            zero_points = vector(b, _SHORTS, zero_point)
+            shorts = [call(b, "llvm.sadd.sat.v32i16", _SHORTS, [short, zero_points]) for short in shorts]
         codes = b.bitcast(_call(b, "packuswb.512", _BYTES, shorts), _INTS)
         order = [4 * lane + source for source in range(4) for lane in range(4)]
         return b.bitcast(b.shuffle_vector(codes, codes, ir.Constant(_INTS, order)), _BYTES)

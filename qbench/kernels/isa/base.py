@@ -81,9 +81,9 @@ class Isa(Products):
         wide = ir.VectorType(ir.IntType(64), self.lanes)
         return b.trunc(b.ashr(b.mul(b.sext(x, wide), b.sext(y, wide)), splat(wide, 32)), self.accumulator)
 
-    def narrow(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value) -> Value:
-        """Four vectors of int32 plus a zero point (i16), saturated to u8: ``<4 * lanes x i8>`` in order."""
-        zero_points = vector(b, self.accumulator, b.sext(zero_point, I32))
+    def narrow(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value | None) -> Value:
+        """Four vectors of int32, plus a zero point (i16) if any, saturated to u8: ``<4 * lanes x i8>`` in order."""
+        zero_points = vector(b, self.accumulator, b.sext(zero_point or I16(0), I32))
         signed = f".v{self.lanes}i32"
         codes: list[Value] = []
         for values in four:
