@@ -6,9 +6,9 @@ from qbench.kernels.levels import Level
 from qbench.kernels.pack import packing
 from qbench.kernels.tile import Tile
 
-__all__ = ["choose_chunk", "choose_tile"]
+__all__ = ["TILE_COSTS", "choose_chunk", "choose_tile"]
 
-_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
+TILE_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
     Level.AVX512VNNI: {
         Tile(4, 4): (1.05, 46),
         Tile(6, 4): (1.05, 65),
@@ -24,8 +24,7 @@ _COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
 }
 """What tiles cost, measured, in cycles: each vector of a step, and what a tile costs besides."""
 
-_INPUT_AT_ONCE = 1 << 14
-_LARGEST_CHUNK = 16
+_CHUNK = 16
 
 
 def choose_tile(level: Level, pixels: int, channels: int, depth: int) -> Tile:
@@ -39,16 +38,16 @@ def choose_tile(level: Level, pixels: int, channels: int, depth: int) -> Tile:
     lanes, group = packing(level)
 
     def cycles(tile: Tile) -> float:
-        each, besides = _COSTS[level][tile]
+        each, besides = TILE_COSTS[level][tile]
         tiles = -(-pixels // tile.rows) * -(-channels // (tile.vectors * lanes))
         return tiles * (-(-depth // group) * tile.rows * tile.vectors * each + besides)
 
-    return min(_COSTS[level], key=cycles)
+    return min(TILE_COSTS[level], key=cycles)
 
 
-def choose_chunk(tile: Tile, depth: int) -> int:
+def choose_chunk(tile: Tile, pixels: int, depth: int) -> int:
     """Blocks of pixels for which one panel of weights is used before the next.
 
     With few products per output it pays to keep one panel in the first cache; with many, to read the input only once.
     """
-    return max(1, min(_LARGEST_CHUNK, _INPUT_AT_ONCE // (tile.rows * depth)))
+    return _CHUNK if depth <= 256 and pixels >= _CHUNK * tile.rows else 1

@@ -93,11 +93,14 @@ def _sum_products(b, isa, shape, x, zeros, offsets, taps, steps, weights, bias) 
     b.position_at_end(each_step)
     step, place = b.phi(I64), b.phi(packed.type)
     sums = [b.phi(isa.accumulator) for _ in places]
-    step_weights = [isa.load_weights(b, at(b, place, v * isa.weight_bytes)) for v in range(shape.vectors)]
+    held = max(0, min(shape.vectors, isa.registers - 1 - len(places)))  # weights that have registers besides all sums
+    step_weights = [isa.load_weights(b, at(b, place, v * isa.weight_bytes)) for v in range(held)]
     results = []
     for r in range(shape.rows):
         elements = isa.load_input(b, at(b, inputs[r], b.mul(step, I64(isa.step_bytes))))
-        results += [isa.dot(b, sums[r * shape.vectors + v], elements, w) for v, w in enumerate(step_weights)]
+        row = sums[r * shape.vectors : (r + 1) * shape.vectors]
+        results += [isa.dot(b, total, elements, w) for total, w in zip(row, step_weights, strict=False)]
+        results += [isa.dot_at(b, row[v], elements, place, v * isa.weight_bytes) for v in range(held, shape.vectors)]
     following, next_place = b.add(step, I64(1)), at(b, place, shape.vectors * isa.weight_bytes)
     b.cbranch(b.icmp_signed("<", following, steps), each_step, next_tap)
 

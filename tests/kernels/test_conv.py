@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.pack import offsets, pack_channels, pack_weights, packing
-from qbench.kernels.tile import Tile
+from qbench.kernels.shape import TILE_COSTS
 from qbench.ops.integer_products import IntegerConv2d
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
 from tests.kernels.harness import RUNNABLE, launch
-
-TILES = [Tile(6, 4), Tile(8, 3), Tile(14, 2), Tile(14, 1)]
 
 
 def requantized(acc, real, rounding):
@@ -101,7 +99,7 @@ def cases(draw):
 @pytest.mark.parametrize("level", RUNNABLE)
 @given(
     case=cases(),
-    tile=st.sampled_from(TILES),
+    data=st.data(),
     rounding=st.sampled_from([*ROUNDINGS, None]),
     threads=st.integers(1, 3),
     slack=st.integers(0, 3),
@@ -110,8 +108,9 @@ def cases(draw):
     exact=st.booleans(),
 )
 @settings(max_examples=100)
-def test_equals_the_integer_convolution(level, case, tile, rounding, threads, slack, chunk, largest, exact):
+def test_equals_the_integer_convolution(level, case, data, rounding, threads, slack, chunk, largest, exact):
     op, x, weight, rng = case
+    tile = data.draw(st.sampled_from([*TILE_COSTS[level]]))
     channels = len(weight)
     bias = rng.integers(-(2**16), 2**16, channels)
     sums = op.compute(x, weight).astype(np.int64) + bias[:, None, None]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 
 from qbench.kernels.isa.base import Isa, Value
 from qbench.kernels.isa.emit import I8, I16, I32, I64, call, load, splat, vector
 
 __all__ = ["Avx512Vnni"]
+
+llvm.initialize_native_asmparser()  # for `dot_at`
 
 _LANES = 16
 _INTS, _SHORTS, _BYTES = ir.VectorType(I32, _LANES), ir.VectorType(I16, 32), ir.VectorType(I8, 64)
@@ -34,6 +37,12 @@ class Avx512Vnni(Isa):
     def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
         """Emit ``vpdpbusd``: u8 times s8, summed in 32 bits with no saturation."""
         return _call(b, "vpdpbusd.512", _INTS, [accumulators, elements, weights])
+
+    def dot_at(self, b: ir.IRBuilder, accumulators: Value, elements: Value, pointer: Value, offset: int) -> Value:
+        """Emit ``vpdpbusd`` with an operand in memory, where LLVM would load it once and spill another register."""
+        kind = ir.FunctionType(_INTS, [_INTS, _INTS, pointer.type])
+        code = ir.InlineAsm(kind, f"vpdpbusd {offset}($3), $2, $0", "=v,0,v,r")
+        return b.call(code, [accumulators, elements, pointer])
 
     def high_product(self, b: ir.IRBuilder, x: Value, y: Value) -> Value:
         """Multiply even and odd lanes apart (``vpmuldq``), then merge the upper halves."""

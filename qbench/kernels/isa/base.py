@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from llvmlite import ir
 
-from qbench.kernels.isa.emit import F32, I8, I16, I32, call, splat, vector
+from qbench.kernels.isa.emit import F32, I8, I16, I32, at, call, splat, vector
 
 __all__ = ["Isa", "Products"]
 
@@ -53,6 +53,10 @@ class Products(ABC):
     @abstractmethod
     def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
         """Accumulators plus the sums of `group` products each."""
+
+    def dot_at(self, b: ir.IRBuilder, accumulators: Value, elements: Value, pointer: Value, offset: int) -> Value:
+        """`dot` with the weights that lie some bytes behind a pointer, in no register if that can be helped."""
+        return self.dot(b, accumulators, elements, self.load_weights(b, at(b, pointer, offset)))
 
 
 class Isa(Products):

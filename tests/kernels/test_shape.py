@@ -1,0 +1,35 @@
+"""Tiles are chosen so that little of them is wasted."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbench.kernels.levels import Level
+from qbench.kernels.pack import packing
+from qbench.kernels.shape import choose_chunk, choose_tile
+from qbench.kernels.tile import Tile
+
+
+@pytest.mark.parametrize("level", Level)
+@given(pixels=st.integers(1, 20000), channels=st.integers(1, 3000), depth=st.integers(1, 5000))
+def test_every_layer_has_a_tile(level, pixels, channels, depth):
+    tile = choose_tile(level, pixels, channels, depth)
+    assert choose_chunk(tile, pixels, depth) >= 1
+    lanes, _ = packing(level)
+    least = pixels * channels
+    assert -(-pixels // tile.rows) * tile.rows * -(-channels // (tile.vectors * lanes)) * tile.vectors * lanes < (
+        least + 12 * max(pixels, 1) * lanes * 8 + 12 * channels
+    )
+
+
+@pytest.mark.parametrize(
+    "pixels, channels, depth, tile",
+    [
+        (1, 1000, 1280, Tile(1, 8)),  # a dense layer
+        (112 * 112, 16, 32, Tile(12, 1)),  # few channels
+        (49, 512, 512, Tile(7, 4)),  # rows that divide the image
+        (49, 160, 960, Tile(10, 2)),  # channels that two vectors divide
+    ],
+)
+def test_typical_layers(pixels, channels, depth, tile):
+    assert choose_tile(Level.AVX512VNNI, pixels, channels, depth) == tile
