@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from qbench.kernels.isa.base import Isa
 from qbench.kernels.isa.emit import I8, I32, I64, at, load, pointer, store
 
-__all__ = ["Elementwise", "make_rows"]
+__all__ = ["Elementwise", "loop", "make_rows", "store_codes"]
 
 
 class Elementwise(ABC):
@@ -51,18 +51,13 @@ def make_rows(isa: Isa, operation: Elementwise) -> Any:
             sources = [pointer(b, b.extract_value(inputs, i)) for i in range(len(signature.args[0]))]
             steps = [b.extract_value(pitches, i) for i in range(len(signature.args[1]))]
             prepared = operation.prepare(b, isa, [b.extract_value(operands, i) for i in range(len(signature.args[-1]))])
-            with _loop(b, rows, 1) as row:
+            with loop(b, rows, 1) as row:
                 starts = [at(b, source, b.mul(row, step)) for source, step in zip(sources, steps, strict=True)]
                 target = at(b, pointer(b, out), b.mul(row, out_pitch))
-                with _loop(b, count, width) as column:
+                with loop(b, count, width) as column:
                     vectors = [load(b, start, ir.VectorType(I8, width), column) for start in starts]
                     result = operation.apply(b, isa, prepared, vectors)
-                    left = b.sub(count, column)
-                    with b.if_else(b.icmp_signed(">=", left, I64(width)), likely=True) as (whole, part):
-                        with whole:
-                            store(b, result, target, column)
-                        with part:
-                            isa.store_some(b, result, at(b, target, column), b.trunc(left, I32))
+                    store_codes(b, isa, result, at(b, target, column), b.sub(count, column))
             return context.get_dummy_value()
 
         return types.void(inputs, pitches, *[types.int64] * 4, operands), generate
@@ -70,7 +65,16 @@ def make_rows(isa: Isa, operation: Elementwise) -> Any:
     return rows
 
 
-class _loop:
+def store_codes(b: ir.IRBuilder, isa: Isa, codes: Any, place: Any, count: Any) -> None:
+    """Store a vector, or the first `count` (i64) of its codes if that is fewer."""
+    with b.if_else(b.icmp_signed(">=", count, I64(codes.type.count)), likely=True) as (whole, part):
+        with whole:
+            store(b, codes, place)
+        with part:
+            isa.store_some(b, codes, place, b.trunc(count, I32))
+
+
+class loop:
     """``for index in range(0, count, step)`` around what is emitted inside."""
 
     def __init__(self, b: ir.IRBuilder, count: Any, step: int) -> None:

@@ -6,6 +6,7 @@ from qbench.runtime.lowerings import (  # noqa: F401
     conv,  # pyright: ignore[reportUnusedImport]
     floats,  # pyright: ignore[reportUnusedImport]
     lookup,  # pyright: ignore[reportUnusedImport]
+    pools,  # pyright: ignore[reportUnusedImport]
     sums,  # pyright: ignore[reportUnusedImport]
     views,  # pyright: ignore[reportUnusedImport]
 )

@@ -17,7 +17,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
 from qbench.ops.integer_window import IntegerTable
 from qbench.runtime import interpreter
-from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout
+from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout, spread
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused
 from qbench.runtime.planner.lay_out import shape_of
 from qbench.runtime.planner.layout import Layout
@@ -85,7 +85,11 @@ class LookupLowering(Lowering):
     def _everywhere(self, site: Site) -> Sequence[Instruction]:
         x, out = site.places[self.data], site.places[self.step.outputs[0]]
         copies: Sequence[Instruction] = ()
-        walk = strided(out.shape, x=x.strides, y=out.strides) if len(out.shape) <= 4 else {"x3": 0}
+        walk = (
+            strided(out.shape, x=spread(x.natural_shape, x.natural_strides, out), y=out.strides)
+            if len(out.shape) <= 4
+            else {"x3": 0}
+        )
         if walk["x3"] != 1 or walk["n0"] * walk["n1"] != 1:
             source, target = gapless(site, self.data), gapless(site, self.step.outputs[0], output=True)
             x, out, copies = source.place, target.place, target.copies

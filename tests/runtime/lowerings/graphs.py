@@ -16,6 +16,7 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level, supported
+from qbench.quant.rounding import POWER_OF_TWO, Rounding
 from qbench.runtime import interpreter
 from qbench.runtime.planner import plan
 
@@ -66,3 +67,25 @@ def check(graph: Graph, seed: int = 0, samples: int = 2, threads: int = 2, fallb
         for name, array in wanted.items():
             np.testing.assert_array_equal(got[name], array, err_msg=f"{name} at {level}")
             assert got[name].dtype == array.dtype
+
+
+def requantize(
+    data: str, output: str, rounding: Rounding | None, dtype: str, seed: int, shape: Sequence, axis: int | None = None
+) -> tuple[list[tuple], dict[str, np.ndarray]]:
+    """The node that requantizes accumulators, in any mode, and its constants; nothing without a mode."""
+    if rounding is None:
+        return [], {}
+    random = np.random.default_rng(seed)
+    sizes = [size if i == axis else 1 for i, size in enumerate(shape)]
+    mantissa = random.integers(2**30, 2**31, sizes).astype(np.int32)
+    shift = random.integers(-12, 1, sizes).astype(np.int32)
+    attrs = {"dtype": dtype, "zero_point": int(numbers(seed, dtype, ()))}
+    if rounding == "fp32_rne":
+        held = {f"{output}.multiplier": np.ldexp(mantissa, shift - 31).astype(np.float32)}
+        op = "integer.requantize_float32"
+    elif rounding in POWER_OF_TWO:
+        op, held, attrs["rounding"] = "integer.rounding_shift", {f"{output}.shift": -shift}, rounding
+    else:
+        held = {f"{output}.mantissa": mantissa, f"{output}.shift": shift}
+        op, attrs["rounding"] = "integer.requantize", rounding
+    return [(op, " ".join((data, *held)), output, attrs)], held

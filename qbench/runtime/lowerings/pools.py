@@ -1,0 +1,251 @@
+"""Pools over windows of images, and sums over axes: maxima, averages, means."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.dtypes import integer_range
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.epilogue import choose_epilogue
+from qbench.kernels.isa import ISAS
+from qbench.kernels.kernel import Kernel
+from qbench.kernels.levels import Level
+from qbench.kernels.pool import max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
+from qbench.kernels.rounding import is_plain
+from qbench.ops.integer_window import IntegerSum, IntegerSumPool2d
+from qbench.ops.pool import MaxPool2d, Pool2d
+from qbench.ops.windows import Window, pool_counts
+from qbench.runtime.lowerings.operands import gapless
+from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
+from qbench.runtime.planner.fuse import REQUANTIZES, Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction, Place
+
+__all__ = ["MaxPoolLowering", "SumLowering", "SumPoolLowering"]
+
+_NARROW = ("int8", "uint8", "int16", "uint16")
+_VECTOR = 64
+"""Parameters of channels are readable up to a multiple of this."""
+
+
+def _data_type(step: Fused, graph: Graph) -> Any:
+    """The type of the step's data; Refused unless it is a narrow integer."""
+    dtype = graph.types[step.head.inputs[0]].dtype
+    if dtype not in _NARROW:
+        raise Refused(f"{step.head.op} of {dtype} is not done with integers")
+    return dtype
+
+
+class _Pool(Lowering):
+    """Channels-last images."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.dtype, self.data, self.output = _data_type(step, graph), step.head.inputs[0], step.outputs[0]
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.data: CHANNELS_LAST}, {self.output: CHANNELS_LAST})
+
+    @abstractmethod
+    def window(self) -> Window:
+        """The window that slides over the data."""
+
+    def places(self, site: Site) -> dict[str, Any]:
+        """The fields that all pools have."""
+        x, y, window = site.places[self.data], site.places[self.output], self.window()
+        fields: dict[str, Any] = {
+            "x": x.reference, "y": y.reference, "out_height": y.natural_shape[2], "out_width": y.natural_shape[3],
+            **dict(zip(("images", "channels", "height", "width"), x.natural_shape, strict=True)),
+            "kh": window.size[0], "kw": window.size[1], "sh": window.strides[0], "sw": window.strides[1],
+            "dh": window.dilation[0], "dw": window.dilation[1], "top": window.padding[0], "left": window.padding[1],
+        }  # fmt: skip
+        for side, place in {"x": x, "y": y}.items():
+            image, _, row, pitch = place.natural_strides
+            fields |= {f"{side}_image": image, f"{side}_row": row, f"{side}_pitch": pitch}
+        return fields
+
+
+@lowers("nn.max_pool2d", "nn.global_max_pool2d")
+class MaxPoolLowering(_Pool):
+    """Maxima of integers."""
+
+    def window(self) -> Window:
+        op = bind(self.step.head)
+        shape = shape_of(self.graph, self.data)
+        return op.window if isinstance(op, MaxPool2d) else Window((shape[2], shape[3]))
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        lowest = integer_range(self.dtype)[0] + flip(self.dtype)
+        kernel = max_pool_kernel(site.level, _letters(site.places[self.data]))
+        return [instruction(kernel, self.output, **self.places(site), lowest=lowest)]
+
+
+class _Summed(Lowering):
+    """Sums of integers, and the requantize behind them."""
+
+    def rescaled(self, channels: int, axis: int) -> Rescaling | None:
+        """What becomes of the sums; None where they are the result."""
+        node = self.step.follower(REQUANTIZES)
+        found = rescaling(self.graph, self.step, node, channels, axis) if node else None
+        if found is None and self.graph.types[self.step.outputs[0]].dtype not in ("int32", "int64"):
+            raise Refused("its sums are clamped but not rescaled")
+        if found is not None and found.dtype not in _NARROW:
+            raise Refused(f"its result is {found.dtype}")
+        if found is not None and found.before:
+            raise Refused("its sums have a zero point")
+        return found
+
+    def finish(self, found: Rescaling | None, bound: int) -> tuple[Any, bool]:
+        """The rounding mode and whether it is plain; Refused where the mode does not take sums as large as `bound`."""
+        if found is None:
+            return None, False
+        small = bound < 2**31
+        if not small and found.rounding == "tflite_double":
+            raise Refused(f"its sums could reach {bound}, beyond 32 bits")
+        return found.rounding, small and is_plain(found.shift, found.rounding)
+
+
+@lowers("integer.sum_pool2d")
+class SumPoolLowering(_Pool, _Summed):
+    """Sums over windows; vectors of codes where the sums fit 32 bits."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, IntegerSumPool2d)
+        _, channels, *size = shape_of(graph, self.data)
+        counts = pool_counts((size[0], size[1]), op.window, op.count_include_pad)
+        self.op, self.channels, self.factor = op, channels, op.denominator // counts
+        self.found = self.rescaled(channels, 1)
+        self.bound = math.prod(op.pool_size) * int(self.factor.max()) * _reach(self.dtype, op.data_zero_point)
+        self.end = self.finish(self.found, self.bound)
+
+    def window(self) -> Window:
+        assert isinstance(self.op, Pool2d)
+        return self.op.window
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        return [
+            instruction(
+                self._kernel(site), self.output, **self.places(site), **_parameters(site, self.found, self.channels),
+                zero=self.op.data_zero_point + flip(self.dtype),
+                factor=site.constant(np.ascontiguousarray(self.factor, np.int64)),
+            )
+        ]  # fmt: skip
+
+    def _kernel(self, site: Site) -> Kernel:
+        letters: Any = _letters(site.places[self.data]), _letters(site.places[self.output])
+        found = self.found
+        if found is not None and letters == ("u1", "u1") and site.level in ISAS:
+            kind = _codes_epilogue(found, self.bound)
+            if kind is not None:
+                return sum_pool_codes_kernel(site.level, kind)
+        return sum_pool_kernel(*letters, *self.end)
+
+
+@lowers("integer.sum")
+class SumLowering(_Summed):
+    """Sums over neighbouring axes."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.dtype, self.data, self.output = _data_type(step, graph), step.head.inputs[0], step.outputs[0]
+        op = bind(step.head)
+        assert isinstance(op, IntegerSum)
+        self.shape = shape_of(graph, self.data)
+        rank = len(self.shape)
+        self.op, self.summed = op, {axis % rank for axis in op.axes}
+        order = CHANNELS_LAST if rank == 4 and self.summed == {2, 3} else row_major(rank)
+        self.layout = order
+        where = [place for place, axis in enumerate(order.axes) if axis in self.summed]
+        if where[-1] - where[0] + 1 != len(where):
+            raise Refused("its axes are no neighbours")
+        sizes = [self.shape[axis] for axis in order.axes]
+        outer, middle, inner = (
+            math.prod(part) for part in (sizes[: where[0]], sizes[where[0] : where[-1] + 1], sizes[where[-1] + 1 :])
+        )
+        self.sizes = outer, middle, inner
+        kept = [axis for axis in order.axes[where[-1] + 1 :] if self.shape[axis] != 1]
+        channels, axis = (self.shape[kept[0]], kept[0]) if len(kept) == 1 else (1, 0)
+        if not op.keepdims:
+            axis -= sum(other < axis for other in self.summed)
+        self.found = self.rescaled(channels, axis)
+        self.bound = middle * _reach(self.dtype, op.data_zero_point)
+        self.end = self.finish(self.found, self.bound)
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        rank = self.graph.types[self.output].rank
+        return Layouts({self.data: self.layout}, {self.output: self._output_layout(rank)})
+
+    def _output_layout(self, rank: int) -> Layout:
+        return self.layout if self.op.keepdims else row_major(rank)
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        outer, middle, inner = self.sizes
+        source = gapless(site, self.data)
+        target = gapless(site, self.output, output=True)
+        x, y, zero = source.place, target.place, self.op.data_zero_point + flip(self.dtype)
+        made = self._in_vectors(site, x, y, zero) or instruction(
+            sum_kernel(_letters(x), _letters(y), *self.end), self.output, x=x.reference, y=y.reference, outer=outer,
+            middle=middle, inner=inner, x_outer=middle * inner, x_middle=inner, y_outer=inner, zero=zero,
+            **_parameters(site, self.found, inner),
+        )  # fmt: skip
+        return [*source.copies, made, *target.copies]
+
+    def _in_vectors(self, site: Site, x: Place, y: Place, zero: int) -> Instruction | None:
+        """A pool whose window is the whole of the middle axis."""
+        outer, middle, inner = self.sizes
+        kind = None
+        if self.found is not None and (_letters(x), _letters(y)) == ("u1", "u1") and site.level in ISAS and inner > 1:
+            kind = _codes_epilogue(self.found, self.bound)
+        if kind is None:
+            return None
+        return instruction(
+            sum_pool_codes_kernel(site.level, kind), self.output, x=x.reference, y=y.reference, images=outer,
+            height=1, width=middle, channels=inner, out_height=1, out_width=1, x_image=middle * inner,
+            x_row=middle * inner, x_pitch=inner, y_image=inner, y_row=inner, y_pitch=inner, kh=1, kw=middle, sh=1,
+            sw=1, dh=1, dw=1, top=0, left=0, zero=zero, factor=site.constant(np.ones(1, np.int64)),
+            **_parameters(site, self.found, inner),
+        )  # fmt: skip
+
+
+def _reach(dtype: Any, zero_point: int) -> int:
+    low, high = integer_range(dtype)
+    return max(high - zero_point, zero_point - low)
+
+
+def _codes_epilogue(found: Rescaling, bound: int) -> Any:
+    """The epilogue of vectors of codes; None where there is none that is exact."""
+    bounds = np.full(found.shift.shape, bound)
+    kind = choose_epilogue(found.rounding, bounds, found.mantissa, found.shift, found.multiplier)
+    return None if kind == "exact" else kind
+
+
+def _parameters(site: Site, found: Rescaling | None, channels: int) -> dict[str, Any]:
+    """The fields of the requantize, spread over the channels."""
+    count = -(-channels // _VECTOR) * _VECTOR
+    if found is None:
+        nothing = site.constant(np.zeros(count, np.int32))
+        return {**dict.fromkeys(("mantissa", "shift", "multiplier"), nothing), "zero_point": 0, "low": 0, "high": 0}
+
+    def spread(values: NDArray[Any]) -> int:
+        every = np.repeat(values, channels) if values.size == 1 else values
+        return site.constant(np.pad(every, (0, count - channels)))
+
+    return {
+        "mantissa": spread(found.mantissa), "shift": spread(found.shift), "multiplier": spread(found.multiplier),
+        "zero_point": found.zero_point, "low": found.low, "high": found.high,
+    }  # fmt: skip
+
+
+def _letters(place: Place) -> Any:
+    return place.dtype.str[1:]

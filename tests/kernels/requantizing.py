@@ -1,0 +1,42 @@
+"""What tests of kernels that end in a requantize share: random multipliers, and the NumPy result."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbench.ops.integer_rescale import IntegerRequantize, IntegerRequantizeFloat32, IntegerRoundingShift
+from qbench.quant.rounding import POWER_OF_TWO, Rounding
+
+
+def parameters(seed: int, count: int, rounding: Rounding) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mantissas, shifts (now and then to the left) and multipliers."""
+    random = np.random.default_rng(seed)
+    mantissa = random.integers(2**30, 2**31, count).astype(np.int32)
+    shift = random.integers(-12, random.choice([1, 35]), count).astype(np.int32)
+    multiplier = np.ldexp(mantissa, shift - 31).astype(np.float32)
+    return np.full(count, 2**30, np.int32) if rounding in POWER_OF_TWO else mantissa, shift, multiplier
+
+
+def requantized(
+    acc: np.ndarray, mantissa: np.ndarray, shift: np.ndarray, multiplier: np.ndarray, rounding: Rounding, dtype: str
+) -> tuple[dict, np.ndarray]:
+    """The fields of a kernel, and what the ops make of accumulators whose channels lie along axis 1."""
+    info = np.iinfo(dtype)
+    zero_point = int(np.random.default_rng(int(shift.sum()) + 2**20).integers(info.min, info.max))
+    column = [-1 if axis == 1 else 1 for axis in range(acc.ndim)]
+    common = {"dtype": dtype, "zero_point": zero_point}
+    if rounding == "tflite_double":  # takes 32-bit accumulators only
+        acc = np.clip(acc, -(2**31), 2**31 - 1)
+    if rounding == "fp32_rne":
+        result = IntegerRequantizeFloat32(**common).compute(acc, multiplier.reshape(column))
+    elif rounding in POWER_OF_TWO:
+        result = IntegerRoundingShift(**common, rounding=rounding).compute(acc, (1 - shift).reshape(column))
+    else:
+        op = IntegerRequantize(**common, rounding=rounding)
+        result = op.compute(acc, mantissa.reshape(column), shift.reshape(column))
+    offset = 128 if dtype == "int8" else 0
+    fields = {
+        "mantissa": mantissa, "shift": shift, "multiplier": multiplier, "zero_point": zero_point + offset,
+        "low": info.min + offset, "high": info.max + offset,
+    }  # fmt: skip
+    return fields, result
