@@ -129,9 +129,16 @@ class _Group:
             finally:
                 self._gather(turns, opened)
             for entry in turns:
-                steps = processes[entry].ask("profile")["steps"] if entry.engine == "qbench" else ()
-                if steps:
-                    self.result.profiles.append(Profile(entry, tuple(tuple(step) for step in steps)))
+                if entry.engine == "qbench":
+                    self._profile(entry, processes[entry])
+
+    def _profile(self, entry: Entry, process: Process) -> None:
+        try:
+            steps = process.ask("profile")["steps"]
+        except EngineError as error:
+            self.result.note(str(error))
+        else:
+            self.result.profiles.append(Profile(entry, tuple(tuple(step) for step in steps)))
 
     def _open(self, entry: Entry, contestant: Contestant, process: Process) -> Timing:
         if contestant.error:

@@ -66,8 +66,10 @@ def test_qbench_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert row["peak_fraction"] == pytest.approx(row["gmac_per_s"] / found["peak"][row["dtype"]])
     assert all(setting["sqnr_db"] > 20 for setting in found["settings"])
     assert found["errors"] == found["ratios"] == found["notes"] == []
+    assert {"conv", "gemm"} <= {layer["step"] for layer in found["layers"]}
+    assert any(layer["gmac_per_s"] > 0 and "conv" in layer["kernel"] for layer in found["layers"])
     out = capsys.readouterr().out
-    assert "GMAC/s" in out
+    assert "steps, " in out
     assert out.splitlines()[-1] == f"wrote {tmp_path / 'f.json'}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from qbench.bench.engines import Outputs, Task, read_arrays
 from qbench.ir import archive
@@ -37,8 +36,8 @@ class _Planned:
         return list(self._program.run(self._inputs, threads=self._threads).values())
 
     def profile(self) -> list[tuple[str, str, float, int]]:
-        profile: Any = getattr(self._program, "profile", None)
-        return [] if profile is None else [tuple(step) for step in profile(self._inputs, threads=self._threads)]
+        timings = self._program.profile(self._inputs, threads=self._threads)
+        return [(timing.step, timing.kernel, timing.seconds, timing.macs) for timing in timings]
 
 
 def open_task(task: Task) -> _Planned:
