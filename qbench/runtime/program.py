@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,8 @@ class Program:
         Size of the arena; 128 bytes more are always readable.
     constants
         The arrays whose addresses the instructions hold.
+    borders
+        What fills the padding around a value that lies inside of one; the steps that make it do this by themselves.
     """
 
     graph: Graph
@@ -69,6 +71,7 @@ class Program:
     offsets: NDArray[np.int64]
     arena_bytes: int
     constants: tuple[NDArray[Any], ...] = ()
+    borders: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict[str, tuple[Instruction, ...]])
 
     def run(
         self,

@@ -155,12 +155,15 @@ class Schedule:
         return Port(buffer, kind, place, is_batched(kind))
 
     def _enter(self, step: Step, name: str, ports: dict[str, Port]) -> None:
-        """Copy the whole of a value into its place."""
+        """Copy the whole of a value into its place, and fill the border around it."""
         port = self._port(name, ports)
         place = port.place
         fields = copy_fields(place.shape, row_major(place.shape), place.strides)
         kernel = copy_kernel(place.dtype.itemsize)
         self._add(step, name, kernel, x=reference(port.buffer), out=place.reference, **fields)
+        border = self._program.borders.get(name, ())
+        self.instructions += border
+        self.steps += [step] * len(border)
 
     def _leave(self, step: Step, name: str, ports: dict[str, Port]) -> None:
         """Copy a value, or a sample of it, out of its place."""

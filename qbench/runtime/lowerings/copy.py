@@ -11,9 +11,11 @@ from qbench.runtime.planner.layout import Border, Layout
 from qbench.runtime.planner.lowering import instruction
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["copy_instructions"]
+__all__ = ["copy_instructions", "fill_instructions"]
 
 _FLIP = 0x80
+_ZERO = np.zeros(1, np.int64)
+"""What a border's elements are copied from; the copy flips the bits that are set in the fill."""
 
 
 def copy_instructions(source: Place, target: Place, layout: Layout | None = None) -> Sequence[Instruction]:
@@ -31,17 +33,17 @@ def copy_instructions(source: Place, target: Place, layout: Layout | None = None
     flip = _FLIP if source.flipped != target.flipped else 0
     made = [_copy(source.reference, strides, target.reference, target.shape, target, flip)]
     if layout and any(layout.border):
-        made += _fill(target, layout)
+        made += fill_instructions(target, layout)
     return made
 
 
-def _fill(target: Place, layout: Layout) -> Iterator[Instruction]:
-    """Repeat the fill over the four sides of the border."""
+def fill_instructions(target: Place, layout: Layout) -> Iterator[Instruction]:
+    """The fill, all over the four sides of the border."""
     fill = np.asarray(layout.fill, target.dtype)
     value = int(fill.view(f"u{fill.itemsize}"))
     for offset, shape in _sides(target, layout.border):
         start = target.reference + offset * target.dtype.itemsize
-        yield _copy(start, [0] * 4, start, shape, target, value)
+        yield _copy(_ZERO.ctypes.data, [0] * 4, start, shape, target, value)
 
 
 def _sides(place: Place, border: Border) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -15,7 +15,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.kernels.levels import Level, current
 from qbench.ops.macs import macs
-from qbench.runtime.lowerings.copy import copy_instructions
+from qbench.runtime.lowerings.copy import copy_instructions, fill_instructions
 from qbench.runtime.planner.arena import Lifetime, arrange
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out
 from qbench.runtime.planner.lowering import Site
@@ -71,6 +71,11 @@ def plan(
         graph=open_batch,
         steps=tuple(done.step for done in lowered),
         places=placement.places,
+        borders={
+            name: tuple(fill_instructions(placement.places[name], layout))
+            for name, layout in laid_out.layouts.items()
+            if any(layout.border) and name in placement.places
+        },
         inputs={name: placement.places[place].buffer for name, place in laid_out.inputs.items()},
         outputs={name: placement.places[place].buffer for name, place in laid_out.outputs.items()},
         offsets=offsets,
