@@ -61,6 +61,8 @@ class Program:
         The arrays whose addresses the instructions hold.
     borders
         What fills the padding around a value that lies inside of one; the steps that make it do this by themselves.
+    lowerings
+        What made the instructions: as long as this program lives, planning an edited graph finds them again.
     """
 
     graph: Graph
@@ -72,6 +74,7 @@ class Program:
     arena_bytes: int
     constants: tuple[NDArray[Any], ...] = ()
     borders: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict[str, tuple[Instruction, ...]])
+    lowerings: tuple[object, ...] = ()
 
     def run(
         self,

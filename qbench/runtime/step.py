@@ -80,6 +80,12 @@ class Place:
             wanted *= size
         return True
 
+    def ordered(self, axes: tuple[int, ...]) -> Place:
+        """The same place, its axes listed in this order: to be read as that layout, where both lie alike."""
+        order = [self.axes.index(axis) for axis in axes]
+        shape, strides = tuple(self.shape[i] for i in order), tuple(self.strides[i] for i in order)
+        return replace(self, shape=shape, strides=strides, axes=axes)
+
     def part(self, axis: int, start: int, shape: tuple[int, ...]) -> Place:
         """A part of this place: `shape` elements of the value, from `start` on along one of the value's axes."""
         along = self.axes.index(axis)

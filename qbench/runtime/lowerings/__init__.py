@@ -1,12 +1,7 @@
 """One file per family of ops: how its steps become instructions. Importing this package registers them all."""
 
-from qbench.runtime.lowerings import (  # noqa: F401
-    border,  # pyright: ignore[reportUnusedImport]
-    concatenate,  # pyright: ignore[reportUnusedImport]
-    conv,  # pyright: ignore[reportUnusedImport]
-    floats,  # pyright: ignore[reportUnusedImport]
-    lookup,  # pyright: ignore[reportUnusedImport]
-    pools,  # pyright: ignore[reportUnusedImport]
-    sums,  # pyright: ignore[reportUnusedImport]
-    views,  # pyright: ignore[reportUnusedImport]
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

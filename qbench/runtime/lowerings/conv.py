@@ -54,7 +54,7 @@ class _Tiled(Lowering):
         rescaled = self.products.rescaling
         if rescaled is not None and rescaled.dtype not in ("int8", "uint8"):
             raise Refused(f"its result is {rescaled.dtype}")
-        if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.size == 0:
+        if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.integers.size == 0:
             raise Refused("it has nothing to compute")
 
     @property
@@ -82,8 +82,9 @@ class _Tiled(Lowering):
         """
         lanes, group = packing(site.level)
         found, epilogue = self.products.rescaling, self.epilogue
-        form = (tile, lanes, group, weights.shape, self.products.op.weight_zero_point)
-        packed = site.packed(self.step.head.inputs[1], form, lambda: pack_weights(weights, tile, lanes, group))
+        constant = self.graph.constants[self.step.head.inputs[1]]
+        form = tile, lanes, group, weights.shape, self.products.op.weight_zero_point
+        packed = site.packed(constant, form, lambda: pack_weights(weights, tile, lanes, group))
         groups, channels = weights.shape[:2]
 
         def spread(values: NDArray[Any]) -> int:
@@ -130,7 +131,7 @@ class ConvLowering(_Tiled):
     @property
     def joins_rows(self) -> bool:
         """Whether a row of the window is one tap: its few channels lie side by side, padding included."""
-        _, channels, _, width = self.products.weights.shape
+        _, channels, _, width = self.products.weights.integers.shape
         return channels <= _FEW and width > 1 and self.op.groups == 1 and self.op.dilation[1] == 1
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
@@ -140,7 +141,7 @@ class ConvLowering(_Tiled):
         return Layouts({self.products.data: data}, {self.output: CHANNELS_LAST})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        weights, op, x = self.products.weights, self.op, site.places[self.products.data]
+        weights, op, x = self.products.weights.integers, self.op, site.places[self.products.data]
         out, inner, height, width = weights.shape
         n, out_height, out_width, _ = site.places[self.output].shape
         pixels = n * out_height * out_width
@@ -177,10 +178,10 @@ class DenseLowering(_Tiled):
         return Layouts({self.products.data: row_major(rank)}, {self.output: row_major(rank)})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        x, (units, depth) = site.places[self.products.data], self.products.weights.shape
+        x, (units, depth) = site.places[self.products.data], self.products.weights.integers.shape
         if not x.contiguous:
             raise AssertionError(f"{self.products.data} has gaps")
         rows = math.prod(x.shape[:-1])
         tile = choose_tile(site.level, rows, units, depth)
         geometry = _Geometry(rows, 1, depth, 1, depth, x.reference)
-        return [self.tiled(site, geometry, tile, None, self.products.weights.reshape(1, units, 1, depth))]
+        return [self.tiled(site, geometry, tile, None, self.products.weights.integers.reshape(1, units, 1, depth))]

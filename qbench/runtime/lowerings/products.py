@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,24 @@ from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused
 from qbench.runtime.planner.lowering import Refused
 
-__all__ = ["Products", "products"]
+__all__ = ["CentredWeights", "Products", "products"]
+
+
+@dataclass(frozen=True, eq=False)
+class CentredWeights:
+    """Constant weights less their zero point.
+
+    Parameters
+    ----------
+    integers
+        [out, in / groups, kh, kw], or [units, in].
+    sums, absolute_sums
+        int64, of all weights of each output.
+    """
+
+    integers: NDArray[np.int8]
+    sums: NDArray[np.int64]
+    absolute_sums: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -36,7 +53,7 @@ class Products:
     zero_point
         Of the data, in codes.
     weights
-        int8, centred: [out, in / groups, kh, kw], or [units, in].
+        Less their zero point.
     bias
         int64[out]: what the sums start from, with the data's zero point folded in. As int32 it may wrap: so do the
         sums, and the totals are right.
@@ -49,7 +66,7 @@ class Products:
     op: IntegerConv2d | IntegerDense
     data: str
     zero_point: int
-    weights: NDArray[np.int8]
+    weights: CentredWeights
     bias: NDArray[np.int64]
     bound: NDArray[np.int64]
     rescaling: Rescaling | None
@@ -88,23 +105,21 @@ def products(step: Fused, graph: Graph) -> Products:
         op=op,
         data=data,
         zero_point=zero_point,
-        weights=weights.integers,
+        weights=weights,
         bias=added - zero_point * weights.sums,
         bound=bound,
         rescaling=rescaled,
     )
 
 
-@dataclass(frozen=True)
-class _Weights:
-    integers: NDArray[np.int8]
-    sums: NDArray[np.int64]
-    absolute_sums: NDArray[np.int64]
+_alive: WeakValueDictionary[tuple[Constant, int | tuple[int, ...]], CentredWeights] = WeakValueDictionary()
+"""Those that a lowering holds: most edits leave a layer's weights as they are."""
 
 
-@lru_cache(maxsize=512)
-def _centred(constant: Constant, zero_point: int | tuple[int, ...]) -> _Weights:
-    """Weights less their zero point, and their sums for each output; kept, as edits change one layer at a time."""
+def _centred(constant: Constant, zero_point: int | tuple[int, ...]) -> CentredWeights:
+    known = _alive.get((constant, zero_point))
+    if known is not None:
+        return known
     weights: NDArray[Any] = constant.array
     if zero_point or weights.dtype != np.int8:
         wide = centred(weights, zero_point)
@@ -112,7 +127,11 @@ def _centred(constant: Constant, zero_point: int | tuple[int, ...]) -> _Weights:
             raise Refused("its weights less their zero point are no 8-bit integers")
         weights = wide.astype(np.int8)
     rows = weights.reshape(len(weights), -1)
-    return _Weights(weights, rows.sum(axis=1, dtype=np.int64), np.abs(rows, dtype=np.int16).sum(axis=1, dtype=np.int64))
+    made = CentredWeights(
+        weights, rows.sum(axis=1, dtype=np.int64), np.abs(rows, dtype=np.int16).sum(axis=1, dtype=np.int64)
+    )
+    _alive[constant, zero_point] = made
+    return made
 
 
 def _bias(step: Fused, graph: Graph, channels: int) -> NDArray[np.int64]:

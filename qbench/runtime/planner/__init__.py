@@ -76,11 +76,14 @@ def plan(
             for name, layout in laid_out.layouts.items()
             if any(layout.border) and name in placement.places
         },
-        inputs={name: placement.places[place].buffer for name, place in laid_out.inputs.items()},
-        outputs={name: placement.places[place].buffer for name, place in laid_out.outputs.items()},
+        inputs={name: placement.places[name].buffer for name in graph.inputs},
+        outputs={
+            name: placement.places[name].buffer for name in graph.outputs if name in laid_out.external - {*graph.inputs}
+        },
         offsets=offsets,
         arena_bytes=arena_bytes,
         constants=tuple(array for done in lowered for array in done.constants),
+        lowerings=tuple(step.task.lowering for step in laid_out.steps if isinstance(step, Laid)),
     )
 
 
@@ -98,12 +101,15 @@ def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement, level: Le
     task = step.task
     here = {name: places[place] for name, place in step.reads.items()}
     here |= {name: places[name] for name in task.step.outputs}
-    site = Site(graph, here, laid_out.layouts, level, len(placement.sizes))
-    instructions = tuple(task.lowering.instructions(site)) if task.lowering else ()
+    for name, layout in (*step.layouts.inputs.items(), *step.layouts.outputs.items()):
+        if layout is not None:
+            here[name] = here[name].ordered(layout.axes)
+    site = Site(task.lowering.graph if task.lowering else graph, here, laid_out.layouts, level, len(placement.sizes))
+    instructions = task.lowering.lower(site) if task.lowering else ()
     done = Step(
         name=task.step.head.name,
         nodes=tuple(node.name for node in task.step.nodes),
-        inputs=tuple(step.reads[name] for name in task.step.inputs(graph)),
+        inputs=tuple(step.reads[name] for name in task.inputs),
         outputs=task.step.outputs,
         instructions=instructions,
         macs=sum(macs(graph, node) for node in task.step.nodes),

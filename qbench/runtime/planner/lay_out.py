@@ -15,7 +15,7 @@ __all__ = ["Copy", "Laid", "LaidOut", "lay_out", "shape_of"]
 
 @dataclass(frozen=True)
 class Copy:
-    """A step that brings what lies at one place to another, in another layout or out of the program's memory."""
+    """A step that brings what lies at one place to another, in another layout."""
 
     source: str
     target: str
@@ -34,8 +34,7 @@ class Laid:
 class LaidOut:
     """All steps, copies among them, and the layout at every place.
 
-    A place goes by the name of its value; copies in another layout, and inputs and outputs that the caller holds in
-    another form than the program, have names of their own.
+    A place goes by the name of its value; copies in another layout have names of their own.
     """
 
     graph: Graph
@@ -43,9 +42,8 @@ class LaidOut:
     layouts: dict[str, Layout] = field(default_factory=dict[str, Layout])
     values: dict[str, str] = field(default_factory=dict[str, str])
     """The value at each place."""
-    inputs: dict[str, str] = field(default_factory=dict[str, str])
-    outputs: dict[str, str] = field(default_factory=dict[str, str])
-    """The place in the caller's memory of each of the graph's inputs and outputs."""
+    external: set[str] = field(default_factory=set[str])
+    """The inputs, and the outputs that are made, in the caller's memory."""
 
     def add(self, place: str, value: str, layout: Layout) -> str:
         """Note a place; gives its name."""
@@ -80,7 +78,7 @@ class _LayOut:
         self.readers: dict[str, list[Task]] = {}
         self.makers = {name: task for task in tasks for name in task.step.outputs}
         for task in tasks:
-            for name in task.step.inputs(graph):
+            for name in task.inputs:
                 self.readers.setdefault(name, []).append(task)
 
     def run(self, tasks: Sequence[Task]) -> LaidOut:
@@ -93,27 +91,19 @@ class _LayOut:
         return self.result
 
     def _enter(self, name: str) -> None:
-        if self.graph.types[name].dtype == "int8":  # the program holds codes, the caller does not
-            given = self.result.add(f"{name} as given", name, self._row_major(name))
-            self._make(name, self._wanted(name))
-            self.result.steps.append(Copy(given, name))
-        else:
-            given = self._make(name, self._row_major(name))
-        self.result.inputs[name] = given
+        self._make(name, self._row_major(name))
+        self.result.external.add(name)
 
     def _leave(self, name: str) -> None:
         rows = self._row_major(name)
         maker = self.makers.get(name)
-        in_place = maker is not None and not is_view(maker.lowering) and rows.same(self.home[name], self._shape(name))
-        if in_place and self.graph.types[name].dtype != "int8":
-            self.result.outputs[name] = name
-        else:
-            self.result.outputs[name] = self.result.add(f"{name} as given back", name, rows)
-            self.result.steps.append(Copy(name, self.result.outputs[name]))
+        made = maker is not None and maker.lowering is not None and not is_view(maker.lowering)
+        if made and rows.same(self.home[name], self._shape(name)) and self.graph.types[name].dtype != "int8":
+            self.result.external.add(name)
 
     def _lay(self, task: Task) -> None:
         layouts = task.layouts(self.home)
-        reads = {name: self._read(name, layouts.inputs.get(name)) for name in task.step.inputs(self.graph)}
+        reads = {name: self._read(name, layouts.inputs.get(name)) for name in task.inputs}
         for name in task.step.outputs:
             self._make(name, layouts.outputs.get(name) or self._wanted(name))
         self.result.steps.append(Laid(task, layouts, reads))
@@ -124,7 +114,8 @@ class _LayOut:
 
     def _read(self, name: str, wanted: Layout | None) -> str:
         """The place where a value lies as wanted, a copy of it if need be."""
-        if wanted is None or wanted.same(self.home[name], self._shape(name)):
+        codes = self.graph.types[name].dtype == "int8" and name in self.graph.inputs  # the caller gives plain integers
+        if wanted is None or (wanted.same(self.home[name], self._shape(name)) and not codes):
             return name
         place = f"{name} as {wanted}"
         if place not in self.result.layouts:

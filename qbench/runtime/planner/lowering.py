@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.kernels.kernel import Kernel
@@ -40,7 +41,7 @@ class Site:
     Parameters
     ----------
     graph
-        All sizes are known.
+        Of nothing but the step; all sizes are known.
     places
         Where the values that the step reads and makes lie.
     layouts
@@ -69,22 +70,21 @@ class Site:
         self.constants.append(array)
         return array.ctypes.data
 
-    def packed(self, constant: str, form: Hashable, pack: Callable[[], Array]) -> Array:
-        """A constant of the graph in the form that kernels read; packed once for as long as a program holds it.
+    def packed(self, constant: Constant, form: Hashable, pack: Callable[[], Array]) -> Array:
+        """A constant in the form that kernels read; packed once for as long as a program holds it.
 
         Parameters
         ----------
         constant
-            Its name.
+            Its content.
         form
             What `pack` depends on besides the content.
         pack
             Makes it.
         """
-        key = self.graph.constants[constant].digest, form
-        found = _packed.get(key)
+        found = _packed.get((constant, form))
         if found is None:
-            found = _packed[key] = pack()
+            found = _packed[constant, form] = pack()
         return found
 
     def workspace(self, size: int) -> int:
@@ -98,10 +98,21 @@ class Lowering(ABC):
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         self.step, self.graph, self.level = step, graph, level
+        self._lowered: tuple[object, tuple[Instruction, ...], Site] | None = None
 
     @abstractmethod
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         """How the step wants its values to lie, given how those that it reads lie at home."""
+
+    def lower(self, site: Site) -> tuple[Instruction, ...]:
+        """The instructions; those of the last time where nothing has moved since."""
+        where = dict(site.places), {name: site.layouts[name] for name in site.places}, site.first_scratch
+        last = self._lowered
+        if last is None or last[0] != where:
+            made = tuple(self.instructions(site))
+            self._lowered = last = where, made, site
+        site.constants, site.scratch = last[2].constants, last[2].scratch
+        return last[1]
 
     @abstractmethod
     def instructions(self, site: Site) -> Sequence[Instruction]:
@@ -116,7 +127,7 @@ class Lowering(ABC):
         return None
 
 
-_packed: WeakValueDictionary[tuple[str, Hashable], Array] = WeakValueDictionary()
+_packed: WeakValueDictionary[tuple[Constant, Hashable], Array] = WeakValueDictionary()
 """Packed constants by content and form, for as long as a program holds them."""
 
 LOWERINGS: dict[str, list[tuple[int, type[Lowering]]]] = {}

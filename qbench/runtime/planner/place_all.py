@@ -76,9 +76,8 @@ class _PlaceAll:
         self.parents = dict(self._joins())
 
     def run(self) -> Placement:
-        for name in (*self.laid_out.inputs.values(), *self.laid_out.outputs.values()):
-            if name not in self.result.places:
-                self._new(name, external=True)
+        for name in sorted(self.laid_out.external):
+            self._new(name, external=True)
         for step in self.laid_out.steps:
             if isinstance(step, Copy):
                 self._of(step.target)
@@ -121,7 +120,7 @@ class _PlaceAll:
         """For values that are made in place in a concatenation: the whole, the axis, and where they start in it."""
         steps = [step for step in self.laid_out.steps if isinstance(step, Laid)]
         made = {name for step in steps if not is_view(step.task.lowering) for name in step.task.step.outputs}
-        free = made.difference(self.laid_out.outputs.values())
+        free = made.difference(self.laid_out.external)
         for step in reversed(steps):  # the largest concatenation first
             axis = step.task.lowering.joined() if step.task.lowering else None
             if axis is None:

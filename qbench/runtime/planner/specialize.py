@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from qbench.errors import GraphError, shown
 from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
-from qbench.ir.graph import Graph, Node
+from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.op import bind
 from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
+from qbench.ops.reshape import Reshape
 
 __all__ = ["batch_symbol", "specialize"]
 
@@ -62,10 +64,11 @@ def _replaced(dim: str, sizes: Mapping[str, Dim]) -> Dim:
 
 def _numbered(node: Node, sizes: Mapping[str, Dim]) -> Node:
     """Symbols may stand in the attribute that gives a reshape its new shape."""
-    shape = node.attrs.get("newshape")
-    if not isinstance(shape, tuple) or not any(isinstance(dim, str) for dim in shape):
+    if node.op != Reshape.name:
         return node
-    numbers = tuple(_replaced(dim, sizes) if isinstance(dim, str) else dim for dim in shape)
+    op = bind(node)
+    assert isinstance(op, Reshape)
+    numbers: Attr = tuple(_replaced(dim, sizes) if isinstance(dim, str) else dim for dim in op.newshape)
     return Node(
         node.name,
         node.op,

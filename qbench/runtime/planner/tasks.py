@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
+from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
 from qbench.kernels.levels import Level
 from qbench.runtime.planner.fuse import Fused, fuse
 from qbench.runtime.planner.layout import Layout
@@ -22,6 +26,8 @@ class Task:
     ----------
     step
         Its nodes.
+    inputs
+        Names of the values that it reads.
     lowering
         What makes its instructions; None where the interpreter runs it.
     reason
@@ -29,6 +35,7 @@ class Task:
     """
 
     step: Fused
+    inputs: tuple[str, ...]
     lowering: Lowering | None
     reason: str = ""
 
@@ -39,20 +46,67 @@ class Task:
 
 def tasks(graph: Graph, keep: Collection[str], level: Level) -> tuple[Task, ...]:
     """All steps of a graph whose sizes are known, in execution order."""
-    return tuple(task for step in fuse(graph, keep) for task in _lowered(step, graph, level))
+    return tuple(task for step in fuse(graph, keep) for task in _tasks(step, graph, level))
 
 
-def _lowered(step: Fused, graph: Graph, level: Level) -> Iterator[Task]:
+@dataclass(frozen=True)
+class _Excerpt:
+    """What a step is, and all that it has to do with: equal excerpts have equal lowerings, in any graph."""
+
+    step: Fused
+    values: tuple[tuple[str, TensorType, Constant | None, QParams | None], ...]
+    """Name, type, content and qparams of every value that a node of the step reads or makes."""
+
+    @classmethod
+    def of(cls, step: Fused, graph: Graph) -> _Excerpt:
+        names = dict.fromkeys(name for node in step.nodes for name in (*node.inputs, *node.outputs))
+        get, known = graph.constants.get, graph.qparams.get
+        return cls(step, tuple((name, graph.types[name], get(name), known(name)) for name in names))
+
+    def graph(self) -> Graph:
+        """A graph of nothing but the step: what its lowering holds on to."""
+        constants = {name: content for name, _, content, _ in self.values if content is not None}
+        types = {name: kind for name, kind, _, _ in self.values}
+        qparams = {name: q for name, _, _, q in self.values if q is not None}
+        inside = {name for node in self.step.nodes for name in node.outputs}
+        return Graph(
+            name="",
+            inputs=tuple(name for name in types if name not in inside and name not in constants),
+            outputs=self.step.outputs,
+            nodes=self.step.nodes,
+            constants=FrozenMap(constants),
+            types=FrozenMap(types),
+            qparams=FrozenMap(qparams),
+        )
+
+
+def _tasks(step: Fused, graph: Graph, level: Level) -> Iterator[Task]:
     """The step as one task, or where it is refused each of its nodes as its own."""
+    lowering = _lowering(_Excerpt.of(step, graph), level)
+    if isinstance(lowering, Lowering):
+        yield Task(step, step.inputs(graph), lowering)
+    elif len(step.nodes) == 1:
+        yield Task(step, step.inputs(graph), None, lowering)
+    else:
+        for node in step.nodes:
+            yield from _tasks(Fused((node,)), graph, level)
+
+
+_alive: WeakValueDictionary[tuple[_Excerpt, Level], Lowering] = WeakValueDictionary()
+"""Lowerings that programs hold: an edit changes a few steps of a network, the others are found again."""
+
+
+def _lowering(excerpt: _Excerpt, level: Level) -> Lowering | str:
+    """What makes the instructions of a step, or the reason why nothing does."""
+    known = _alive.get((excerpt, level))
+    if known is not None:
+        return known
+    step = excerpt.step
     reason = f"there is no kernel for {step.head.op}"
     for _, family in LOWERINGS.get(step.head.op, ()):
         try:
-            yield Task(step, family(step, graph, level))
-            return
+            made = _alive[excerpt, level] = family(step, excerpt.graph(), level)
+            return made
         except Refused as refusal:
             reason = str(refusal)
-    if len(step.nodes) == 1:
-        yield Task(step, None, reason)
-    else:
-        for node in step.nodes:
-            yield from _lowered(Fused((node,)), graph, level)
+    return reason

@@ -109,7 +109,7 @@ class FloatConvLowering(WeightedLowering):
             ordered = weights.transpose(0, 2, 3, 1).reshape(groups, channels, taps, depth)
             return pack_weights(ordered, tile, lanes, 1)
 
-        packed = site.packed(self.weight_name, ("float", tile, lanes, groups, taps), pack)
+        packed = site.packed(self.graph.constants[self.weight_name], ("float", tile, lanes, groups, taps), pack)
         start = x.reference
         if self.joins_rows:
             start -= 4 * (op.padding[0] * x.strides[1] + op.padding[1] * x.strides[2])

@@ -39,7 +39,7 @@ class FloatDenseLowering(WeightedLowering):
         def pack() -> NDArray[np.float32]:
             return pack_weights(self.weights.reshape(1, units, 1, depth), tile, lanes, 1)
 
-        packed = site.packed(self.weight_name, ("float", tile, lanes, 1, 1), pack)
+        packed = site.packed(self.graph.constants[self.weight_name], ("float", tile, lanes, 1, 1), pack)
         low, high = clamp(self.step)
         made = instruction(
             float_conv_kernel(site.level, tile),

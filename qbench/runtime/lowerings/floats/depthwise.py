@@ -35,7 +35,9 @@ class FloatDepthwiseLowering(FloatConvLowering):
         op, weights = self.op, self.weights
         x, before = widened(site, in_order(site.places[self.data], CHANNELS_LAST.axes))
         y, after = result(site, in_order(site.places[self.output], CHANNELS_LAST.axes))
-        packed = site.packed(self.weight_name, "float depthwise", lambda: pack_depthwise(weights[:, 0]))
+        packed = site.packed(
+            self.graph.constants[self.weight_name], "float depthwise", lambda: pack_depthwise(weights[:, 0])
+        )
         low, high = clamp(self.step)
         made = instruction(
             float_depthwise_kernel(site.level),

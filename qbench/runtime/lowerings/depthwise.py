@@ -1,0 +1,96 @@
+"""Integer convolutions of each channel with a window of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.kernels.depthwise import choose_sweep, depthwise_kernel, pack_depthwise
+from qbench.kernels.epilogue import choose_epilogue
+from qbench.kernels.levels import Level
+from qbench.ops.integer_products import IntegerConv2d
+from qbench.runtime.lowerings.products import products
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["DepthwiseLowering"]
+
+_WIDEST = 64
+"""Zero points that a vector reads beside the image."""
+
+
+@lowers("integer.conv2d", rank=0)
+class DepthwiseLowering(Lowering):
+    """As many groups as channels, requantized to 8 bits."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        weight = shape_of(graph, step.head.inputs[1])
+        if weight[1] != 1 or shape_of(graph, step.head.inputs[0])[1] != weight[0] or weight[0] == 1:
+            raise Refused("it is not depthwise")
+        self.products = products(step, graph)
+        if self.products.rescaling is None or self.products.rescaling.dtype not in ("int8", "uint8"):
+            raise Refused("its result is not of 8 bits")
+        if math.prod(shape_of(graph, step.outputs[0])) == 0:
+            raise Refused("it has nothing to compute")
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.products.data: CHANNELS_LAST}, {self.step.outputs[0]: CHANNELS_LAST})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op, found, zero_point = self.products.op, self.products.rescaling, self.products.zero_point
+        assert isinstance(op, IntegerConv2d)
+        assert found is not None
+        x, out = site.places[self.products.data], site.places[self.step.outputs[0]]
+        images, height, width, channels = x.shape
+        kernel = self.products.weights.integers.shape[2], self.products.weights.integers.shape[3]
+        epilogue = choose_epilogue(found.rounding, self.products.bound, found.mantissa, found.shift, found.multiplier)
+        sweep = choose_sweep(site.level, kernel, op.strides, op.dilation, (out.shape[1], out.shape[2]))
+        per_channel = self.products.bias, found.mantissa, found.shift, found.multiplier
+        packed, blocks = pack_depthwise(site.level, sweep, epilogue, self.products.weights.integers[:, 0], *per_channel)
+        bias, mantissa, shift, multiplier = map(site.constant, per_channel)
+        made = instruction(
+            depthwise_kernel(site.level, sweep, epilogue),
+            self.step.outputs[0],
+            x=x.reference,
+            zeros=site.constant(np.full(_WIDEST, zero_point, np.uint8)),
+            weights=site.constant(packed),
+            blocks=site.constant(blocks),
+            bias=bias,
+            mantissa=mantissa,
+            shift=shift,
+            multiplier=multiplier,
+            out=out.reference,
+            count=len(blocks),
+            images=images,
+            height=height,
+            width=width,
+            channels=channels,
+            out_height=out.shape[1],
+            out_width=out.shape[2],
+            kernel_y=kernel[0],
+            kernel_x=kernel[1],
+            stride_y=op.strides[0],
+            stride_x=op.strides[1],
+            dilation_y=op.dilation[0],
+            dilation_x=op.dilation[1],
+            top=op.padding[0],
+            left=op.padding[1],
+            pitch=x.strides[2],
+            row=x.strides[1],
+            image=x.strides[0],
+            out_pitch=out.strides[2],
+            out_row=out.strides[1],
+            out_image=out.strides[0],
+            rounding=found.code,
+            zero_point=found.zero_point,
+            low=found.low,
+            high=found.high,
+        )
+        return [made]

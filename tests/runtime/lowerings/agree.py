@@ -1,0 +1,47 @@
+"""Programs against the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.dtypes import is_float
+from qbench.ir.graph import Graph
+from qbench.kernels.isa import ISAS
+from qbench.kernels.levels import Level, supported
+from qbench.runtime.interpreter import run
+from qbench.runtime.planner import plan
+
+LEVELS = [level for level in supported() if level in ISAS or level is Level.PORTABLE]
+
+
+def assert_agree(
+    graph: Graph,
+    feeds: Mapping[str, NDArray[np.generic]],
+    *,
+    keep: Iterable[str] = (),
+    level: Level | None = None,
+    threads: int = 1,
+    fallbacks: int | None = 0,
+) -> None:
+    """A program gives the interpreter's integers, bit for bit, and its floats within 1e-5 of the largest.
+
+    Also nothing but `fallbacks` steps is left to the interpreter, where that is not None.
+    """
+    program = plan(graph, keep=keep, level=level)
+    if fallbacks is not None:
+        left = [(step.name, step.reason) for step in program.steps if step.reason]
+        assert len(left) == fallbacks, left
+    wanted = run(graph, feeds, keep)
+    got = program.run(feeds, keep=keep, threads=threads)
+    assert list(got) == list(wanted)
+    for name, array in wanted.items():
+        assert got[name].dtype == array.dtype
+        assert got[name].shape == array.shape
+        if is_float(graph.types[name].dtype):
+            largest = np.abs(array.astype(np.float64)).max(initial=1e-30)
+            np.testing.assert_allclose(got[name] / largest, array / largest, rtol=0, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(got[name], array)

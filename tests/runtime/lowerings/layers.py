@@ -1,0 +1,119 @@
+"""Small integer layers of all kinds, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.ir.types import TensorType
+from qbench.ops.windows import Window
+from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
+from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
+
+EIGHT_BITS = st.sampled_from(["uint8", "int8"])
+MODES = st.sampled_from(ROUNDINGS)
+SEEDS = st.integers(0, 2**32).map(np.random.default_rng)
+
+
+def node(op: str, inputs: str, output: str, **attrs: Any) -> Node:
+    """A node called as what it makes."""
+    return Node(output, op, tuple(inputs.split()), (output,), FrozenMap(attrs))
+
+
+def requantize(
+    source: str, output: str, real: NDArray[np.float64], rounding: str, dtype: str, zero_point: int, **attrs: Any
+) -> tuple[Node, dict[str, Constant]]:
+    """A requantize by real multipliers, in any mode; under power-of-two modes by the powers below them."""
+    attrs |= {"dtype": dtype, "zero_point": zero_point, "rounding": rounding}
+    if rounding == "fp32_rne":
+        op, constants = "integer.requantize_float32", {"multiplier": real.astype(np.float32)}
+    elif rounding in POWER_OF_TWO:
+        op, constants = "integer.rounding_shift", {"shift": power_of_two_shift(2.0 ** np.floor(np.log2(real)))}
+    else:
+        mantissa, shift = quantized_multiplier(real)
+        op, constants = "integer.requantize", {"mantissa": mantissa, "shift": shift}
+    named = {f"{output}.{name}": Constant(array) for name, array in constants.items()}
+    return node(op, " ".join((source, *named)), output, **attrs), named
+
+
+@st.composite
+def conv_graphs(draw: st.DrawFn, depthwise: bool = False) -> tuple[Graph, dict[str, NDArray[np.generic]]]:
+    """x -> conv2d -> bias_add -> requantize -> clip, any of the last three missing."""
+    rng, dtype, rounding = draw(SEEDS), draw(EIGHT_BITS), draw(MODES)
+    kernel, strides = draw(st.sampled_from([(1, 1), (3, 3), (5, 5), (2, 3), (3, 1)])), draw(_pairs(1, 3))
+    dilation, padding = draw(_pairs(1, 2)), draw(st.tuples(*[st.integers(0, 2)] * 4))
+    if kernel == (1, 1) and draw(st.booleans()):
+        strides, padding = (1, 1), (0, 0, 0, 0)
+    groups = draw(st.integers(1, 70)) if depthwise else draw(st.sampled_from([1, 1, 2, 3]))
+    inner = 1 if depthwise else draw(st.integers(1, 20))
+    out = groups * (1 if depthwise else draw(st.integers(1, 40)))
+    window = Window(kernel, strides, padding, dilation)
+    least = [max(1, window.reach[axis] - padding[axis] - padding[axis + 2]) for axis in (0, 1)]
+    n, *size = draw(st.integers(1, 2)), *(low + draw(st.integers(0, 6)) for low in least)
+    low = np.iinfo(dtype).min
+    data_zero_point = draw(st.integers(low, low + 255))
+    attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
+    weight_dtype = draw(st.sampled_from(["int8", "int8", "uint8"]))
+    weight = rng.integers(-127, 128, (out, inner, *kernel))
+    constants = {"w": Constant((weight if weight_dtype == "int8" else np.abs(weight) + 64).astype(weight_dtype))}
+    nodes = [
+        node(
+            "integer.conv2d", "x w", "sums", data_zero_point=data_zero_point,
+            weight_zero_point=0 if weight_dtype == "int8" else 128, **attrs,
+        )
+    ]  # fmt: skip
+    constants, nodes, output = _ending(draw, rng, constants, nodes, out, (1, out, 1, 1), 1, rounding)
+    shape = (n, groups * inner, *size)
+    graph = build("g", {"x": TensorType(shape, dtype)}, [output], nodes, constants)
+    return graph, {"x": rng.integers(low, low + 256, shape).astype(dtype)}
+
+
+@st.composite
+def dense_graphs(draw: st.DrawFn) -> tuple[Graph, dict[str, NDArray[np.generic]]]:
+    """x -> dense -> bias_add -> requantize -> clip, any of the last three missing."""
+    rng, dtype, rounding = draw(SEEDS), draw(EIGHT_BITS), draw(MODES)
+    rows, depth, units = draw(st.integers(1, 20)), draw(st.integers(1, 70)), draw(st.integers(1, 140))
+    shape = draw(st.sampled_from([(rows, depth), (2, rows, depth)]))
+    low = np.iinfo(dtype).min
+    constants = {"w": Constant(rng.integers(-127, 128, (units, depth)).astype(np.int8))}
+    nodes = [node("integer.dense", "x w", "sums", data_zero_point=draw(st.integers(low, low + 255)))]
+    multipliers = (1,) * (len(shape) - 1) + (units,)
+    constants, nodes, output = _ending(draw, rng, constants, nodes, units, multipliers, len(shape) - 1, rounding)
+    graph = build("g", {"x": TensorType(shape, dtype)}, [output], nodes, constants)
+    return graph, {"x": rng.integers(low, low + 256, shape).astype(dtype)}
+
+
+def _pairs(low: int, high: int) -> st.SearchStrategy[tuple[int, int]]:
+    return st.tuples(st.integers(low, high), st.integers(low, high))
+
+
+def _ending(
+    draw: st.DrawFn,
+    rng: np.random.Generator,
+    constants: dict[str, Constant],
+    nodes: list[Node],
+    channels: int,
+    shape: tuple[int, ...],
+    axis: int,
+    rounding: str,
+) -> tuple[dict[str, Constant], list[Node], str]:
+    last = "sums"
+    if draw(st.booleans()):
+        constants |= {"b": Constant(rng.integers(-30000, 30000, channels).astype(np.int32))}
+        nodes = [*nodes, node("nn.bias_add", "sums b", "biased", axis=axis)]
+        last = "biased"
+    if draw(st.integers(0, 3)):
+        dtype = draw(EIGHT_BITS)
+        real = 2.0 ** rng.uniform(-18, draw(st.sampled_from([-6, -1, 2])), shape if draw(st.booleans()) else 1)
+        low = int(np.iinfo(dtype).min)
+        made, parameters = requantize(last, "narrow", real, rounding, dtype, draw(st.integers(low, low + 255)))
+        nodes, constants, last = [*nodes, made], constants | parameters, "narrow"
+        if draw(st.booleans()):
+            nodes, last = [*nodes, node("clip", last, "y", a_min=low + 7.0, a_max=low + 200.0)], "y"
+    return constants, nodes, last
