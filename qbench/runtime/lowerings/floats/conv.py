@@ -118,7 +118,7 @@ class FloatConvLowering(WeightedLowering):
             float_conv_kernel(site.level, tile),
             self.output,
             x=start,
-            zeros=site.constant(np.zeros(depth, np.float32)),
+            zeros=site.constant(np.zeros(int(depth), np.float32)),
             table=table,
             weights=site.constant(packed),
             bias=site.constant(pack_channels(self.bias, groups, tile, lanes)),
