@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, wait
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import islice
 
-from qbench.calibration.means import RunningMeans
-from qbench.calibration.running import Running
+from qbench.calibration.counter import Counter, Found, Numbered
 from qbench.calibration.samples import Data, count_samples, samples
 from qbench.calibration.statistics import Statistics
 from qbench.errors import Cancelled, DataError, GraphError, nearest, shown
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
-from qbench.ir.op import Array
 from qbench.progress import Cancel
-from qbench.runtime.interpreter import run
+from qbench.runtime.tallies import Tally
+from qbench.runtime.team import default_threads
 
 __all__ = ["Collected", "collect"]
-
-Numbered = tuple[int, Mapping[str, Array]]
-Found = dict[str, Statistics]
-Parts = Generator[tuple[int, Found], None, None]
 
 _TASK = 8  # samples that an executor's worker is given at a time, with the graph
 _AHEAD = 32  # such tasks that are submitted before the first of them is done: what bounds memory
@@ -37,6 +31,10 @@ class Collected:
 
     samples: int = 0
     statistics: Mapping[str, Statistics] = field(default_factory=dict[str, Statistics])
+
+    def and_(self, samples: int, found: Found) -> Collected:
+        """That, and what was found in more samples."""
+        return Collected(self.samples + samples, _merged(self.statistics, found))
 
 
 def collect(
@@ -64,13 +62,13 @@ def collect(
     tensors
         Names of the values wanted; all float inputs and node outputs by default.
     executor
-        Where samples are run: threads, processes, or a cluster. Here and now by default.
+        Where samples are run: threads, processes, or a cluster. On this machine's processors by default.
     progress
         Is told the number of samples done and, where known, of all.
     cancel
         Looked at after each sample, or with an executor after each handful.
     start, keep
-        Where an earlier pass over the same data was stopped, and what is given that place after each step.
+        Where an earlier pass over the same data was stopped, and what is given that place if this one is.
 
     Returns
     -------
@@ -90,17 +88,87 @@ def collect(
     found = start or Collected()
     numbered = islice(enumerate(samples(graph, data)), found.samples, None)
     total = count_samples(graph, data)
-    parts = _here(graph, names, numbered) if executor is None else _there(graph, names, numbered, executor, cancel)
-    with closing(parts):
-        for number, part in parts:
-            found = Collected(found.samples + number, _merged(found.statistics, part))
-            if keep is not None:
-                keep(found)
-            if progress is not None:
-                progress(found.samples, total)
+    counter = Counter(graph, names)
+    workers = _Elsewhere(counter, executor) if executor else _Threads(counter)
+    tasks = iter(lambda: list(islice(numbered, workers.task)), [])
+    running: deque[Future[tuple[int, Found]]] = deque()
+    try:
+        while True:
+            running.extend(map(workers.submit, islice(tasks, workers.ahead - len(running))))
+            if not running:
+                break
             if cancel is not None and cancel.is_set():
-                raise Cancelled(f"calibration was cancelled after {found.samples} samples")
+                raise Cancelled("calibration was cancelled; a later run goes on from there")
+            if wait([running[0]], timeout=_PATIENCE).done:  # in order, so that the first bad sample is the one told
+                found = found.and_(*running.popleft().result())
+                if progress is not None:
+                    progress(found.samples, total)
+        found = found.and_(0, workers.found())
+    except DataError:
+        raise
+    except BaseException:
+        if keep is not None:
+            begun = [future for future in running if not future.cancel()]  # those up to the last one that has begun
+            for future in begun:
+                found = found.and_(*future.result())
+            keep(found.and_(0, workers.found()))
+        raise
+    finally:
+        for future in running:
+            future.cancel()
+        workers.close()
     return {name: found.statistics[name] for name in names if name in found.statistics}
+
+
+class _Threads:
+    """Threads of this process that count one sample at a time, into tallies that they leave to each other."""
+
+    task = 1
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter, self._tallies = counter, deque[dict[str, Tally]]()
+        self.ahead = 2 * default_threads()
+        self._pool = ThreadPoolExecutor(default_threads(), thread_name_prefix="qbench calibration")
+
+    def submit(self, task: list[Numbered]) -> Future[tuple[int, Found]]:
+        return self._pool.submit(self._count, task)
+
+    def _count(self, task: list[Numbered]) -> tuple[int, Found]:
+        try:
+            tallies = self._tallies.pop()
+        except IndexError:
+            tallies = self._counter.tallies()
+        self._counter.count(task, tallies)
+        self._tallies.append(tallies)
+        return len(task), {}
+
+    def found(self) -> Found:
+        """What was counted in all tasks that are done; nothing is counted after that."""
+        found = Found()
+        for tallies in self._tallies:
+            found = _merged(found, self._counter.statistics(tallies))
+        return found
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+class _Elsewhere:
+    """Workers of an executor, who give statistics of each task."""
+
+    task, ahead = _TASK, _AHEAD
+
+    def __init__(self, counter: Counter, executor: Executor) -> None:
+        self._counter, self._executor = counter, executor
+
+    def submit(self, task: list[Numbered]) -> Future[tuple[int, Found]]:
+        return self._executor.submit(self._counter, task)
+
+    def found(self) -> Found:
+        return {}
+
+    def close(self) -> None:
+        """The executor is the caller's."""
 
 
 def _merged(old: Mapping[str, Statistics], new: Found) -> Found:
@@ -115,63 +183,3 @@ def _observed(graph: Graph, tensors: Iterable[str] | None) -> tuple[str, ...]:
     for name in sorted(wanted.difference(floats)):
         raise GraphError(f"the graph has no float activation {shown(name)}{nearest(name, floats)}")
     return tuple(name for name in floats if name in wanted)
-
-
-def _channel_axes(graph: Graph) -> dict[str, int]:
-    """The channel axis of each tensor that a convolution or dense layer reads, where all that read it agree."""
-    found: dict[str, set[int]] = {}
-    for node in graph.nodes:
-        if node.op in ("nn.conv2d", "nn.dense") and node.inputs[1] in graph.constants:
-            axis = 1 if node.op == "nn.conv2d" else graph.types[node.inputs[0]].rank - 1
-            found.setdefault(node.inputs[0], set()).add(axis)
-    return {tensor: axes.pop() for tensor, axes in found.items() if len(axes) == 1}
-
-
-def _here(graph: Graph, names: tuple[str, ...], numbered: Iterable[Numbered]) -> Parts:
-    return (_run_samples(graph, names, [sample]) for sample in numbered)
-
-
-def _there(
-    graph: Graph, names: tuple[str, ...], numbered: Iterator[Numbered], executor: Executor, cancel: Cancel | None
-) -> Parts:
-    tasks = iter(lambda: list(islice(numbered, _TASK)), [])
-    running: deque[Future[tuple[int, Found]]] = deque()
-    try:
-        while True:
-            for task in islice(tasks, _AHEAD - len(running)):
-                running.append(executor.submit(_run_samples, graph, names, task))
-            if not running:
-                return
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("calibration was cancelled")
-            if wait(
-                list(running)[:1], timeout=_PATIENCE
-            ).done:  # in order, so that the first bad sample is the one told
-                yield running.popleft().result()
-    finally:
-        for future in running:
-            future.cancel()
-
-
-def _run_samples(graph: Graph, names: tuple[str, ...], numbered: list[Numbered]) -> tuple[int, Found]:
-    axes = _channel_axes(graph)
-    wanted = {name: (Running(name), RunningMeans(axes[name]) if name in axes else None) for name in names}
-
-    def observe(name: str, array: Array) -> None:
-        if name in wanted and array.size:
-            running, means = wanted[name]
-            running.add(array)
-            if means is not None:
-                means.add(array)
-
-    for number, feeds in numbered:
-        try:
-            run(graph, feeds, observe=observe)
-        except DataError as error:
-            raise DataError(f"calibration sample {number}: {error}") from error
-    found = {
-        name: Statistics.taken(running, None if means is None else means.means())
-        for name, (running, means) in wanted.items()
-        if running.count
-    }
-    return len(numbered), found

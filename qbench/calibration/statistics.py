@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.calibration.means import ChannelMeans
-from qbench.calibration.running import BINS, Running, widened
+from qbench.calibration.running import count, number, widened
 from qbench.errors import CalibrationError
+from qbench.kernels.tally import BINS
+from qbench.runtime.tallies import Tally
 
 __all__ = ["BINS", "Statistics"]
 
@@ -67,14 +69,16 @@ class Statistics:
         DataError
             No elements, NaN or infinity among them, or another dtype.
         """
-        found = Running(tensor)
-        found.add(array)
+        found = Tally()
+        count(array, found, tensor)
         return cls.taken(found)
 
     @classmethod
-    def taken(cls, found: Running, channels: ChannelMeans | None = None) -> Statistics:
-        """The statistics of all that was counted; `found` must not count any more."""
-        return cls(found.min, found.max, found.count, found.zeros, found.exponent, found.counts, channels)
+    def taken(cls, found: Tally) -> Statistics:
+        """The statistics of all that was counted, at least one value; `found` must not count any more."""
+        low, high = number(found["low"]), number(found["high"])
+        channels = None if found.axis is None else ChannelMeans.taken(found)
+        return cls(low, high, found["count"], found["zeros"], found["exponent"], found.counts, channels)
 
     @staticmethod
     def merged(parts: Iterable[Statistics]) -> Statistics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from qbench.runtime.profile import Timing, profile
 from qbench.runtime.running import Arenas, Run
 from qbench.runtime.schedule import Schedule
 from qbench.runtime.step import EXTERNAL, Instruction, Place, Step
+from qbench.runtime.tallies import Tally
 from qbench.runtime.team import default_threads
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Program:
         start: Mapping[str, Array] | None = None,
         keep: Iterable[str] = (),
         sample: int | None = None,
+        observe: Mapping[str, Tally] | None = None,
         cancel: Cancel | None = None,
         threads: int | None = None,
     ) -> dict[str, Array]:
@@ -99,6 +101,9 @@ class Program:
         sample
             Give only every so many elements of the kept values, counted in the order of the value's axes from the
             first element of each sample: arrays of shape (samples, elements). Outputs are always whole.
+        observe
+            Counts the float values of these names; they are changed in place, sample by sample. Such a run takes one
+            thread, and no other may have the same tallies meanwhile. Not together with `sample`.
         cancel
             Looked at every two milliseconds, between instructions.
         threads
@@ -114,17 +119,19 @@ class Program:
         Raises
         ------
         DataError
-            A missing or unknown input, a wrong dtype or shape, NaN or infinity; it names the value.
+            A missing or unknown input, a wrong dtype or shape, NaN or infinity; it names the value. Not for what is
+            observed: see ``tally["bad"]``.
         GraphError
             A value to keep or to start from that the graph doesn't have, or that was fused away.
         Cancelled
             `cancel` was set.
         """
-        schedule, arrays, samples = self._prepared(x, start or {}, keep, sample)
+        schedule, arrays, samples = self._prepared(x, start or {}, keep, sample, observe or {})
         if samples == 0:
             return self._nothing(schedule)
-        run = Run(self, schedule, arrays, samples, cancel)
-        run.run(default_threads() if threads is None else _checked("threads", threads))
+        threads = default_threads() if threads is None else _checked("threads", threads)
+        run = Run(self, schedule, arrays, samples, cancel, tallies=observe)
+        run.run(1 if observe else threads)
         return run.results()
 
     def profile(self, x: Array | Mapping[str, Array], repeat: int = 20, threads: int | None = None) -> list[Timing]:
@@ -161,7 +168,7 @@ class Program:
         return Arenas(self.arena_bytes)
 
     @cached_property
-    def _schedules(self) -> dict[tuple[frozenset[str], tuple[str, ...], int], Schedule]:
+    def _schedules(self) -> dict[Hashable, Schedule]:
         return {}
 
     def _prepared(
@@ -170,6 +177,7 @@ class Program:
         start: Mapping[str, Array],
         keep: Iterable[str],
         sample: int | None,
+        observe: Mapping[str, Tally] | None = None,
     ) -> tuple[Schedule, dict[str, Array], int]:
         """The schedule, the arrays that are known, and the number of samples in them."""
         inputs = self.graph.inputs
@@ -177,7 +185,10 @@ class Program:
         feeds |= {name: array for name, array in start.items() if name in inputs}
         start = {name: array for name, array in start.items() if name not in inputs}
         every = 0 if sample is None else _checked("sample", sample)
-        key = frozenset(start), tuple(dict.fromkeys(keep)), every
+        if observe and every:
+            raise DataError("a run either observes values or gives samples of them")
+        observed = tuple((name, tally.axis) for name, tally in (observe or {}).items())
+        key = frozenset(start), tuple(dict.fromkeys(keep)), every, observed
         schedule = self._schedules.get(key)
         if schedule is None:
             schedule = Schedule(self, *key)

@@ -19,6 +19,7 @@ from qbench.runtime.interpreter import step as interpret
 from qbench.runtime.port import Port, is_batched, whole_shape
 from qbench.runtime.schedule import Schedule, Segment
 from qbench.runtime.step import Step
+from qbench.runtime.tallies import Tally
 from qbench.runtime.team import Crew, aligned, crew, default_threads
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Run:
         Looked at every few milliseconds, between instructions.
     timed
         Whether to measure `seconds`, which keeps samples from running side by side.
+    tallies
+        What the observed values are counted into.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class Run:
         samples: int,
         cancel: Cancel | None = None,
         timed: bool = False,
+        tallies: Mapping[str, Tally] | None = None,
     ) -> None:
         self._program, self._schedule, self._samples, self._cancel = program, schedule, samples, cancel
         self._known, self._made = dict(arrays), dict[str, Array]()
@@ -96,6 +100,9 @@ class Run:
             for name, port in ports.items():
                 buffer, self._made[name] = port.leave(samples)
                 self._lend(port, buffer)
+        self._tallies = tallies or {}
+        for name, (found, totals) in schedule.tallied.items():
+            self._lent[found], self._lent[totals] = (self._tallies[name].found, 0), (self._tallies[name].totals, 0)
         self._stamps = np.zeros(len(schedule.instructions) + 1, np.int64) if timed else None
         self.seconds = np.zeros(len(schedule.instructions))
         """What each instruction took, for all samples."""
@@ -104,6 +111,12 @@ class Run:
 
     def results(self) -> dict[str, Array]:
         """The outputs and the kept values, when the run is done."""
+        for name, tally in self._tallies.items():
+            if name in self._schedule.tallied:
+                tally.samples += self._samples
+            else:
+                for image in range(self._samples):
+                    tally.add(self._part(name, image))
         found: dict[str, Array] = {}
         for name in self._schedule.wanted:
             array = self._known[name] if name in self._known else self._made.get(name)
@@ -220,14 +233,14 @@ class Run:
             if name in self._schedule.written:
                 port = self._schedule.written[name]
                 self._lend(port, port.enter(values[name], 1))
-            if name in self._schedule.wanted and name not in self._known:
+            if name in (*self._schedule.wanted, *self._schedule.observed) and name not in self._known:
                 self._store(name, image, values[name])
 
     def _part(self, name: str, image: int) -> Array:
-        """One sample of a value that is known."""
-        if name not in self._known:
+        """One sample of a value that is known, or was made."""
+        array = self._known[name] if name in self._known else self._made.get(name)
+        if array is None:
             return self._program.graph.constants[name].array
-        array = self._known[name]
         if not is_batched(self._program.graph.types[name]):
             return array
         size = len(array) // self._samples

@@ -16,6 +16,7 @@ from qbench.kernels.kernel import Kernel
 from qbench.kernels.memory import reference
 from qbench.kernels.move import copy_fields, copy_kernel
 from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
+from qbench.kernels.tally import means_kernel, tally_kernel
 from qbench.runtime.port import Port, is_batched, whole_shape
 from qbench.runtime.step import Instruction, Place, Step, row_major
 from qbench.runtime.table import Table
@@ -48,6 +49,8 @@ class Schedule:
         Names of the values wanted beside the outputs.
     sample
         Every how many elements of the kept values are wanted, counted in the value's own order; 0 for whole values.
+    observe
+        The values that are counted into tallies, each with the axis of its channels.
 
     Raises
     ------
@@ -55,9 +58,16 @@ class Schedule:
         A value that the graph doesn't have, or that was fused away.
     """
 
-    def __init__(self, program: Program, start: Collection[str], keep: Sequence[str], sample: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        start: Collection[str],
+        keep: Sequence[str],
+        sample: int,
+        observe: Sequence[tuple[str, int | None]] = (),
+    ) -> None:
         self._program, self._start = program, frozenset(start)
-        self.sample = sample
+        self.sample, self.observed = sample, dict(observe)
         self.sampled = frozenset(keep).difference(program.graph.outputs) if sample else frozenset[str]()
         """The kept values of which only a sample is wanted."""
         self.wanted = tuple(dict.fromkeys((*program.graph.outputs, *keep)))
@@ -81,6 +91,8 @@ class Schedule:
         """The ports of values that interpreted steps read, for one sample."""
         self.written: dict[str, Port] = {}
         """The ports of values that interpreted steps write, for one sample."""
+        self.tallied: dict[str, tuple[int, int]] = {}
+        """Buffers of tally and totals, for those of the observed values that kernels count."""
         self.instructions: list[Instruction] = []
         self.steps: list[Step] = []
         """The step that each instruction belongs to."""
@@ -98,7 +110,7 @@ class Schedule:
     def _check(self) -> None:
         graph, steps = self._program.graph, self._program.steps
         made = {name for step in steps for name in step.outputs} | {*graph.inputs, *graph.constants}
-        for name in (*self._start, *self.wanted):
+        for name in (*self._start, *self.wanted, *self.observed):
             if name not in graph.types:
                 raise GraphError(f"the graph has no value {shown(name)}{nearest(name, graph.types)}")
             if name not in made:
@@ -114,19 +126,19 @@ class Schedule:
         graph = self._program.graph
         leaving = {*self._program.outputs.values()}
         copies = {name for name, place in self._program.places.items() if place.buffer in leaving}
-        needed = {*self.wanted, *copies} - self._start - {*graph.constants}
+        needed = {*self.wanted, *self.observed, *copies} - self._start - {*graph.constants}
         chosen: set[Step] = set()
         for step in reversed(self._program.steps):
             if needed.intersection(step.outputs):
                 chosen.add(step)
                 needed -= set(step.outputs)
                 needed |= set(step.inputs) - self._start - {*graph.constants}
-        return chosen, needed | {*self.wanted}
+        return chosen, needed | {*self.wanted, *self.observed}
 
     def _build(self) -> None:
         graph = self._program.graph
         arrays = {*graph.inputs, *graph.constants, *self._start}
-        leaving = {*self.wanted} - {*self._program.outputs}
+        leaving = {*self.wanted, *self.observed} - {*self._program.outputs}
         first = 0
         for step in self._program.steps:
             if step in self._needed and step.reason:
@@ -145,7 +157,9 @@ class Schedule:
             for name in step.outputs:
                 if name in self._start and name in self._native and name not in self.given:
                     self._enter(step, name, self.given)
-                if name in leaving and name not in arrays and name not in self.kept:
+                counted = name in self.observed and name not in arrays and self._tally(step, name)
+                leaves = name in leaving and (name in self.wanted or not counted)
+                if leaves and name not in arrays and name not in self.kept:
                     self._leave(step, name, self.kept)
         self.segments.append(Segment(first, len(self.instructions)))
 
@@ -176,6 +190,22 @@ class Schedule:
             fields = copy_fields(place.shape, place.strides, row_major(place.shape))
         self._add(step, name, kernel, x=place.reference, out=reference(port.buffer), **fields)
 
+    def _tally(self, step: Step, name: str) -> bool:
+        """Count a value where it lies; False where kernels cannot."""
+        place, axis = self._program.places[name], self.observed[name]
+        if place.dtype != np.float32 or not place.contiguous or not place.nbytes or place.flipped:
+            return False
+        self.tallied[name] = self.width, self.width + 1
+        found, totals = map(reference, self.tallied[name])
+        self.width += 2
+        self._add(step, name, tally_kernel(), x=place.reference, count=math.prod(place.shape), found=found)
+        if axis is not None:
+            at = place.axes.index(axis)
+            outer, channels, inner = math.prod(place.shape[:at]), place.shape[at], math.prod(place.shape[at + 1 :])
+            fields = {"outer": outer, "channels": channels, "inner": inner}
+            self._add(step, name, means_kernel(), x=place.reference, totals=totals, **fields)
+        return True
+
     def _port(self, name: str, ports: dict[str, Port]) -> Port:
         if name not in ports:
             kind, place = self._program.graph.types[name], self._program.places[name]
@@ -187,7 +217,8 @@ class Schedule:
 
     def _add(self, step: Step, name: str, kernel: Kernel, **fields: object) -> None:
         record = np.recarray(1, kernel.arguments)
-        record[0]["flip"] = 0x80 if self._program.places[name].flipped else 0
+        if "flip" in (kernel.arguments.names or ()):
+            record[0]["flip"] = 0x80 if self._program.places[name].flipped else 0
         for field, value in fields.items():
             record[0][field] = value
         self.instructions.append(Instruction(kernel, record, name))

@@ -20,7 +20,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.types import TensorType
-from qbench.runtime.interpreter import run
+from qbench.runtime.planner import plan
 
 rng = np.random.default_rng(0)
 WEIGHT = rng.normal(size=(5, 4)).astype(np.float32)
@@ -39,7 +39,8 @@ X = rng.normal(size=(21, 4)).astype(np.float32)
 
 
 def one_by_one(graph, x):
-    found = [run(graph, {"x": row[None]}, keep=("fc.out", "y")) | {"x": row} for row in x]
+    program = plan(graph, keep=("fc.out", "y"))
+    found = [program.run(row[None], keep=("fc.out", "y")) | {"x": row} for row in x]
     merged = {name: Statistics.merged(Statistics.of(f[name]) for f in found) for name in ("x", "fc.out", "y", "z")}
     units = [sum(int(value * 2.0**149) for value in column.tolist()) for column in x.T]  # what fc reads
     return merged | {"x": replace(merged["x"], channels=ChannelMeans(tuple(units), len(x)))}
@@ -170,7 +171,7 @@ class After:
 
 
 def test_cancel():
-    with pytest.raises(Cancelled, match="after 3 samples"):
+    with pytest.raises(Cancelled, match="was cancelled"):
         collect(mlp(), X, cancel=After(2))
     event = threading.Event()
     assert collect(mlp(), X, cancel=event) == collect(mlp(), X)
@@ -186,18 +187,20 @@ def test_progress():
     assert told[-1] == (21, 21)
 
 
-def test_a_pass_that_was_stopped_goes_on():
-    steps, numbers = [], []
+@pytest.mark.parametrize("executor", [None, 2])
+def test_a_pass_that_was_stopped_goes_on(executor):
+    stops, numbers = [], []
 
-    def keep(so_far):
-        steps.append(so_far)
-        if len(steps) == 5:
+    def interrupt(done, total):
+        if done >= 5:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        collect(mlp(), X, keep=keep)
-    found = collect(mlp(), X, start=steps[-1], progress=lambda done, _: numbers.append(done))
-    assert numbers == list(range(6, 22))
+    with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
+        collect(mlp(), X, progress=interrupt, keep=stops.append, executor=pool if executor else None)
+    (stop,) = stops
+    assert 5 <= stop.samples <= 21
+    found = collect(mlp(), X, start=stop, progress=lambda done, _: numbers.append(done))
+    assert numbers == list(range(stop.samples + 1, 22))
     assert found == collect(mlp(), X)
 
 

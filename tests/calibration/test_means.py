@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from qbench.calibration.means import ChannelMeans, RunningMeans
+from qbench.calibration.means import ChannelMeans
+from qbench.runtime.tallies import Tally
 
 SAMPLES = st.lists(
     hnp.arrays(np.float32, (1, 3, 2, 2), elements=st.floats(-(2.0**60), 2.0**60, width=32)), min_size=1, max_size=6
@@ -32,11 +33,11 @@ def test_the_order_of_samples_does_not_matter(samples: list[np.ndarray], random:
 
 @given(hnp.arrays(np.float32, (7, 3), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
 def test_sums_over_samples_are_exact(samples: np.ndarray) -> None:
-    running = RunningMeans(1)
+    tally = Tally(1, 3)
     for sample in samples:
-        running.add(sample[None])
+        tally.add(sample[None])
     exact = tuple(sum(int(Fraction(float(x)) * 2**149) for x in column) for column in samples.T)
-    assert running.means() == ChannelMeans(exact, 7)
+    assert ChannelMeans.taken(tally) == ChannelMeans(exact, 7)
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 1, 1), (1, 3, 4, 5), (2, 4, 1, 3), (1, 2, 9, 9)])

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbench.calibration.running import Running
+from qbench.calibration.running import count
 from qbench.calibration.statistics import BINS, Statistics
 from qbench.errors import CalibrationError, DataError
+from qbench.runtime.tallies import Tally
 
 numbers = st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=True)
 arrays = st.lists(numbers, min_size=1, max_size=40).map(lambda values: np.array(values, np.float32))
@@ -86,10 +87,10 @@ def test_more_elements_than_one_chunk():
 
 @given(st.lists(arrays, min_size=1, max_size=6))
 def test_counting_array_by_array_gives_the_same(parts):
-    running = Running()
+    tally = Tally()
     for part in parts:
-        running.add(part)
-    assert bits(Statistics.taken(running)) == bits(Statistics.of(np.concatenate(parts)))
+        count(part, tally)
+    assert bits(Statistics.taken(tally)) == bits(Statistics.of(np.concatenate(parts)))
 
 
 @pytest.mark.parametrize("scale", [1e-38, 1e-3, 1.0, 1e5, 1e36])

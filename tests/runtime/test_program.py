@@ -5,12 +5,13 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qbench.errors import Cancelled, DataError, GraphError
 from qbench.runtime import interpreter
 from qbench.runtime.running import numba_is_off
+from qbench.runtime.tallies import Tally
 from tests.runtime.handmade import graph_of, planned
 
 
@@ -67,6 +68,31 @@ def test_samples_are_every_so_many_elements_in_the_order_of_the_axes(case, every
         np.testing.assert_array_equal(results[name], expected[name].reshape(samples, -1)[:, ::every])
     for name in program.graph.outputs:
         np.testing.assert_array_equal(results[name], expected[name])
+
+
+@settings(deadline=None)
+@given(case=cases(), axis=st.booleans(), data=st.data())
+def test_what_is_observed_is_counted_sample_by_sample(case, axis, data):
+    program, shape = case
+    assume(program.graph.types["v0"].dtype == "float32")
+    x = feed(program, shape)
+    values = [name for name in program.graph.types if name in program.places]
+    expected = interpreter.run(program.graph, {"v0": x}, values)
+    names = data.draw(st.lists(st.sampled_from(values), unique=True))
+    place = (len(shape) - 1, shape[-1]) if axis else (None, 0)
+    tallies, same = ({name: Tally(*place) for name in names} for _ in range(2))
+    results = program.run(x, observe=tallies)
+    samples = shape[0] // 2 if program.graph.types["v0"].shape[0] == "2*N" else shape[0]
+    samples = samples if isinstance(program.graph.types["v0"].shape[0], str) else 1
+    for name in names:
+        for part in np.split(expected[name], samples):
+            same[name].add(part)
+        assert tallies[name].found == same[name].found
+        assert tallies[name].samples == same[name].samples == samples
+        np.testing.assert_allclose(tallies[name].totals.astype(float), same[name].totals.astype(float), rtol=1e-3)
+    assert list(results) == list(program.graph.outputs)
+    for name, array in results.items():
+        np.testing.assert_array_equal(array, expected[name])
 
 
 def chain(shape=("N", 3, 4, 5), dtype="float32", steps=5, **options):

@@ -1,0 +1,168 @@
+"""Statistics of values as they are made: extremes, zeros, a histogram that widens, and exact sums of channel means.
+
+A tally is an array of int64 that grows by the values of one array after the other; see `TALLY` for what is where. Bins
+have a power of two as their width and are anchored at zero, so that widening merges neighbours and loses nothing. What
+is left of the histogram after any number of arrays does not depend on their order.
+
+The two functions stand alone, calling nothing, so that Numba's own cache on disk sees whenever they change.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.memory import view
+
+__all__ = ["BINS", "LIMBS", "OF_ZEROS", "TALLY", "add_means", "means_kernel", "tally", "tally_kernel"]
+
+BINS = 2048
+"""N: bins on each side of zero."""
+
+OF_ZEROS = -160
+"""Exponent of a tally of zeros: one less than that of the smallest number of float32."""
+
+_FIELDS = ("low", "high", "zeros", "count", "exponent", "bad")
+TALLY = np.dtype([*((name, "i8") for name in _FIELDS), ("counts", "i8", (2 * BINS,))])
+"""Least and greatest key; number of zeros and of all values; e, the smallest with ``max(abs(x)) < BINS * 2**e``; arrays
+that were refused, since they hold NaN or infinity; ``counts[BINS + k]`` values with ``floor(x * 2**-e) == k``.
+
+Keys are integers in the order of the numbers: the bits, below zero with all but the sign flipped.
+"""
+
+LIMBS = 9
+"""64-bit words of 32 bits each, and room to carry, that hold a sum of float32 numbers in units of 2^-149."""
+
+_BLOCK = 2048  # places found at a time, by vector instructions, before they are counted one by one
+_LANES = 8  # sums side by side, as vector instructions have them: part of the result, since additions round
+
+
+@numba.njit(nogil=True, cache=True)
+def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
+    """Add values, at least one and fewer than 2^32, to a tally; only `bad` is counted where one is not finite."""
+    magnitude = np.int32(0x7FFFFFFF)
+    bits, counts = values.view(np.int32), found[6:]
+    middle = counts.size // 2
+    low, high, zeros = magnitude, ~magnitude, 0
+    for i in range(bits.size):
+        key = bits[i] ^ ((bits[i] >> 31) & magnitude)
+        low = min(low, key)
+        high = max(high, key)
+        zeros += (bits[i] & magnitude) == 0
+    largest = np.int64(max(high, ~low))  # the bits of the largest magnitude
+    if largest >= 0x7F800000:
+        found[5] += 1
+        return
+    # 2^exponent times the number of bins is beyond it
+    exponent = (largest >> 23) - 137
+    if largest < 0x00800000:
+        exponent = np.int64(-160)
+        while largest >> (exponent + 160):
+            exponent += 1
+    doublings = min(exponent - found[4], 12) if found[3] else np.int64(0)  # by 12 all is in the bins beside zero
+    for _ in range(doublings):
+        for i in range(middle // 2):
+            counts[middle + i] = counts[middle + 2 * i] + counts[middle + 2 * i + 1]
+            counts[middle - 1 - i] = counts[middle - 1 - 2 * i] + counts[middle - 2 - 2 * i]
+        counts[: middle // 2] = 0
+        counts[middle + middle // 2 :] = 0
+    found[0], found[1] = min(found[0], np.int64(low)), max(found[1], np.int64(high))
+    found[2] += zeros
+    found[3] += bits.size
+    found[4] = max(found[4], exponent)
+
+    tables = np.zeros(4 * counts.size, np.uint32)  # counted into in turn: increments of one place wait for each other
+    one, two = tables[: counts.size], tables[counts.size : 2 * counts.size]
+    three, four = tables[2 * counts.size : 3 * counts.size], tables[3 * counts.size :]
+    places = np.empty(_BLOCK, np.uint32)  # unsigned: what may count from the end costs a comparison per use
+    factor = 2.0 ** np.float64(-found[4])
+    in_float32, factor32 = -127 <= found[4] <= 0, np.float32(factor if found[4] >= -127 else 0.0)
+    for start in range(0, values.size, _BLOCK):
+        block = values[start : start + _BLOCK]
+        if in_float32:  # exact where it scales up; where it scales down, a tiny negative number would become zero
+            for i in range(block.size):
+                places[i] = np.int32(np.floor(block[i] * factor32)) + np.int32(middle)
+        else:
+            for i in range(block.size):
+                places[i] = np.int32(np.floor(block[i] * factor)) + np.int32(middle)
+        whole = block.size // 4 * 4
+        for i in range(0, whole, 4):
+            one[places[i]] += np.uint32(1)
+            two[places[i + 1]] += np.uint32(1)
+            three[places[i + 2]] += np.uint32(1)
+            four[places[i + 3]] += np.uint32(1)
+        for i in range(whole, block.size):
+            one[places[i]] += np.uint32(1)
+    for place in range(counts.size):
+        counts[place] += np.int64(one[place]) + np.int64(two[place]) + np.int64(three[place]) + np.int64(four[place])
+
+
+@numba.njit(nogil=True, cache=True)
+def add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
+    """Add the mean of ``values[:, c, :]``, summed in double precision and rounded to float32, to channel c's total.
+
+    A total is ``sum(totals[c, i] * 2^(32 i))`` in units of 2^-149: exact, so that no order of the arrays changes it.
+    Good for 2^31 of them.
+    """
+    outer, channels, inner = values.shape
+    sums = np.zeros(channels, np.float64)
+    if inner < _LANES:
+        for i in range(outer):
+            for j in range(inner):
+                for c in range(channels):
+                    sums[c] += values[i, c, j]
+    else:
+        lanes = np.empty(_LANES, np.float64)
+        whole = inner // _LANES * _LANES
+        for i in range(outer):
+            for c in range(channels):
+                row = values[i, c]
+                lanes[:] = 0.0
+                for j in range(0, whole, _LANES):
+                    for k in range(_LANES):
+                        lanes[k] += row[j + k]
+                for j in range(whole, inner):
+                    lanes[0] += row[j]
+                for k in range(_LANES):
+                    sums[c] += lanes[k]
+    bits = (sums / (outer * inner)).astype(np.float32).view(np.int32)
+    for c in range(channels):
+        exponent = np.int64(bits[c] >> 23) & 255
+        significand = np.int64(bits[c] & 0x7FFFFF) | (np.int64(exponent > 0) << 23)
+        shift = max(exponent - 1, 0)
+        place = shift >> 5
+        units = significand << (shift & 31)
+        sign = np.int64(-1) if bits[c] < 0 else np.int64(1)
+        totals[c, place] += sign * (units & 0xFFFFFFFF)
+        totals[c, place + 1] += sign * (units >> 32)
+
+
+@cache
+def tally_kernel() -> Kernel:
+    """Adds `count` float32 numbers at x to the tally at `found`; one thread does it all."""
+    entries = TALLY.itemsize // 8
+
+    def run(args: Any, bases: Any, thread: int, threads: int) -> None:
+        if thread == 0:
+            tally(view(bases, args.x, args.count, np.float32), view(bases, args.found, entries, np.int64))
+
+    return Kernel("tally", record(x="i8", count="i8", found="i8"), run)
+
+
+@cache
+def means_kernel() -> Kernel:
+    """Adds the means of float32[outer, channels, inner] at x to the totals int64[channels, LIMBS] at `totals`."""
+
+    def run(args: Any, bases: Any, thread: int, threads: int) -> None:
+        if thread == 0:
+            outer, channels, inner = args.outer, args.channels, args.inner
+            values = view(bases, args.x, outer * channels * inner, np.float32).reshape(outer, channels, inner)
+            totals = view(bases, args.totals, channels * LIMBS, np.int64).reshape(channels, LIMBS)
+            add_means(values, totals)
+
+    return Kernel("means", record(x="i8", outer="i8", channels="i8", inner="i8", totals="i8"), run)

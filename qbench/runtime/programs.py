@@ -1,0 +1,44 @@
+"""The programs of one graph: one for each set of sizes that it leaves open."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import Array
+from qbench.runtime.feeds import check_feeds
+from qbench.runtime.planner import plan
+from qbench.runtime.planner.specialize import batch_symbol
+from qbench.runtime.program import Program
+
+__all__ = ["Programs"]
+
+
+class Programs:
+    """Plans a graph when data of new sizes comes; safe to share between threads.
+
+    Parameters
+    ----------
+    graph
+        Any valid graph.
+    keep
+        As for :func:`~qbench.runtime.planner.plan`.
+    """
+
+    def __init__(self, graph: Graph, keep: Iterable[str] = ()) -> None:
+        self.graph, self.keep = graph, tuple(keep)
+        self._batch = batch_symbol(graph)
+        self._open = any(isinstance(dim, str) for type in graph.input_types().values() for dim in type.shape[1:])
+        self._planned: dict[frozenset[tuple[str, int]], Program] = {}
+        self._lock = threading.Lock()
+
+    def of(self, feeds: Mapping[str, Array]) -> Program:
+        """The program for these feeds; DataError where they do not fit the graph."""
+        sizes = check_feeds(self.graph, feeds) if self._open or self._batch is None else {}
+        sizes = {symbol: size for symbol, size in sizes.items() if symbol != self._batch}
+        key = frozenset(sizes.items())
+        with self._lock:
+            if key not in self._planned:
+                self._planned[key] = plan(self.graph, keep=self.keep, sizes=sizes)
+            return self._planned[key]

@@ -1,0 +1,56 @@
+"""What has been counted of a value over many runs, by kernels within a program or array by array."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.op import Array
+from qbench.kernels.tally import LIMBS, OF_ZEROS, TALLY, add_means, tally
+
+__all__ = ["Tally"]
+
+_MANY = 1 << 30  # elements counted at a time, in 32 bits
+
+
+class Tally:
+    """Minimum, maximum, zeros and histogram of all values of one name, and means of its channels; see `TALLY`.
+
+    Parameters
+    ----------
+    axis, channels
+        Where the channels are of which means are wanted, and how many; None: nowhere.
+    """
+
+    def __init__(self, axis: int | None = None, channels: int = 0) -> None:
+        self.axis, self.samples = axis, 0
+        self.found: NDArray[np.void] = np.zeros(1, TALLY)
+        self.found["low"], self.found["high"], self.found["exponent"] = 2**31, -(2**31), OF_ZEROS
+        self.totals: NDArray[np.int64] = np.zeros((channels, LIMBS), np.int64)
+
+    def __getitem__(self, field: str) -> int:
+        return int(self.found[field][0])
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """The histogram."""
+        return self.found["counts"][0]
+
+    def add(self, array: Array) -> bool:
+        """Count one sample, of a float dtype; False, and nothing is counted, where it is not finite or empty."""
+        if not array.size:
+            return False
+        bad, flat = self["bad"], np.asarray(array, np.float32).ravel(order="K")  # as they lie in memory
+        for start in range(0, flat.size, _MANY):
+            tally(flat[start : start + _MANY], self.found.view(np.int64))
+        if self["bad"] > bad:
+            return False
+        self.samples += 1
+        if self.axis is not None:
+            channels, last = array.shape[self.axis], np.moveaxis(array, self.axis, -1)
+            outer, inner = math.prod(array.shape[: self.axis]), math.prod(array.shape[self.axis + 1 :])
+            shape, values = ((-1, channels, 1), last) if last.flags.c_contiguous else ((outer, channels, inner), array)
+            add_means(np.ascontiguousarray(values, np.float32).reshape(shape), self.totals)
+        return True
