@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import islice
@@ -90,7 +90,7 @@ def collect(
     total = count_samples(graph, data)
     counter = Counter(graph, names)
     workers = _Elsewhere(counter, executor) if executor else _Threads(counter)
-    tasks = iter(lambda: list(islice(numbered, workers.task)), [])
+    tasks = _tasks(numbered, workers.task)
     running: deque[Future[tuple[int, Found]]] = deque()
     try:
         while True:
@@ -169,6 +169,11 @@ class _Elsewhere:
 
     def close(self) -> None:
         """The executor is the caller's."""
+
+
+def _tasks(numbered: Iterator[Numbered], size: int) -> Iterator[list[Numbered]]:
+    while task := list(islice(numbered, size)):
+        yield task
 
 
 def _merged(old: Mapping[str, Statistics], new: Found) -> Found:
