@@ -18,6 +18,7 @@ from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.pack import packing
+from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rounding import rescale_float32_one, rescale_one
 from qbench.kernels.stack import stack
 from qbench.kernels.tile import Tile, make_tile
@@ -35,6 +36,7 @@ ARGUMENTS = record(
     mantissa="i8",
     shift="i8",
     multiplier="i8",
+    scales="i8",
     pixels="i8",
     taps="i8",
     depth="i8",
@@ -54,9 +56,12 @@ x, zeros
     Input codes (u8), and `depth` zero points rounded up to 4, read where a window sticks out.
 table
     From `pack.offsets`; 0 where there is one tap and the pixels lie `pitch` bytes apart.
-weights, bias, mantissa, shift, multiplier
+weights, bias
     From `pack.pack_weights` and `pack.pack_channels`. The bias is int32; int64 for the epilogue ``exact``. The input's
-    zero point is in it. Epilogues read only what they need.
+    zero point is in it.
+mantissa, shift, multiplier, scales
+    The first three from `pack.pack_channels`, read by the epilogue ``exact`` and the portable kernels, as the rounding
+    mode needs them; `scales` from `pack.pack_scales`, read by vector code.
 out
     Codes (u8), or int32 for the epilogue ``accumulators``.
 pixels, taps, depth
@@ -140,19 +145,13 @@ def _vector_tile(level: Level, shape: Tile, epilogue: Any) -> Callable[..., None
     """A tile whose epilogue is vector code."""
     form: Epilogue = Accumulators() if epilogue == "accumulators" else Codes(epilogue)
     tile, size = make_tile(ISAS[level], shape, form), 4 if epilogue == "accumulators" else 1
+    constants = RESCALES[epilogue].constants if epilogue in RESCALES else 0
 
     @register_jitable(inline="always")
     def run_tile(args, bases, source, zeros, offsets, steps, weights, channel, out, rows, channels):
-        ahead = channel * 4
-        operands = (
-            address_of(bases, args.multiplier) + ahead,
-            address_of(bases, args.mantissa) + ahead,
-            address_of(bases, args.shift) + ahead,
-            args.zero_point,
-            args.low,
-            args.high,
-        )
-        bias = address_of(bases, args.bias) + ahead
+        scales = address_of(bases, args.scales) + channel * 4 * constants
+        operands = (scales, args.zero_point, args.low, args.high)
+        bias = address_of(bases, args.bias) + channel * 4
         pitch = args.out_pitch * size
         tile(source, zeros, offsets, args.taps, steps, weights, bias, out, pitch, rows, channels, operands)
 

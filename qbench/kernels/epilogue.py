@@ -12,18 +12,21 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from qbench.kernels.isa.base import Isa
-from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, at, call, load, pointer, splat, store, vector
+from qbench.kernels.isa.emit import I8, I16, I32, I64, at, call, load, pointer, splat, store, vector
+from qbench.kernels.rescale import RESCALES
 from qbench.quant.rounding import Rounding
 
 __all__ = ["Accumulators", "Codes", "Epilogue", "EpilogueName", "Output", "choose_epilogue"]
 
-EpilogueName = Literal["float", "fixed", "fixed_left", "exact", "accumulators"]
+EpilogueName = Literal["float", "fixed", "fixed_left", "fixed_float", "exact", "accumulators"]
 """How a kernel ends.
 
 ``float``
     ``fp32_rne``, in vectors.
 ``fixed``, ``fixed_left``
     Fixed point with ties up, in vectors: multipliers between 2^-24 and 1/4, or any for which accumulators leave room.
+``fixed_float``
+    The same as fast as floats, for small accumulators.
 ``exact``
     Every mode, one number after the other, with 64-bit biases.
 ``accumulators``
@@ -39,6 +42,7 @@ def choose_epilogue(
     mantissa: NDArray[np.int32],
     shift: NDArray[np.int32],
     multiplier: NDArray[np.float32],
+    rounds_down: bool = False,
 ) -> EpilogueName:
     """The fastest epilogue that gives the mode's bits.
 
@@ -48,6 +52,8 @@ def choose_epilogue(
         The largest magnitude that each channel's accumulator, bias included, can have.
     mantissa, shift, multiplier
         Of each channel, as `kernels.rounding.rescale_one` takes them.
+    rounds_down
+        Whether the kernel has ``fixed_float``.
 
     Notes
     -----
@@ -58,6 +64,8 @@ def choose_epilogue(
       saturation of ``tflite_single`` cannot happen. Where it is shifted by 54 at most, the zero point can be added
       before: the upper half of the product is below 2^30, that of the zero point at most 255 * 2^22.
     - ``fixed_left``: the same after a left shift of the accumulator that does not overflow.
+    - ``fixed_float``: see `rescale.FixedFloat`; twice an accumulator of 2^24 times a multiplier of 2^4 is below 2^31,
+      and a float of 2^-121 is a normal one.
     """
     bound, shift = np.broadcast_arrays(bound, shift)
     if np.any(bound >= 2**31):
@@ -66,6 +74,8 @@ def choose_epilogue(
         return "float" if np.all(bound.astype(np.float32) * multiplier < np.float32(2**31)) else "exact"
     if rounding not in _HALF_UP or np.any(mantissa < 0):
         return "exact"
+    if rounds_down and np.all((bound <= 2**24) & (shift >= -90) & (shift <= 4)):
+        return "fixed_float"
     if np.all((shift >= -23) & (shift <= -2)):
         return "fixed"
     left = np.clip(shift.astype(np.int64) + 2, 0, 32)
@@ -142,24 +152,29 @@ class Accumulators(Epilogue):
 class Codes(Epilogue):
     """Rescales, adds the zero point, clamps and narrows to 8 bits.
 
-    Operands: the addresses of the tile's float32 multipliers, int32 mantissas and int32 shifts; zero point, low, high.
+    Operands: the address of the tile's constants, ``[vectors, constants, lanes]`` of 32 bits (see `pack_scales`); zero
+    point, low, high.
     """
 
-    kind: Literal["float", "fixed", "fixed_left"]
+    kind: Literal["float", "fixed", "fixed_left", "fixed_float"]
 
     def emit(
         self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output
     ) -> None:
         """See `Epilogue.emit`."""
-        vectors = len(rows[0])
-        columns = [_Column(b, isa, self.kind, operands, v) for v in range(vectors)]
-        zero_point = None if self.kind == "fixed" else b.trunc(operands[3], I16)
+        form, vectors, scales = RESCALES[self.kind], len(rows[0]), pointer(b, operands[0])
+        constants = [
+            [load(b, scales, isa.accumulator, 4 * isa.lanes * (v * form.constants + i)) for i in range(form.constants)]
+            for v in range(vectors)
+        ]
+        zero_point = None if form.adds_zero_point else b.trunc(operands[1], I16)
+        narrow = isa.narrow_halves if form.halves else isa.narrow
         fours = list(_fours(len(rows), vectors))
         codes: list[Any] = []
         for places in fours:
-            four = [columns[v].rescale(rows[r][v]) for r, v in places]
-            codes.append(isa.narrow(b, four + [splat(isa.accumulator, 0)] * (4 - len(four)), zero_point))
-        codes = _clamped(b, codes, *operands[4:6])
+            four = [form.emit(b, isa, rows[r][v], constants[v]) for r, v in places]
+            codes.append(narrow(b, four + [splat(isa.accumulator, 0)] * (4 - len(four)), zero_point))
+        codes = _clamped(b, codes, *operands[2:4])
         pieces = [
             piece for places, four in zip(fours, codes, strict=True) for piece in _pieces(b, four, places, isa.lanes)
         ]
@@ -183,39 +198,6 @@ def _clamped(b: ir.IRBuilder, codes: Sequence[Any], low: Any, high: Any) -> list
         results[-1].add_incoming(four, before)
         results[-1].add_incoming(after, clamp)
     return results
-
-
-class _Column:
-    """The parameters of one vector of channels, loaded once for all rows."""
-
-    def __init__(self, b: ir.IRBuilder, isa: Isa, kind: str, operands: Sequence[Any], index: int) -> None:
-        self.b, self.isa, self.kind = b, isa, kind
-        ints, offset = isa.accumulator, 4 * isa.lanes * index
-        if kind == "float":
-            self.multiplier = load(b, pointer(b, operands[0]), ir.VectorType(F32, isa.lanes), offset)
-            return
-        self.mantissa = load(b, pointer(b, operands[1]), ints, offset)
-        shift = load(b, pointer(b, operands[2]), ints, offset)
-        if kind == "fixed_left":
-            extra = b.add(shift, splat(ints, 2))
-            self.left = call(b, f"llvm.smax.v{isa.lanes}i32", ints, [extra, splat(ints, 0)])
-            shift = b.sub(shift, self.left)
-        # By 63 and more every product gives zero. The upper halves of the products are already shifted by 32.
-        shift = call(b, f"llvm.smax.v{isa.lanes}i32", ints, [shift, splat(ints, -32)])
-        self.right = b.sub(splat(ints, -1), shift)
-        self.added = b.shl(splat(ints, 1), b.sub(self.right, splat(ints, 1)))
-        if kind == "fixed":
-            self.added = b.add(self.added, b.shl(vector(b, ints, b.trunc(operands[3], I32)), self.right))
-
-    def rescale(self, accumulators: Any) -> Any:
-        b = self.b
-        if self.kind == "float":
-            return self.isa.multiply_round(b, accumulators, self.multiplier)
-        if self.kind == "fixed_left":
-            accumulators = b.shl(accumulators, self.left)
-        # floor((p + 2^(t-1)) / 2^t) is floor((floor(p / 2^32) + 2^(t-33)) / 2^(t-32)) for t > 32; 32 bits hold the sum.
-        upper = self.isa.high_product(b, accumulators, self.mantissa)
-        return b.ashr(b.add(upper, self.added), self.right)
 
 
 def _fours(rows: int, vectors: int) -> Iterator[list[tuple[int, int]]]:

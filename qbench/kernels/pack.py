@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.kernels.epilogue import EpilogueName
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
+from qbench.kernels.rescale import RESCALES
 from qbench.kernels.tile import Tile
 
-__all__ = ["offsets", "pack_channels", "pack_weights", "packing"]
+__all__ = ["offsets", "pack_channels", "pack_scales", "pack_weights", "packing"]
 
 
 def packing(level: Level) -> tuple[int, int]:
@@ -46,6 +48,25 @@ def pack_channels(values: NDArray[Any], groups: int, tile: Tile, lanes: int) -> 
     by_group = values.reshape(groups, -1)
     channels = by_group.shape[1]
     return np.pad(by_group, ((0, 0), (0, _up(channels, tile.vectors * lanes) - channels))).reshape(-1)
+
+
+def pack_scales(
+    kind: EpilogueName,
+    mantissa: NDArray[np.int32],
+    shift: NDArray[np.int32],
+    multiplier: NDArray[np.float32],
+    zero_point: int,
+    groups: int,
+    tile: Tile,
+    lanes: int,
+) -> NDArray[np.int32]:
+    """What vector code of an epilogue reads: ``[vectors of all panels, constants, lanes]``; empty for the others."""
+    if kind not in RESCALES:
+        return np.zeros(0, np.int32)
+    numbers = RESCALES[kind].pack(mantissa, shift, multiplier, zero_point)
+    bits = [values if values.dtype == np.float32 else values.astype(np.int32) for values in numbers]
+    packed = [pack_channels(values.view(np.int32), groups, tile, lanes).reshape(-1, lanes) for values in bits]
+    return np.ascontiguousarray(np.stack(packed, axis=1))
 
 
 def offsets(

@@ -9,13 +9,18 @@ from hypothesis import strategies as st
 
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import choose_epilogue
-from qbench.kernels.pack import offsets, pack_channels, pack_weights, packing
-from qbench.kernels.shape import TILE_COSTS
+from qbench.kernels.isa import ISAS
+from qbench.kernels.pack import offsets, pack_channels, pack_scales, pack_weights, packing
+from qbench.kernels.shape import TILE_COSTS, choose_tile
 from qbench.ops.integer_products import IntegerConv2d
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
 from tests.kernels.harness import RUNNABLE, launch
+
+
+def rounds_down(level):
+    return level in ISAS and ISAS[level].rounds_down
 
 
 def requantized(acc, real, rounding):
@@ -63,11 +68,13 @@ def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, 
         for name, values in {**fields, "bias": bias}.items()
         if isinstance(values, np.ndarray)
     }
+    constants = (fields["mantissa"], fields["shift"], fields["multiplier"], fields["zero_point"])
+    scales = pack_scales(epilogue, *constants, groups, tile, lanes)
     numbers = {name: value for name, value in fields.items() if not isinstance(value, np.ndarray)}
     launch(
         conv_kernel(level, tile, epilogue), threads, x=memory, zeros=zeros, table=0 if plain else table, weights=packed,
         out=out, pixels=pixels, taps=kernel[0] * kernel[1], depth=depth, groups=groups, channels=channels // groups,
-        pitch=pitch, out_pitch=out_pitch, chunk=size, **per_channel, **numbers,
+        pitch=pitch, out_pitch=out_pitch, chunk=size, scales=scales, **per_channel, **numbers,
     )  # fmt: skip
     assert np.all(out[:, channels:] == 99)
     assert np.all(out[pixels:] == 99)
@@ -106,9 +113,10 @@ def cases(draw):
     chunk=st.integers(1, 5),
     largest=st.sampled_from([-12, -3, -1, 3]),
     exact=st.booleans(),
+    floats=st.booleans(),
 )
 @settings(max_examples=100)
-def test_equals_the_integer_convolution(level, case, data, rounding, threads, slack, chunk, largest, exact):
+def test_equals_the_integer_convolution(level, case, data, rounding, threads, slack, chunk, largest, exact, floats):
     op, x, weight, rng = case
     tile = data.draw(st.sampled_from([*TILE_COSTS[level]]))
     channels = len(weight)
@@ -128,8 +136,45 @@ def test_equals_the_integer_convolution(level, case, data, rounding, threads, sl
         real = 2.0 ** np.floor(np.log2(real))
     scaled, mantissa, shift, multiplier = requantized(sums, real, rounding)
     bound = np.abs(weight.reshape(channels, -1).astype(np.int64)).sum(1) * 255 + np.abs(bias)
-    epilogue = "exact" if exact else choose_epilogue(rounding, bound, mantissa, shift, multiplier)
+    epilogue = choose_epilogue(rounding, bound, mantissa, shift, multiplier, floats and rounds_down(level))
+    if exact:
+        epilogue = "exact"
     bias_type = np.int64 if epilogue == "exact" else np.int32
     fields |= {"rounding": ROUNDINGS.index(rounding), "mantissa": mantissa, "shift": shift, "multiplier": multiplier}
     got = run(level, tile, epilogue, x, weight, op, folded.astype(bias_type), fields, threads, pitch, chunk)
     np.testing.assert_array_equal(got, np.clip(scaled + 3, 1, 250))
+
+
+@pytest.mark.parametrize("level", RUNNABLE)
+@pytest.mark.parametrize("shift", [-23, -9, -2, 0, 3])
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=20)
+def test_fixed_point_beside_its_ties(level, shift, seed):
+    """Accumulators that lie where the result changes, or one off, for mantissas of all kinds."""
+    rng = np.random.default_rng(seed)
+    channels = 256
+    mantissa = 2**30 + np.minimum(rng.integers(0, 2**30, channels), 2 ** rng.integers(1, 31, channels) - 1)
+    results = rng.integers(-300, 300, channels)
+    acc = -(-(2 * results - 1) * 2 ** (30 - shift) // mantissa) + rng.integers(-1, 2, channels)
+    acc = np.clip(acc, -(2**24), 2**24)
+    tile = choose_tile(level, 1, channels, 4)
+    lanes, group = packing(level)
+    shifts, multipliers = np.full(channels, shift, np.int32), np.zeros(channels, np.float32)
+    parameters = (mantissa.astype(np.int32), shifts, multipliers)
+    expected = np.clip(rescale(acc, mantissa, shifts, "tflite_single") + 128, 0, 255)
+    names = {
+        choose_epilogue("tflite_single", np.abs(acc), *parameters, floats and rounds_down(level)) for floats in (0, 1)
+    }
+    for name in names - {"exact"}:
+        out = np.zeros(channels, np.uint8)
+        spread = [pack_channels(values, 1, tile, lanes) for values in parameters]
+        launch(
+            conv_kernel(level, tile, name), x=np.zeros(4, np.uint8), zeros=0, table=0,
+            weights=pack_weights(np.zeros((1, channels, 1, 4), np.int8), tile, lanes, group),
+            out=out, bias=pack_channels(acc.astype(np.int32), 1, tile, lanes),
+            mantissa=spread[0], shift=spread[1], multiplier=spread[2],
+            scales=pack_scales(name, *parameters, 128, 1, tile, lanes),
+            pixels=1, taps=1, depth=4, groups=1, channels=channels, pitch=4, out_pitch=channels, chunk=1,
+            rounding=ROUNDINGS.index("tflite_single"), zero_point=128, low=0, high=255,
+        )  # fmt: skip
+        np.testing.assert_array_equal(out, expected, name)

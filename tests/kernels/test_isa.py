@@ -23,7 +23,7 @@ def code(isa, tile: Tile, epilogue, triple: str, cpu: str, features: str = "") -
     def emit(b, arguments):
         emit_tile(b, isa, tile, epilogue, arguments[:11], arguments[11:])
 
-    return assembly(emit, 17, triple, cpu, features)
+    return assembly(emit, 15, triple, cpu, features)
 
 
 def inner_loop(text: str, mark: str) -> list[str]:

@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from qbench.kernels.isa.base import Isa, Value
-from qbench.kernels.isa.emit import I8, I16, I32, I64, call, load, splat, vector
+from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, call, load, splat, vector
 
 __all__ = ["Avx512Vnni"]
 
@@ -16,7 +16,9 @@ llvm.initialize_native_asmparser()  # for `dot_at`
 
 _LANES = 16
 _INTS, _SHORTS, _BYTES = ir.VectorType(I32, _LANES), ir.VectorType(I16, 32), ir.VectorType(I8, 64)
-_QUADS = ir.VectorType(I64, 8)
+_QUADS, _FLOATS = ir.VectorType(I64, 8), ir.VectorType(F32, _LANES)
+_DOWN = I32(9)
+"""Of an instruction: towards minus infinity, without exceptions."""
 
 
 class Avx512Vnni(Isa):
@@ -50,15 +52,40 @@ class Avx512Vnni(Isa):
         upper = [i + 1 if i % 2 == 0 else _LANES + i for i in range(_LANES)]
         return b.shuffle_vector(even, odd, ir.Constant(_INTS, upper))
 
+    rounds_down = True
+
+    def multiply_down(self, b: ir.IRBuilder, accumulators: Value, high: Value, low: Value) -> Value:
+        """Emit instructions that say how they round."""
+        floats = b.sitofp(accumulators, _FLOATS)
+        rest = _call(b, "mul.ps.512", _FLOATS, [floats, low, _DOWN])
+        product = _call(b, "vfmadd.ps.512", _FLOATS, [floats, high, rest, _DOWN])
+        everywhere = [ir.Constant(_INTS, ir.Undefined), I16(-1)]
+        return _call(b, "mask.cvtps2dq.512", _INTS, [product, *everywhere, _DOWN])
+
     def narrow(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value | None) -> Value:
         """Pack four vectors to 16 bits, add, pack to 8: the packs work within 128 bits, one permutation mends that."""
-        shorts = [_call(b, "packssdw.512", _SHORTS, pair) for pair in (four[:2], four[2:])]
-        if zero_point is not None:
-            zero_points = vector(b, _SHORTS, zero_point)
-            shorts = [call(b, "llvm.sadd.sat.v32i16", _SHORTS, [short, zero_points]) for short in shorts]
-        codes = b.bitcast(_call(b, "packuswb.512", _BYTES, shorts), _INTS)
-        order = [4 * lane + source for source in range(4) for lane in range(4)]
-        return b.bitcast(b.shuffle_vector(codes, codes, ir.Constant(_INTS, order)), _BYTES)
+        shorts = _packed(b, four)
+        return _bytes(b, shorts if zero_point is None else _raised(b, shorts, zero_point))
+
+    def narrow_halves(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value) -> Value:
+        """Add twice the zero point and one, and shift, in 16 bits."""
+        twice = b.add(b.shl(zero_point, I16(1)), I16(1))
+        return _bytes(b, [b.ashr(short, splat(_SHORTS, 1)) for short in _raised(b, _packed(b, four), twice)])
+
+
+def _packed(b: ir.IRBuilder, four: Sequence[Value]) -> list[Value]:
+    return [_call(b, "packssdw.512", _SHORTS, pair) for pair in (four[:2], four[2:])]
+
+
+def _raised(b: ir.IRBuilder, shorts: Sequence[Value], by: Value) -> list[Value]:
+    added = vector(b, _SHORTS, by)
+    return [call(b, "llvm.sadd.sat.v32i16", _SHORTS, [short, added]) for short in shorts]
+
+
+def _bytes(b: ir.IRBuilder, shorts: Sequence[Value]) -> Value:
+    codes = b.bitcast(_call(b, "packuswb.512", _BYTES, shorts), _INTS)
+    order = [4 * lane + source for source in range(4) for lane in range(4)]
+    return b.bitcast(b.shuffle_vector(codes, codes, ir.Constant(_INTS, order)), _BYTES)
 
 
 def _call(b: ir.IRBuilder, name: str, result: ir.Type, arguments: Sequence[Value]) -> Value:

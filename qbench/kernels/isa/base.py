@@ -80,6 +80,17 @@ class Isa(Products):
         product = b.fmul(b.sitofp(accumulators, floats), multipliers)
         return call(b, f"llvm.lrint.v{self.lanes}i32.v{self.lanes}f32", self.accumulator, [product])
 
+    rounds_down: ClassVar[bool] = False
+    """Whether there are `multiply_down` and `narrow_halves`."""
+
+    def multiply_down(self, b: ir.IRBuilder, accumulators: Value, high: Value, low: Value) -> Value:
+        """The floor of integers below 2^24 times the sum of two floats, where each operation rounds down."""
+        raise NotImplementedError
+
+    def narrow_halves(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value) -> Value:
+        """`narrow` of halves of the values, rounded half up."""
+        raise NotImplementedError
+
     def high_product(self, b: ir.IRBuilder, x: Value, y: Value) -> Value:
         """The upper 32 bits of signed 32-bit products, lane by lane."""
         wide = ir.VectorType(ir.IntType(64), self.lanes)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from qbench.ir.graph import Graph
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import EpilogueName, choose_epilogue
+from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
-from qbench.kernels.pack import pack_channels, pack_weights, packing
+from qbench.kernels.pack import pack_channels, pack_scales, pack_weights, packing
 from qbench.kernels.shape import choose_chunk, choose_tile
 from qbench.kernels.tile import Tile
 from qbench.ops.integer_products import IntegerConv2d
@@ -66,7 +67,8 @@ class _Tiled(Lowering):
         found, bound = self.products.rescaling, self.products.bound
         if found is None:
             return "accumulators"
-        return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier)
+        rounds_down = self.level in ISAS and ISAS[self.level].rounds_down
+        return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier, rounds_down)
 
     def tiled(
         self, site: Site, geometry: _Geometry, tile: Tile, table: NDArray[Any] | None, weights: NDArray[np.int8]
@@ -90,6 +92,10 @@ class _Tiled(Lowering):
         def spread(values: NDArray[Any]) -> int:
             return site.constant(pack_channels(values, groups, tile, lanes))
 
+        scales = 0
+        if found is not None:
+            numbers = found.mantissa, found.shift, found.multiplier, found.zero_point
+            scales = site.constant(pack_scales(epilogue, *numbers, groups, tile, lanes))
         bias = self.products.bias if epilogue == "exact" else self.products.bias.astype(np.int32)
         out = site.places[self.output]
         return instruction(
@@ -104,6 +110,7 @@ class _Tiled(Lowering):
             mantissa=spread(found.mantissa) if found else 0,
             shift=spread(found.shift) if found else 0,
             multiplier=spread(found.multiplier) if found else 0,
+            scales=scales,
             pixels=geometry.pixels,
             taps=geometry.taps,
             depth=geometry.depth,
