@@ -53,11 +53,11 @@ low, high
 TILES: dict[Level, dict[Tile, float]] = {
     Level.AVX512VNNI: {
         Tile(6, 4): 1.0,
-        Tile(4, 4): 1.01,
+        Tile(4, 4): 1.02,
+        Tile(8, 3): 1.02,
+        Tile(10, 2): 1.02,
         Tile(14, 2): 1.03,
-        Tile(10, 2): 1.03,
-        Tile(14, 1): 1.03,
-        Tile(8, 3): 1.03,
+        Tile(14, 1): 1.04,
         Tile(1, 8): 2.2,
     },
     Level.AVXVNNI: {Tile(4, 3): 1.0, Tile(6, 2): 1.0, Tile(7, 1): 1.1, Tile(1, 8): 2.2},

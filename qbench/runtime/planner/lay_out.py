@@ -105,7 +105,8 @@ class _LayOut:
         layouts = task.layouts(self.home)
         reads = {name: self._read(name, layouts.inputs.get(name)) for name in task.inputs}
         for name in task.step.outputs:
-            self._make(name, layouts.outputs.get(name) or self._wanted(name))
+            layout = layouts.outputs.get(name) or self._wanted(name)
+            self._make(name, layout if task.lowering else Layout(layout.axes))  # the interpreter fills no border
         self.result.steps.append(Laid(task, layouts, reads))
 
     def _make(self, value: str, layout: Layout) -> str:

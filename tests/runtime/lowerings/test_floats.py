@@ -180,6 +180,14 @@ def test_parts_of_a_concatenation_are_made_in_place():
     agree(graph_of({"x": x}, nodes, "y", **weights), {"x": x}, threads=2)
 
 
+def test_a_first_convolution_behind_a_step_of_the_interpreter():
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 3, 9, 9)).astype(np.float32), rng.normal(size=(8, 3, 5, 5)).astype(np.float32)
+    pad = node("nn.pad", "x", "p", pad_width=((0, 0), (0, 0), (2, 2), (2, 2)), mode="reflect")
+    nodes = [pad, node("nn.conv2d", "p w", "y", padding=(2, 2, 2, 2))]
+    agree(graph_of({"x": x}, nodes, "y", w=w), {"x": x}, fallbacks=None)
+
+
 @pytest.mark.parametrize("axis", [0, 2, 3])
 def test_parts_that_lie_apart(axis):
     rng = np.random.default_rng(0)
