@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import itertools
 import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.ccallback import CFunc
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 
 __all__ = ["compiled"]
 
@@ -31,19 +36,43 @@ def _sources() -> str:
     return digest.hexdigest()
 
 
+@cache
+def _machine() -> str:
+    """A digest of what code is compiled for: Python's version and the processor."""
+    context: Any = cpu_target.target_context
+    return hashlib.sha256(repr((sys.version, context.codegen().magic_tuple())).encode()).hexdigest()
+
+
 class _Cache(FunctionCache):
     """Numba's cache on disk, where code is known by its name and by the sources of all kernels.
 
     Numba's own key, the bytes of one function and what it closes over, misses changes in the functions called and never
-    finds again what closes over a compiled function.
+    finds again what closes over a compiled function. Its index is of one function, which stands for all kernels here:
+    each code has an index and a file of its own, or two processes that compile at once could swap theirs.
     """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
-        self._name_of_code = name
         super().__init__(function)
+        self._code_name = f"{name}-{_machine()[:12]}"
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = IndexDataCacheFile(self._cache_path, f"{self._code_name}-{_sources()[:12]}", stamp)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return sig, codegen.magic_tuple(), self._name_of_code, _sources()
+        return _machine(), _sources()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As Numba's, but without loading the whole compiler first, which takes half a second."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """As Numba's; code of the same name from older sources is removed."""
+        for file in Path(self._cache_path).glob(f"{glob.escape(self._code_name)}-*.nb[ci]"):
+            if not file.name.startswith(f"{self._code_name}-{_sources()[:12]}"):
+                with suppress(OSError):
+                    file.unlink()
+        super().save_overload(sig, data)
 
 
 def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], result: Any, name: str) -> Any:

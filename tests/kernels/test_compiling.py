@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+from numba import types
+
+from qbench.kernels import compiling
+
+pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+
+SCRIPT = """
+import ctypes, sys
+from numba import types
+from qbench.kernels import compiling
+def double(x): return 2 * x
+code = compiling.compiled(double, (types.int64,), types.int64, "test.double")
+print(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address)(21), code.cache_hits)
+"""
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.rglob("test.double-*"))
+
+
+def test_code_is_kept_for_other_processes(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    runs = [subprocess.run([sys.executable, script], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert [run.stdout for run in runs] == ["42 0\n", "42 1\n"]
+    assert len(files(tmp_path)) == 2
+
+
+def test_code_from_older_sources_is_not_used_and_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    found = []
+    for sources in ("a" * 64, "b" * 64):
+        monkeypatch.setattr(compiling, "_sources", lambda sources=sources: sources)
+
+        def double(x):
+            return 2 * x
+
+        assert compiling.compiled(double, (types.int64,), types.int64, "test.double").cache_hits == 0
+        found.append(files(tmp_path))
+    assert len(found[0]) == len(found[1]) == 2
+    assert not set(found[0]) & set(found[1])
