@@ -17,7 +17,8 @@ __all__ = ["batch_symbol", "specialize"]
 
 def batch_symbol(graph: Graph) -> str | None:
     """The symbol that axis 0 of every input and output is a multiple of, where there is one: it counts samples."""
-    leading = [graph.types[name].shape[:1] for name in (*graph.inputs, *graph.outputs)]
+    values = [*graph.inputs, *(name for name in graph.outputs if name not in graph.constants)]
+    leading = [graph.types[name].shape[:1] for name in values]
     symbols = {dim_factors(dims[0])[1] if dims else None for dims in leading}
     return symbols.pop() if len(symbols) == 1 else None
 
