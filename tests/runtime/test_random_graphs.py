@@ -31,7 +31,7 @@ Values = dict[str, NDArray[np.generic]]
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
     graph=networks(),
     rounding=st.sampled_from(ROUNDINGS),
@@ -65,7 +65,7 @@ def test_quantized_networks(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(graph=networks(), half=st.booleans(), samples=st.integers(1, 3), threads=st.integers(1, 3))
 def test_float_networks(level: Level, graph: Graph, half: bool, samples: int, threads: int) -> None:
     check(Float16Pass()(graph) if half else graph, feeds_of(graph, samples), level, threads)
