@@ -1,0 +1,132 @@
+"""Requantize by itself, and products of elements with the requantize behind them: any types, any broadcasting."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numba.extending import register_jitable
+
+from qbench.kernels.floats.walk import extents
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.memory import view
+from qbench.kernels.rounding import finisher
+from qbench.kernels.split import at, share
+from qbench.quant.rounding import Rounding
+
+__all__ = ["Narrow", "Wide", "multiply_kernel", "requantize_kernel"]
+
+Narrow = Literal["u1", "i2", "u2"]
+Wide = Literal["u1", "i2", "u2", "i4", "i8"]
+
+_PARAMETERS = dict.fromkeys(("mantissa", "shift", "multiplier", "zero_point", "low", "high"), "i8")
+
+
+@cache
+def requantize_kernel(x: Wide, y: Wide, rounding: Rounding, plain: bool) -> Kernel:
+    """``y = clamp(rescaled(x - zero) + zero_point)``, over axes as `walk.strided` has them.
+
+    `mantissa`, `shift` (int32) and `multiplier` (float32) are walked with the strides ``m``; 0 repeats them.
+    """
+    finish, kinds = finisher(rounding, plain), (np.dtype(x).type, np.dtype(y).type)
+
+    @register_jitable
+    def row(args, x, mantissa, shift, multiplier, y, start_x, step_x, start_m, step_m, start_y, count):
+        zero, zero_point, low, high = args.zero, args.zero_point, args.low, args.high
+        if step_m == 0:
+            m, s, f = mantissa[at(start_m)], shift[at(start_m)], multiplier[at(start_m)]
+            for i in range(count):
+                value = np.int64(x[at(start_x + i * step_x)]) - zero
+                y[at(start_y + i)] = finish(value, m, s, f, zero_point, low, high)
+        else:
+            for i in range(count):
+                value, k = np.int64(x[at(start_x + i * step_x)]) - zero, at(start_m + i * step_m)
+                y[at(start_y + i)] = finish(value, mantissa[k], shift[k], multiplier[k], zero_point, low, high)
+
+    def requantize(args, bases, thread, threads):
+        n1, n2, n3 = args.n1, args.n2, args.n3
+        first, end = share(args.n0 * n1 * n2 * n3, thread, threads, 64)
+        if first >= end:
+            return
+        size = args.n0, n1, n2, n3
+        x = view(bases, args.x, _extent(size, (args.x0, args.x1, args.x2, args.x3)), kinds[0])
+        y = view(bases, args.y, _extent(size, (args.y0, args.y1, args.y2, 1)), kinds[1])
+        many = _extent(size, (args.m0, args.m1, args.m2, args.m3))
+        mantissa, shift = view(bases, args.mantissa, many, np.int32), view(bases, args.shift, many, np.int32)
+        multiplier = view(bases, args.multiplier, many, np.float32)
+        while first < end:
+            line, i3 = first // n3, first % n3
+            count = min(n3 - i3, end - first)
+            i0, i1, i2 = line // (n1 * n2), line // n2 % n1, line % n2
+            start_x = i0 * args.x0 + i1 * args.x1 + i2 * args.x2 + i3 * args.x3
+            start_m = i0 * args.m0 + i1 * args.m1 + i2 * args.m2 + i3 * args.m3
+            start_y = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + i3
+            row(args, x, mantissa, shift, multiplier, y, start_x, args.x3, start_m, args.m3, start_y, count)
+            first += count
+
+    name = f"requantize.{x}.{y}.{rounding}{'.plain' if plain else ''}"
+    return Kernel(name, record(x="i8", y="i8", **extents("x", "m", "y"), zero="i8", **_PARAMETERS), requantize)
+
+
+@cache
+def multiply_kernel(a: Narrow, b: Narrow, y: Wide, rounding: Rounding | None, plain: bool) -> Kernel:
+    """``y = clamp(rescaled((a - zero_a) * (b - zero_b)) + zero_point)``; without a mode the products themselves.
+
+    Parameters are walked as in `requantize_kernel`.
+    """
+    finish, kinds = finisher(rounding, plain), (np.dtype(a).type, np.dtype(b).type, np.dtype(y).type)
+
+    @register_jitable
+    def row(
+        args, a, b, mantissa, shift, multiplier, y, start_a, step_a, start_b, step_b, start_m, step_m, start_y, count
+    ):
+        zero_a, zero_b = np.int32(args.zero_a), np.int32(args.zero_b)
+        zero_point, low, high = args.zero_point, args.low, args.high
+        if step_m == 0:
+            m, s, f = mantissa[at(start_m)], shift[at(start_m)], multiplier[at(start_m)]
+            for i in range(count):
+                one = np.int64(np.int32(a[at(start_a + i * step_a)]) - zero_a)
+                value = one * np.int64(np.int32(b[at(start_b + i * step_b)]) - zero_b)
+                y[at(start_y + i)] = finish(value, m, s, f, zero_point, low, high)
+        else:
+            for i in range(count):
+                one, k = np.int64(np.int32(a[at(start_a + i * step_a)]) - zero_a), at(start_m + i * step_m)
+                value = one * np.int64(np.int32(b[at(start_b + i * step_b)]) - zero_b)
+                y[at(start_y + i)] = finish(value, mantissa[k], shift[k], multiplier[k], zero_point, low, high)
+
+    def multiply(args, bases, thread, threads):
+        n1, n2, n3 = args.n1, args.n2, args.n3
+        first, end = share(args.n0 * n1 * n2 * n3, thread, threads, 64)
+        if first >= end:
+            return
+        size = args.n0, n1, n2, n3
+        a = view(bases, args.a, _extent(size, (args.a0, args.a1, args.a2, args.a3)), kinds[0])
+        b = view(bases, args.b, _extent(size, (args.b0, args.b1, args.b2, args.b3)), kinds[1])
+        y = view(bases, args.y, _extent(size, (args.y0, args.y1, args.y2, 1)), kinds[2])
+        many = _extent(size, (args.m0, args.m1, args.m2, args.m3))
+        mantissa, shift = view(bases, args.mantissa, many, np.int32), view(bases, args.shift, many, np.int32)
+        multiplier = view(bases, args.multiplier, many, np.float32)
+        while first < end:
+            line, i3 = first // n3, first % n3
+            count = min(n3 - i3, end - first)
+            i0, i1, i2 = line // (n1 * n2), line // n2 % n1, line % n2
+            start_a = i0 * args.a0 + i1 * args.a1 + i2 * args.a2 + i3 * args.a3
+            start_b = i0 * args.b0 + i1 * args.b1 + i2 * args.b2 + i3 * args.b3
+            start_m = i0 * args.m0 + i1 * args.m1 + i2 * args.m2 + i3 * args.m3
+            start_y = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + i3
+            row(
+                args, a, b, mantissa, shift, multiplier, y, start_a, args.a3, start_b, args.b3, start_m, args.m3,
+                start_y, count,
+            )  # fmt: skip
+            first += count
+
+    fields = record(a="i8", b="i8", y="i8", **extents("a", "b", "m", "y"), zero_a="i4", zero_b="i4", **_PARAMETERS)
+    return Kernel(f"multiply.{a}.{b}.{y}.{rounding}{'.plain' if plain else ''}", fields, multiply)
+
+
+@register_jitable
+def _extent(size: Any, stride: Any) -> Any:
+    n0, n1, n2, n3 = size
+    s0, s1, s2, s3 = stride
+    return (n0 - 1) * s0 + (n1 - 1) * s1 + (n2 - 1) * s2 + (n3 - 1) * s3 + 1
