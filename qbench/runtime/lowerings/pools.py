@@ -23,7 +23,7 @@ from qbench.ops.integer_window import IntegerSum, IntegerSumPool2d
 from qbench.ops.pool import MaxPool2d, Pool2d
 from qbench.ops.windows import Window, pool_counts
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
+from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused
 from qbench.runtime.planner.lay_out import shape_of
 from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
@@ -126,7 +126,7 @@ class SumPoolLowering(_Pool, _Summed):
         counts = pool_counts((size[0], size[1]), op.window, op.count_include_pad)
         self.op, self.channels, self.factor = op, channels, op.denominator // counts
         self.found = self.rescaled(channels, 1)
-        self.bound = math.prod(op.pool_size) * int(self.factor.max()) * _reach(self.dtype, op.data_zero_point)
+        self.bound = math.prod(op.pool_size) * int(self.factor.max()) * reach(self.dtype, op.data_zero_point)
         self.end = self.finish(self.found, self.bound)
 
     def window(self) -> Window:
@@ -179,7 +179,7 @@ class SumLowering(_Summed):
         if not op.keepdims:
             axis -= sum(other < axis for other in self.summed)
         self.found = self.rescaled(channels, axis)
-        self.bound = middle * _reach(self.dtype, op.data_zero_point)
+        self.bound = middle * reach(self.dtype, op.data_zero_point)
         self.end = self.finish(self.found, self.bound)
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
@@ -216,11 +216,6 @@ class SumLowering(_Summed):
             sw=1, dh=1, dw=1, top=0, left=0, zero=zero, factor=site.constant(np.ones(1, np.int64)),
             **_parameters(site, self.found, inner),
         )  # fmt: skip
-
-
-def _reach(dtype: Any, zero_point: int) -> int:
-    low, high = integer_range(dtype)
-    return max(high - zero_point, zero_point - low)
 
 
 def _codes_epilogue(found: Rescaling, bound: int) -> Any:

@@ -17,7 +17,7 @@ from qbench.quant.rounding import ROUNDINGS, Rounding
 from qbench.runtime.planner.fuse import CLAMPS, Fused
 from qbench.runtime.planner.lowering import Refused
 
-__all__ = ["Rescaling", "clamp", "flip", "rescaling"]
+__all__ = ["Rescaling", "clamp", "flip", "reach", "rescaling"]
 
 Int32s = NDArray[np.int32]
 
@@ -25,6 +25,12 @@ Int32s = NDArray[np.int32]
 def flip(dtype: DType) -> int:
     """What has to be added to a value of this type to get it as it is stored: 128 for int8, which is held as codes."""
     return 128 if dtype == "int8" else 0
+
+
+def reach(dtype: DType, zero_point: int) -> int:
+    """The largest magnitude of an integer of this type less its zero point."""
+    low, high = integer_range(dtype)
+    return max(high - zero_point, zero_point - low)
 
 
 @dataclass(frozen=True)

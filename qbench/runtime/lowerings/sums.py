@@ -47,7 +47,7 @@ class AddLowering(Lowering):
         rank = self.graph.types[output].rank
         inputs = self.step.inputs(self.graph)
         common = plain_layout(home[output])
-        alike = {name: common if self.graph.types[name].rank == rank else None for name in inputs}
+        alike = {name: common if self.graph.types[name].rank == rank else plain_layout(home[name]) for name in inputs}
         return Layouts(alike, {output: common})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:

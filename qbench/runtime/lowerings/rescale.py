@@ -1,0 +1,183 @@
+"""Requantize steps of their own, and products of two tensors with the requantize behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from qbench.ir.dtypes import DType
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import Array, bind
+from qbench.kernels.floats.walk import strided
+from qbench.kernels.levels import Level
+from qbench.kernels.requantize import multiply_kernel, requantize_kernel
+from qbench.kernels.rounding import is_plain
+from qbench.ops.exact import centred
+from qbench.ops.integer_products import IntegerMultiply
+from qbench.runtime.lowerings.operands import Operand, gapless, operand, plain_layout, spread
+from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
+from qbench.runtime.planner.fuse import REQUANTIZES, Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction, Place, row_major
+
+__all__ = ["MultiplyLowering", "RequantizeLowering"]
+
+_NARROW = ("int8", "uint8", "int16", "uint16")
+_RANK = 4
+
+
+class _Rescaled(Lowering):
+    """An elementwise step whose results are rescaled, if a requantize is in it."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.output = step.outputs[0]
+        self.shape = shape_of(graph, self.output)
+        if len(self.shape) > _RANK:
+            raise Refused("it has more than 4 axes")
+        self.axis: int | None = None
+        self.found: Rescaling | None = None
+
+    def requantized(self, node: Node | None, bound: int) -> tuple[Any, bool]:
+        """Note what becomes of results as large as `bound`; the kernel's mode, and whether it is plain."""
+        if node is None:
+            return None, False
+        self.axis = self._axis(node)
+        channels = 1 if self.axis is None else self.shape[self.axis]
+        self.found = found = rescaling(self.graph, self.step, node, channels, self.axis or 0)
+        if found.dtype not in _NARROW:
+            raise Refused(f"its result is {found.dtype}")
+        small = bound < 2**31
+        if not small and found.rounding == "tflite_double":
+            raise Refused(f"tflite_double rescales 32-bit integers, these could reach {bound}")
+        return found.rounding, small and is_plain(found.shift, found.rounding)
+
+    def _axis(self, node: Node) -> int | None:
+        shapes = [self.graph.constants[name].array.shape for name in node.inputs[1:]]
+        rank = len(self.shape)
+        axes = {axis + rank - len(shape) for shape in shapes for axis, size in enumerate(shape) if size > 1}
+        if len(axes) > 1:
+            raise Refused("its multipliers run along several axes")
+        return axes.pop() if axes else None
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        common = plain_layout(home[self.output])
+        rank = len(self.shape)
+        inputs = self.step.inputs(self.graph)
+        alike = {name: common if self.graph.types[name].rank == rank else plain_layout(home[name]) for name in inputs}
+        return Layouts(alike, {self.output: common})
+
+    def parameters(self, site: Site, out: Place) -> tuple[dict[str, Any], tuple[int, ...]]:
+        """The fields of the requantize, and the strides of its parameters along the result's memory."""
+        found = self.found
+        if found is None:
+            nothing = site.constant(np.zeros(1, np.int32))
+            fields: dict[str, Any] = dict.fromkeys(("mantissa", "shift", "multiplier"), nothing)
+            return {**fields, "zero_point": 0, "low": 0, "high": 0}, (0,) * len(self.shape)
+        steps = [int(axis == self.axis) for axis in range(len(self.shape))]
+        fields = {
+            "mantissa": site.constant(found.mantissa), "shift": site.constant(found.shift),
+            "multiplier": site.constant(found.multiplier), "zero_point": found.zero_point, "low": found.low,
+            "high": found.high,
+        }  # fmt: skip
+        return fields, spread(self.shape, steps, out)
+
+    def target(self, site: Site) -> tuple[Place, Sequence[Instruction]]:
+        """Where the results go, with its last axis in one piece."""
+        if site.places[self.output].strides[-1:] == (1,):
+            return site.places[self.output], ()
+        made = gapless(site, self.output, output=True)
+        return made.place, made.copies
+
+
+@lowers(*sorted(REQUANTIZES), rank=1)
+class RequantizeLowering(_Rescaled):
+    """Integers of any width to narrow ones."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data = step.head.inputs[0]
+        self.dtype: DType = graph.types[self.data].dtype
+        if self.dtype not in (*_NARROW, "int32", "int64"):
+            raise Refused(f"{self.dtype} is requantized")
+        if any(name not in graph.constants for name in step.head.inputs[1:]):
+            raise Refused("its multipliers are no constants")
+        zero = getattr(bind(step.head), "data_zero_point", 0)
+        bound = 2**31 - 1 if self.dtype == "int32" and zero == 0 else reach(self.dtype, zero)
+        self.mode = self.requantized(step.head, bound)
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        assert self.found is not None
+        out, copies = self.target(site)
+        x = operand(site, self.data, out)
+        parameters, steps = self.parameters(site, out)
+        kernel = requantize_kernel(_any(x.dtype), _any(out.dtype.str[1:]), *self.mode)
+        made = instruction(
+            kernel, self.output, x=x.reference, y=out.reference, zero=self.found.before + flip(self.dtype),
+            **strided(out.shape, x=x.strides, m=steps, y=out.strides), **parameters,
+        )  # fmt: skip
+        return [made, *copies]
+
+
+@lowers("integer.multiply")
+class MultiplyLowering(_Rescaled):
+    """Products of narrow integers, element by element."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, IntegerMultiply)
+        self.op = op
+        dtypes: list[DType] = [graph.types[name].dtype for name in step.head.inputs]
+        if any(dtype not in _NARROW for dtype in dtypes):
+            raise Refused(f"{dtypes[0]} times {dtypes[1]} is computed")
+        self.centred = self._centred()
+        zeros = (op.lhs_zero_point, op.rhs_zero_point if isinstance(op.rhs_zero_point, int) else 0)
+        largest = [reach(dtype, zero) for dtype, zero in zip(dtypes, zeros, strict=True)]
+        if self.centred is not None:
+            largest[1] = int(np.abs(self.centred, dtype=np.int32).max(initial=0))
+        self.zeros = tuple(zero + flip(dtype) for zero, dtype in zip(zeros, dtypes, strict=True))
+        node = step.follower(REQUANTIZES)
+        if node is None and len(step.nodes) > 1:
+            raise Refused("its products are clamped but not rescaled")
+        self.mode = self.requantized(node, largest[0] * largest[1])
+        if self.found is not None and self.found.before:
+            raise Refused("its products have a zero point")
+
+    def _centred(self) -> Array | None:
+        """The right operand less its zero points where they run along an axis."""
+        if isinstance(self.op.rhs_zero_point, int):
+            return None
+        name = self.step.head.inputs[1]
+        if name not in self.graph.constants:
+            raise Refused("the right operand has a zero point for each channel")
+        wide = centred(self.graph.constants[name].array, self.op.rhs_zero_point, self.op.rhs_axis)
+        if np.abs(wide).max(initial=0) >= 2**15:
+            raise Refused("the right operand less its zero points exceeds 16 bits")
+        return np.ascontiguousarray(wide, np.int16)
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        left, right = self.step.head.inputs
+        out, copies = self.target(site)
+        a, (b, zero_b) = operand(site, left, out), self._right(site, right, out)
+        parameters, steps = self.parameters(site, out)
+        kernel = multiply_kernel(_any(a.dtype), _any(b.dtype), _any(out.dtype.str[1:]), *self.mode)
+        made = instruction(
+            kernel, self.output, a=a.reference, b=b.reference, y=out.reference, zero_a=self.zeros[0], zero_b=zero_b,
+            **strided(out.shape, a=a.strides, b=b.strides, m=steps, y=out.strides), **parameters,
+        )  # fmt: skip
+        return [made, *copies]
+
+    def _right(self, site: Site, name: str, out: Place) -> tuple[Operand, int]:
+        if self.centred is None:
+            return operand(site, name, out), self.zeros[1]
+        strides = spread(self.centred.shape, row_major(self.centred.shape), out)
+        return Operand(site.constant(self.centred), "i2", strides), 0
+
+
+def _any(letters: str) -> Any:
+    return letters

@@ -1,0 +1,43 @@
+"""Requantize and multiply as programs, against the interpreter."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbench.quant.rounding import ROUNDINGS
+from tests.runtime.lowerings.graphs import check, graph_of, numbers, requantize
+from tests.runtime.lowerings.test_elements import DTYPE, SEED, SHAPES, broadcast_to
+
+MODES = st.sampled_from(ROUNDINGS)
+
+
+@settings(max_examples=60)
+@given(shape=SHAPES, dtype=st.sampled_from(["int16", "int32"]), result=DTYPE, seed=SEED, rounding=MODES, data=st.data())
+def test_requantize(shape, dtype, result, seed, rounding, data) -> None:
+    axis = data.draw(st.sampled_from([None, *(i for i, size in enumerate(shape) if isinstance(size, int))]))
+    nodes, constants = requantize("x", "narrow", rounding, result, seed, shape, axis)
+    clip = ("clip", "narrow", "y", {"a_min": -20.0, "a_max": 60.0})
+    check(graph_of({"x": (dtype, shape)}, *nodes, clip, constants=constants), seed)
+
+
+@settings(max_examples=60)
+@given(
+    shape=SHAPES, dtypes=st.tuples(DTYPE, DTYPE, DTYPE), seed=SEED, rounding=st.none() | MODES, data=st.data(),
+)  # fmt: skip
+def test_multiply(shape, dtypes, seed, rounding, data) -> None:
+    shapes = (shape, broadcast_to(shape, data))
+    attrs = {"lhs_zero_point": int(numbers(seed, dtypes[0], ()))}
+    attrs |= {"rhs_zero_point": int(numbers(seed, dtypes[1], ())), "accumulator": "int64"}
+    inputs = dict(zip("xy", zip(dtypes[:2], shapes, strict=True), strict=True))
+    constants = {}
+    if data.draw(st.booleans()) and not isinstance(shapes[1][0], str):
+        constants["y"] = numbers(seed + 1, *inputs.pop("y"))
+        if data.draw(st.booleans()) and dtypes[1] != "int16":
+            axis = data.draw(st.integers(0, len(shapes[1]) - 1))
+            zeros = numbers(seed, dtypes[1], shapes[1][axis : axis + 1])
+            attrs |= {"rhs_zero_point": tuple(zeros.tolist()), "rhs_axis": axis}
+    wide = "int16" in dtypes[:2] and rounding == "tflite_double"  # its accumulators have 32 bits
+    nodes, more = requantize("z", "narrow", "tvm_upward" if wide else rounding, dtypes[2], seed, shape)
+    graph = graph_of(inputs, ("integer.multiply", "x y", "z", attrs), *nodes, constants={**constants, **more})
+    check(graph, seed)
