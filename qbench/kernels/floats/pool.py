@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.floats.slide import IMAGES, inside, slide
+from qbench.kernels.floats.storage import FloatType, Storage, storage
+from qbench.kernels.floats.vectors import VECTORS
+from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
@@ -19,27 +21,43 @@ __all__ = ["pool_kernel"]
 _CHUNK = 256  # channels at a time: their results stay in the L1 cache while the window is walked
 
 
-@register_jitable
-def _inside(start, step, taps, low, high):
-    """First tap (inclusive) and last (exclusive) that lie in low..high, of those at start, start + step..."""
-    first = max((low - start + step - 1) // step, 0)
-    last = min((high - start + step - 1) // step, taps)
-    return first, max(first, last)
+ARGUMENTS = record(
+    **dict.fromkeys((*IMAGES, "before_rows", "before_columns", "after_rows", "after_columns"), "i8"),
+)
+"""Arguments of every kernel here: `slide.IMAGES`, and what a mean's divisor counts: the taps from -before_rows to
+height + after_rows, and likewise in columns. All four are 0 where padding does not count.
+"""
 
 
 @cache
 def pool_kernel(kind: Literal["max", "average"], dtype: FloatType, level: Level) -> Kernel:
-    """Pooling.
+    """Pooling: float32 in vectors where the level has them."""
+    if dtype == "float32" and level in VECTORS:
+        run = slide(level, "max" if kind == "max" else "add", _no_operands, _no_numbers if kind == "max" else _divisor)
+        return Kernel(f"float.pool.{kind}.{level}", ARGUMENTS, run)
+    kept = storage(dtype, level)
+    return Kernel(f"float.pool.{kind}.{kept.name}", ARGUMENTS, _plain(kept, kind == "max"))
 
-    Returns
-    -------
-    Kernel
-        Its fields are x and y, the references; images, height, width, channels, out_height, out_width; the element
-        strides x_image, x_row, x_pitch and y_image, y_row, y_pitch; the window kh, kw with strides sh, sw and
-        dilation dh, dw, whose first tap is at -top, -left. A mean's divisor counts the taps from -before_rows to
-        height + after_rows, and likewise in columns: all 0 where padding does not count.
-    """
-    kept, largest = storage(dtype, level), kind == "max"
+
+@register_jitable
+def _divisor(args: Any, row: Any, column: Any) -> Any:
+    """How many taps count, of a window that starts at a row and column of the input, and 0."""
+    i0, i1 = inside(row, args.dh, args.kh, -args.before_rows, args.height + args.after_rows)
+    j0, j1 = inside(column, args.dw, args.kw, -args.before_columns, args.width + args.after_columns)
+    return np.float32(max((i1 - i0) * (j1 - j0), 1)), np.float32(0)
+
+
+@register_jitable
+def _no_numbers(args: Any, row: Any, column: Any) -> Any:
+    return np.float32(0), np.float32(0)
+
+
+@register_jitable
+def _no_operands(args: Any, bases: Any, channel: Any) -> Any:
+    return 0, 0
+
+
+def _plain(kept: Storage, largest: bool) -> KernelFunction:
     element, size, load, store = kept.dtype, kept.size, kept.load, kept.store
     lowest = np.float32(-np.inf)
 
@@ -50,13 +68,11 @@ def pool_kernel(kind: Literal["max", "average"], dtype: FloatType, level: Level)
         for pixel in range(begin, end):
             image, row, column = pixel // pixels, pixel % pixels // args.out_width, pixel % args.out_width
             up, left = row * args.sh - args.top, column * args.sw - args.left
-            i0, i1 = _inside(up, args.dh, args.kh, 0, args.height)
-            j0, j1 = _inside(left, args.dw, args.kw, 0, args.width)
-            k0, k1 = _inside(up, args.dh, args.kh, -args.before_rows, args.height + args.after_rows)
-            l0, l1 = _inside(left, args.dw, args.kw, -args.before_columns, args.width + args.after_columns)
-            divisor = np.float32(max((k1 - k0) * (l1 - l0), 1))
+            i0, i1 = inside(up, args.dh, args.kh, 0, args.height)
+            j0, j1 = inside(left, args.dw, args.kw, 0, args.width)
+            divisor, _ = _divisor(args, up, left)
             source = image * args.x_image + up * args.x_row + left * args.x_pitch
-            target = image * args.y_image + row * args.y_row + column * args.y_pitch
+            target = image * args.out_image + row * args.out_row + column * args.out_pitch
             for first in range(0, args.channels, _CHUNK):
                 count = min(_CHUNK, args.channels - first)
                 for c in range(count):
@@ -68,12 +84,8 @@ def pool_kernel(kind: Literal["max", "average"], dtype: FloatType, level: Level)
                         for c in range(count):
                             value = load(x, c)
                             result[c] = max(result[c], value) if largest else result[c] + value
-                y = view(bases, args.y + (target + first) * size, count, element)
+                y = view(bases, args.out + (target + first) * size, count, element)
                 for c in range(count):
                     store(y, c, result[c] if largest else np.divide(result[c], divisor))
 
-    names = (
-        "x y images height width channels out_height out_width x_image x_row x_pitch y_image y_row y_pitch "
-        "kh kw sh sw dh dw top left before_rows after_rows before_columns after_columns"
-    )
-    return Kernel(f"float.pool.{kind}.{kept.name}", record(**dict.fromkeys(names.split(), "i8")), run)
+    return run

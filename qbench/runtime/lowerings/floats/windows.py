@@ -34,12 +34,12 @@ class _Image(Lowering):
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         return Layouts({self.data: CHANNELS_LAST}, {self.output: CHANNELS_LAST})
 
-    def places(self, site: Site) -> dict[str, int]:
-        """The fields that all kernels of images have."""
+    def places(self, site: Site, made: str) -> dict[str, int]:
+        """The fields that all kernels of images have; `made` is what theirs call the output."""
         x, y = (in_order(site.places[name], CHANNELS_LAST.axes) for name in (self.data, self.output))
-        fields = {"x": x.reference, "y": y.reference, "images": x.shape[0], "channels": x.shape[3]}
+        fields = {"x": x.reference, made: y.reference, "images": x.shape[0], "channels": x.shape[3]}
         fields |= {"out_height": y.shape[1], "out_width": y.shape[2]}
-        for name, place in (("x", x), ("y", y)):
+        for name, place in (("x", x), (made, y)):
             fields |= {f"{name}_image": place.strides[0], f"{name}_row": place.strides[1]}
             fields |= {f"{name}_pitch": place.strides[2]}
         return fields
@@ -59,7 +59,7 @@ class FloatPoolLowering(_Image):
             instruction(
                 pool_kernel("average" if average else "max", self.dtype, site.level),
                 self.output,
-                **self.places(site),
+                **self.places(site, "out"),
                 height=x.shape[1],
                 width=x.shape[2],
                 kh=op.pool_size[0],
@@ -92,4 +92,4 @@ class FloatResizeLowering(_Image):
             fields[f"{name}_index"] = site.constant(np.ascontiguousarray(index, np.int64))
             fields[f"{name}_weight"] = site.constant(np.ascontiguousarray(weight, np.float32))
             fields[f"{name}_taps"] = index.shape[1]
-        return [instruction(resize_kernel(self.dtype, site.level), self.output, **self.places(site), **fields)]
+        return [instruction(resize_kernel(self.dtype, site.level), self.output, **self.places(site, "y"), **fields)]

@@ -1,45 +1,49 @@
-"""A tile of a depthwise convolution: pixels of one row times vectors of channels, in registers."""
+"""A tile of a window's results in registers: neighbouring pixels of one row times vectors of channels."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Literal
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from qbench.kernels.floats.vectors import Vectors
-from qbench.kernels.isa.emit import I64, at, pointer, vector
+from qbench.kernels.isa.emit import I64, at, pointer, splat, vector
 
-__all__ = ["depthwise_tile"]
+__all__ = ["BLOCK", "Taps", "window_tile"]
 
-_TAP = 4 * 32
-"""Bytes from tap to tap of the packed weights."""
+BLOCK = 32
+"""Channels whose weights lie together: two vectors at most."""
+_TAP = 4 * BLOCK
+
+Taps = Literal["weigh", "add", "max"]
+"""What becomes of the elements under a window: they are multiplied by weights and added, added, or compared."""
 
 
-def depthwise_tile(vectors: Vectors, pixels: int, count: int) -> Any:
+def window_tile(vectors: Vectors, taps: Taps, pixels: int, count: int) -> Any:
     """A Numba function that computes `pixels` neighbours in `count` vectors of channels.
 
-    ``tile(x, step, rows, down, columns, across, weights, row_taps, bias, out, pitch, channels, low, high)``
+    ``tile(x, step, rows, down, columns, across, weights, row_taps, first, out, pitch, channels, low, high)``
 
     x, step
         Address of the first pixel's first tap; bytes to the next pixel's.
     rows, down, columns, across
         How many rows and columns of taps there are (0 where none lies in the image), and bytes between them.
-    weights, row_taps
-        Address of the first tap's weights; taps from one row of weights to the next.
-    bias
-        Address of the sums' first values.
+    weights, row_taps, first
+        Address of the first tap's weights; taps from one row of weights to the next; address of the sums' first
+        values. Only for `taps` "weigh".
     out, pitch, channels
         Address of the first result; bytes from pixel to pixel; how many channels exist.
     low, high
-        float32: bounds of the results.
+        float32: bounds of the results; with `taps` "add" the sums are divided by `low`; not used by "max".
     """
 
     @intrinsic
-    def tile(context, x, step, rows, down, columns, across, weights, row_taps, bias, out, pitch, channels, low, high):
+    def tile(context, x, step, rows, down, columns, across, weights, row_taps, first, out, pitch, channels, low, high):
         def generate(context, b, signature, arguments):
-            _emit(b, vectors, pixels, count, *arguments)
+            _emit(b, vectors, taps, pixels, count, *arguments)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 12, types.float32, types.float32), generate
@@ -48,12 +52,15 @@ def depthwise_tile(vectors: Vectors, pixels: int, count: int) -> Any:
 
 
 def _emit(
-    b: ir.IRBuilder, vectors: Vectors, pixels: int, count: int,
+    b: ir.IRBuilder, vectors: Vectors, taps: Taps, pixels: int, count: int,
     x: Any, step: Any, rows: Any, down: Any, columns: Any, across: Any, weights: Any, row_taps: Any,
-    bias: Any, out: Any, pitch: Any, channels: Any, low: Any, high: Any,
+    first: Any, out: Any, pitch: Any, channels: Any, low: Any, high: Any,
 ) -> None:  # fmt: skip
     size = 4 * vectors.lanes
-    first = [vectors.load(b, pointer(b, bias), size * v) for v in range(count)] * pixels
+    if taps == "weigh":
+        start = [vectors.load(b, pointer(b, first), size * v) for v in range(count)] * pixels
+    else:
+        start = [splat(vectors.kind, -math.inf if taps == "max" else 0.0)] * (count * pixels)
 
     def each_row(i: Any, sums: list[Any]) -> list[Any]:
         source = b.add(x, b.mul(i, down))
@@ -61,26 +68,39 @@ def _emit(
 
         def each_tap(j: Any, sums: list[Any]) -> list[Any]:
             tap = pointer(b, b.add(packed, b.mul(j, I64(_TAP))))
-            factors = [vectors.load(b, tap, size * v) for v in range(count)]
+            factors = [vectors.load(b, tap, size * v) if taps == "weigh" else None for v in range(count)]
             place = pointer(b, b.add(source, b.mul(j, across)))
             results: list[Any] = []
             for p in range(pixels):
                 pixel = at(b, place, b.mul(step, I64(p)))
                 for v, factor in enumerate(factors):
-                    results.append(vectors.fma(b, vectors.load(b, pixel, size * v), factor, sums[len(results)]))
+                    element = vectors.load(b, pixel, size * v)
+                    results.append(_combined(b, vectors, taps, element, factor, sums[len(results)]))
             return results
 
         return _loop(b, columns, sums, each_tap)
 
-    sums = _loop(b, rows, first, each_row)
+    sums = _loop(b, rows, start, each_row)
     lowest, highest = vector(b, vectors.kind, low), vector(b, vectors.kind, high)
     pieces: list[tuple[Any, Any, int]] = []
     for p in range(pixels):
         place = at(b, pointer(b, out), b.mul(pitch, I64(p)))
         for v in range(count):
-            value = vectors.clamp(b, sums[p * count + v], lowest, highest)
+            value = sums[p * count + v]
+            if taps == "weigh":
+                value = vectors.clamp(b, value, lowest, highest)
+            elif taps == "add":
+                value = b.fdiv(value, lowest)
             pieces.append((value, at(b, place, size * v), v * vectors.lanes))
     vectors.store(b, pieces, channels)
+
+
+def _combined(b: ir.IRBuilder, vectors: Vectors, taps: Taps, element: Any, factor: Any, result: Any) -> Any:
+    if taps == "weigh":
+        return vectors.fma(b, element, factor, result)
+    if taps == "add":
+        return b.fadd(result, element)
+    return b.select(b.fcmp_ordered(">", result, element), result, element)
 
 
 def _loop(b: ir.IRBuilder, count: Any, values: list[Any], body: Any) -> list[Any]:
