@@ -70,7 +70,7 @@ class Port:
         if not self._in_order:
             parts = array.reshape(samples if self.batched else 1, *self.place.natural_shape)
             array = parts.transpose(0, *(1 + axis for axis in self.place.axes))
-        return np.ascontiguousarray(array)
+        return np.require(array, requirements=("C", "A"))
 
     def leave(self, samples: int) -> tuple[Array, Array]:
         """A buffer for a value that is made, and what it looks like to the caller."""

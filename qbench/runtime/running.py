@@ -135,7 +135,7 @@ class Run:
             arena = aligned(self._program.arena_bytes)
             self._by_image(partial(self._from_python, threads, arena))
             return
-        segments, samples = self._schedule.segments, self._samples
+        segments, samples, table = self._schedule.segments, self._samples, self._schedule.table.address
         by_image = len(segments) > 1 or self._stamps is not None
         with crew(threads) as team:
             apart = 0 if by_image or team.threads == 1 else samples // team.threads * team.threads
@@ -143,12 +143,12 @@ class Run:
             addresses = [arena.ctypes.data for arena in arenas]
             try:
                 if by_image:
-                    self._by_image(partial(self._image, team, addresses))
+                    self._by_image(partial(self._image, team, table, addresses))
                     return
                 if apart:
-                    self._native(team, addresses, segments[0], 0, apart)
+                    self._native(team, table, addresses, segments[0], 0, apart)
                 if apart < samples:
-                    self._native(team, addresses[:1], segments[0], apart, samples)
+                    self._native(team, table, addresses[:1], segments[0], apart, samples)
             finally:
                 self._program.arenas.give_back(arenas)
 
@@ -161,14 +161,14 @@ class Run:
 
     # Instructions
 
-    def _native(self, team: Crew, arenas: list[int], segment: Segment, first: int, last: int) -> None:
+    def _native(self, team: Crew, table: int, arenas: list[int], segment: Segment, first: int, last: int) -> None:
         """Samples from `first` up to `last`: apart in an arena for each thread, or together in the one arena given."""
         if segment.first == segment.last:
             return
         apart = len(arenas) == team.threads
         externals = [(buffer, array.ctypes.data, stride) for buffer, (array, stride) in self._lent.items()]
         team.prepare(
-            rows=(self._schedule.table.address, segment.first, segment.last),
+            rows=(table, segment.first, segment.last),
             offsets=(self._schedule.offsets.ctypes.data, self._schedule.width),
             externals=np.array(externals, np.int64),
             images=(first, last),
@@ -181,8 +181,8 @@ class Run:
             self._look()
         self._look()
 
-    def _image(self, team: Crew, arenas: list[int], segment: Segment, image: int) -> None:
-        self._native(team, arenas, segment, image, image + 1)
+    def _image(self, team: Crew, table: int, arenas: list[int], segment: Segment, image: int) -> None:
+        self._native(team, table, arenas, segment, image, image + 1)
         if self._stamps is not None:
             rows = slice(segment.first, segment.last)
             self.seconds[rows] += np.diff(self._stamps[segment.first : segment.last + 1]) * 1e-9

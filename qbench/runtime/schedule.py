@@ -229,5 +229,5 @@ def _sample_fields(place: Place, every: int) -> dict[str, Any]:
     sizes, strides = np.ones(SAMPLE_RANK, np.int64), np.zeros(SAMPLE_RANK, np.int64)
     sizes[: len(place.shape)], strides[: len(place.shape)] = place.natural_shape, place.natural_strides
     count = -(-math.prod(place.shape) // every)
-    extent = int((sizes - 1) @ strides) + 1
+    extent = int((sizes - 1) @ strides) + 1 if count else 0
     return {"sizes": sizes, "x_stride": strides, "extent": extent, "count": count, "every": every}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from qbench.kernels.kernel import Kernel
+from qbench.kernels.run_table import entries
 from qbench.progress import showing
 from qbench.runtime.step import Instruction
 from qbench.runtime.team import aligned
@@ -36,12 +38,16 @@ class Table:
 
 
 def compile_kernels(kernels: Sequence[Kernel]) -> None:
-    """Compile or load the kernels that were not used before, with a bar where that takes long."""
-    cold = [kernel for kernel in dict.fromkeys(kernels) if not kernel.ready]
+    """Compile or load what was not used before, the interpreter of tables as well; with a bar where that takes long."""
+    cold: list[Callable[[], object]] = [
+        partial(getattr, kernel, "address") for kernel in dict.fromkeys(kernels) if not kernel.ready
+    ]
+    if not entries.cache_info().currsize:
+        cold.append(entries)
     if not cold:
         return
     with showing() as tell:
-        for done, kernel in enumerate(cold):
+        for done, compile_one in enumerate(cold):
             tell("compiling kernels", done, len(cold))
-            _ = kernel.address
+            compile_one()
         tell("compiling kernels", len(cold), len(cold))

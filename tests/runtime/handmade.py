@@ -33,6 +33,8 @@ def larger(dtype: str) -> Kernel:
             count *= size[axis]
             for i in range(3):
                 extent[i] += (size[axis] - 1) * args.stride[i * RANK + axis]
+        if count == 0:
+            return
         x, y = view(bases, args.x, extent[0], element), view(bases, args.y, extent[1], element)
         out = view(bases, args.out, extent[2], element)
         first, last = share(count, thread, threads)
