@@ -16,9 +16,10 @@ from qbench.kernels.isa.emit import I8, I16, I32, I64, at, call, load, pointer, 
 from qbench.kernels.rescale import RESCALES
 from qbench.quant.rounding import Rounding
 
-__all__ = ["Accumulators", "Codes", "Epilogue", "EpilogueName", "Output", "choose_epilogue"]
+__all__ = ["Accumulators", "Codes", "Epilogue", "EpilogueName", "Output", "VectorCodes", "choose_epilogue"]
 
-EpilogueName = Literal["float", "fixed", "fixed_left", "fixed_float", "exact", "accumulators"]
+VectorCodes = Literal["float", "fixed", "fixed_left", "fixed_float"]
+EpilogueName = VectorCodes | Literal["exact", "accumulators"]
 """How a kernel ends.
 
 ``float``
@@ -156,7 +157,7 @@ class Codes(Epilogue):
     point, low, high.
     """
 
-    kind: Literal["float", "fixed", "fixed_left", "fixed_float"]
+    kind: VectorCodes
 
     def emit(
         self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output

@@ -12,12 +12,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from qbench.kernels.epilogue import Codes, Output
+from qbench.kernels.epilogue import Codes, Output, VectorCodes
 from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import I8, I32, I64, at, call, load, pointer, vector
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
+from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rounding import finisher
 from qbench.kernels.rows import loop, store_codes
 from qbench.kernels.split import at as index
@@ -36,6 +37,9 @@ one of the first window is at -top, -left."""
 
 _PARAMETERS = dict.fromkeys(("mantissa", "shift", "multiplier", "zero_point", "low", "high"), "i8")
 """Of the requantize that ends a sum: one mantissa, shift and multiplier for each channel."""
+
+_ENDS = dict.fromkeys(("scales", "zero_point", "low", "high"), "i8")
+"""The same for vector code."""
 
 _CHUNK = 128
 """Channels at a time: their sums stay in registers or the L1 cache while the window is walked."""
@@ -149,20 +153,19 @@ def _make_largest(isa: Isa, unrolled: int) -> Any:
 
 
 @cache
-def sum_pool_codes_kernel(level: Level, kind: Literal["float", "fixed", "fixed_left"]) -> Kernel:
+def sum_pool_codes_kernel(level: Level, kind: VectorCodes) -> Kernel:
     """`sum_pool_kernel` from codes to codes, in vectors, with an epilogue that `choose_epilogue` gives.
 
-    Parameters of channels are readable up to a multiple of 64 of them; sums times factors fit 32 bits.
+    `scales` are from `pack_scales` for four vectors; sums times factors fit 32 bits.
     """
     sums = _make_sums(ISAS[level], kind)
-    block = 4 * ISAS[level].lanes
+    block, scale_bytes = 4 * ISAS[level].lanes, 4 * RESCALES[kind].constants
 
     def pool(args, bases, thread, threads):
         chunks = (args.channels + block - 1) // block
         begin, end = share(args.images * args.out_height * chunks, thread, threads)
         factor = view(bases, args.factor, args.out_height * args.out_width, np.int64)
-        multiplier, mantissa = address_of(bases, args.multiplier), address_of(bases, args.mantissa)
-        shift, x, y = address_of(bases, args.shift), address_of(bases, args.x), address_of(bases, args.y)
+        scales, x, y = address_of(bases, args.scales), address_of(bases, args.x), address_of(bases, args.y)
         row_step, column_step = args.dh * args.x_row, args.dw * args.x_pitch
         for unit in range(begin, end):
             line, first = unit // chunks, unit % chunks * block
@@ -176,15 +179,14 @@ def sum_pool_codes_kernel(level: Level, kind: Literal["float", "fixed", "fixed_l
                 source += (left + j0 * args.dw) * args.x_pitch + first
                 target = y + image * args.y_image + row * args.y_row + column * args.y_pitch + first
                 start, scale = -args.zero * (i1 - i0) * (j1 - j0), factor[row * args.out_width + column]
-                operands = multiplier + 4 * first, mantissa + 4 * first, shift + 4 * first
-                ends = args.zero_point, args.low, args.high
+                operands = scales + scale_bytes * first, args.zero_point, args.low, args.high
                 channels = args.channels - first
-                sums(source, row_step, i1 - i0, column_step, j1 - j0, start, scale, target, channels, operands + ends)
+                sums(source, row_step, i1 - i0, column_step, j1 - j0, start, scale, target, channels, operands)
 
-    return Kernel(f"sum_pool.{level}.{kind}", record(**_WINDOW, **_PARAMETERS, zero="i8", factor="i8"), pool)
+    return Kernel(f"sum_pool.{level}.{kind}", record(**_WINDOW, **_ENDS, zero="i8", factor="i8"), pool)
 
 
-def _make_sums(isa: Isa, kind: Literal["float", "fixed", "fixed_left"]) -> Any:
+def _make_sums(isa: Isa, kind: VectorCodes) -> Any:
     """A Numba function: the sums of rows times columns runs of codes, four vectors of them, with their epilogue."""
     quarter = ir.VectorType(I8, isa.lanes)
 

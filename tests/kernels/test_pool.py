@@ -8,9 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from qbench.kernels.epilogue import choose_epilogue
+from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
+from qbench.kernels.pack import pack_scales
 from qbench.kernels.pool import max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
 from qbench.kernels.rounding import is_plain
+from qbench.kernels.tile import Tile
 from qbench.ops.integer_window import IntegerSumPool2d
 from qbench.ops.pool import MaxPool2d
 from qbench.ops.windows import pool_counts
@@ -156,10 +159,11 @@ def test_sum_pool_of_codes_in_vectors(level, rounding, pool, seed, threads, dtyp
     mantissa, shift, multiplier = parameters(seed, shape[1], rounding)
     fields, result = requantized(sums, mantissa, shift, multiplier, rounding, dtype)
     bound = np.full(shape[1], int((counts * (denominator // counts)).max()) * 255)
-    kind = choose_epilogue(rounding, bound, mantissa, shift, multiplier)
+    isa = ISAS[level]
+    kind = choose_epilogue(rounding, bound, mantissa, shift, multiplier, isa.rounds_down)
     assume(kind != "exact")
-    for name in ("mantissa", "shift", "multiplier"):
-        fields[name] = np.pad(fields[name], (0, 64))
+    own = [fields.pop(name) for name in ("mantissa", "shift", "multiplier")]
+    fields["scales"] = pack_scales(kind, *own, fields["zero_point"], 1, Tile(1, 4), isa.lanes)
     source = channels_last(x, gaps[0])
     out, _ = stored(dtype, (shape[0], *sums.shape[2:], shape[1] + gaps[1]))
     launch(

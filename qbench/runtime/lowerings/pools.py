@@ -17,8 +17,10 @@ from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
+from qbench.kernels.pack import pack_scales
 from qbench.kernels.pool import max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
 from qbench.kernels.rounding import is_plain
+from qbench.kernels.tile import Tile
 from qbench.ops.integer_window import IntegerSum, IntegerSumPool2d
 from qbench.ops.pool import MaxPool2d, Pool2d
 from qbench.ops.windows import Window, pool_counts
@@ -134,22 +136,17 @@ class SumPoolLowering(_Pool, _Summed):
         return self.op.window
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
+        letters: Any = _letters(site.places[self.data]), _letters(site.places[self.output])
+        in_vectors = _in_vectors(site, letters, self.found, self.bound, self.channels)
+        kernel, fields = in_vectors or (
+            sum_pool_kernel(*letters, *self.end), _parameters(site, self.found, self.channels)
+        )  # fmt: skip
         return [
             instruction(
-                self._kernel(site), self.output, **self.places(site), **_parameters(site, self.found, self.channels),
-                zero=self.op.data_zero_point + flip(self.dtype),
+                kernel, self.output, **self.places(site), **fields, zero=self.op.data_zero_point + flip(self.dtype),
                 factor=site.constant(np.ascontiguousarray(self.factor, np.int64)),
             )
         ]  # fmt: skip
-
-    def _kernel(self, site: Site) -> Kernel:
-        letters: Any = _letters(site.places[self.data]), _letters(site.places[self.output])
-        found = self.found
-        if found is not None and letters == ("u1", "u1") and site.level in ISAS:
-            kind = _codes_epilogue(found, self.bound)
-            if kind is not None:
-                return sum_pool_codes_kernel(site.level, kind)
-        return sum_pool_kernel(*letters, *self.end)
 
 
 @lowers("integer.sum")
@@ -204,25 +201,33 @@ class SumLowering(_Summed):
     def _in_vectors(self, site: Site, x: Place, y: Place, zero: int) -> Instruction | None:
         """A pool whose window is the whole of the middle axis."""
         outer, middle, inner = self.sizes
-        kind = None
-        if self.found is not None and (_letters(x), _letters(y)) == ("u1", "u1") and site.level in ISAS and inner > 1:
-            kind = _codes_epilogue(self.found, self.bound)
-        if kind is None:
+        found = _in_vectors(site, (_letters(x), _letters(y)), self.found, self.bound, inner)
+        if found is None or inner == 1:
             return None
+        kernel, fields = found
         return instruction(
-            sum_pool_codes_kernel(site.level, kind), self.output, x=x.reference, y=y.reference, images=outer,
+            kernel, self.output, **fields, x=x.reference, y=y.reference, images=outer,
             height=1, width=middle, channels=inner, out_height=1, out_width=1, x_image=middle * inner,
             x_row=middle * inner, x_pitch=inner, y_image=inner, y_row=inner, y_pitch=inner, kh=1, kw=middle, sh=1,
             sw=1, dh=1, dw=1, top=0, left=0, zero=zero, factor=site.constant(np.ones(1, np.int64)),
-            **_parameters(site, self.found, inner),
         )  # fmt: skip
 
 
-def _codes_epilogue(found: Rescaling, bound: int) -> Any:
-    """The epilogue of vectors of codes; None where there is none that is exact."""
-    bounds = np.full(found.shift.shape, bound)
-    kind = choose_epilogue(found.rounding, bounds, found.mantissa, found.shift, found.multiplier)
-    return None if kind == "exact" else kind
+def _in_vectors(
+    site: Site, letters: tuple[str, str], found: Rescaling | None, bound: int, channels: int
+) -> tuple[Kernel, dict[str, Any]] | None:
+    """The kernel from codes to codes and what its epilogue needs; None where there is none that is exact."""
+    if found is None or letters != ("u1", "u1") or site.level not in ISAS:
+        return None
+    isa, bounds = ISAS[site.level], np.full(found.shift.shape, bound)
+    numbers = found.mantissa, found.shift, found.multiplier
+    kind = choose_epilogue(found.rounding, bounds, *numbers, isa.rounds_down)
+    if kind == "exact" or kind == "accumulators":
+        return None
+    spread: list[NDArray[Any]] = [np.broadcast_to(values, (channels,)) for values in numbers]
+    scales = pack_scales(kind, spread[0], spread[1], spread[2], found.zero_point, 1, Tile(1, 4), isa.lanes)
+    ends = {"zero_point": found.zero_point, "low": found.low, "high": found.high}
+    return sum_pool_codes_kernel(site.level, kind), {"scales": site.constant(scales), **ends}
 
 
 def _parameters(site: Site, found: Rescaling | None, channels: int) -> dict[str, Any]:
