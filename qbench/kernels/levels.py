@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 import llvmlite.binding as llvm
+from numba.core import config
 
 from qbench.errors import QBenchError, nearest
 
 __all__ = ["Level", "current", "supported"]
 
+_config: Any = config
 _VARIABLE = "QBENCH_CPU"
 
 
@@ -34,7 +37,9 @@ _NEEDS = {
 
 @cache
 def supported() -> tuple[Level, ...]:
-    """The levels of this machine, best first."""
+    """The levels of this machine, best first; without Numba's compiler (NUMBA_DISABLE_JIT=1) only the portable one."""
+    if _config.DISABLE_JIT:
+        return (Level.PORTABLE,)
     features = llvm.get_host_cpu_features()
     return tuple(level for level, needs in _NEEDS.items() if all(features.get(name) for name in needs))
 
