@@ -11,18 +11,25 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from qbench.kernels.depthwise_tiles import CONSTANTS, Sweep, Tile, spot_tile, sweep_tile
+from qbench.kernels.depthwise_sweep import Sweep
+from qbench.kernels.depthwise_tiles import DepthwiseTile, spot_tile, sweep_tile
 from qbench.kernels.epilogue import EpilogueName
 from qbench.kernels.isa.lanes import Lanes
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
+from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rounding import rescale_one
 from qbench.kernels.split import share
 
 __all__ = ["choose_sweep", "depthwise_kernel", "pack_depthwise"]
 
 _WIDTHS = {Level.AVX512VNNI: (64, 32, 16), Level.AVXVNNI: (32, 16), Level.AVX2: (32, 16)}
+
+_BATCH = {Level.AVX512VNNI: 16, Level.AVXVNNI: 2, Level.AVX2: 1}
+
+_SEGMENT = 28
+"""Outputs of a row that are made in one go: what is woven for them stays in the first cache."""
 
 _ARGUMENTS = record(
     x="i8",
@@ -78,8 +85,9 @@ def choose_sweep(
     usual = kernel in ((3, 3), (5, 5)) and strides in ((1, 1), (2, 2)) and dilation == (1, 1) and min(output) > 0
     if level is Level.PORTABLE or not usual:
         return None
-    two_rows = kernel == (3, 3) and strides == (1, 1)
-    return Sweep(kernel, strides, rows=2 if two_rows else 1)
+    if kernel == (3, 3):  # few enough sums to keep those of all open outputs in registers
+        return Sweep(kernel, strides, rows=2 if strides == (1, 1) and level is Level.AVX512VNNI else 1, columns=1)
+    return Sweep(kernel, strides, rows=1, columns=4)
 
 
 def pack_depthwise(
@@ -91,6 +99,7 @@ def pack_depthwise(
     mantissa: NDArray[np.int32],
     shift: NDArray[np.int32],
     multiplier: NDArray[np.float32],
+    zero_point: int,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Constants in the order in which the kernel of the same level, sweep and epilogue reads them.
 
@@ -100,6 +109,8 @@ def pack_depthwise(
         int8 [channels, height, width].
     bias, mantissa, shift, multiplier
         One per channel; the data zero point is folded into the bias.
+    zero_point
+        Of the output, in codes.
 
     Returns
     -------
@@ -108,22 +119,21 @@ def pack_depthwise(
     if level is Level.PORTABLE:
         return weights.reshape(len(weights), -1).T.copy().view(np.uint8).ravel(), np.zeros((0, 4), np.int64)
     taps = _sweep_taps(weights, sweep) if sweep else _spot_taps(weights)
+    constants = [np.zeros_like(bias)]
+    if kind != "exact":
+        constants = [bias, *RESCALES[kind].pack(mantissa, shift, multiplier, zero_point)]
+    bits = [values if values.dtype == np.float32 else values.astype(np.int32) for values in constants]
+    numbers = np.stack([values.view(np.int32) for values in bits], axis=1)  # [channels, groups]
     parts, blocks, place = [], [], 0
     for first, width in _blocks(len(weights), _WIDTHS[level]):
         order = _woven(width) + first
         stored = min(width, len(weights) - first)
 
-        def woven(values: Any, order: NDArray[np.int64] = order) -> NDArray[Any]:
-            return np.take(np.pad(values, (0, 64)), order, axis=0)  # [4, width / 4]
-
-        constants = _constants(kind, *map(woven, (bias, mantissa, shift, multiplier)))
-        lanes = np.take(
-            np.pad(taps, [(0, 64), *[(0, 0)] * (taps.ndim - 1)]), order, axis=0
-        )  # [4, width / 4, dots, taps]
-        lanes = np.moveaxis(lanes, 2, 0)  # from [4, width / 4, dots, taps]
+        constants = np.moveaxis(np.pad(numbers, ((0, 64), (0, 0)))[order], 2, 0)  # [groups, 4, width / 4]
+        lanes = np.moveaxis(np.pad(taps, ((0, 64), (0, 0), (0, 0)))[order], 2, 0)  # [dots, 4, width / 4, taps]
         if Lanes(level, width).weight_vectors == 2:  # even taps, then odd ones, in 16 bits
             lanes = np.stack([lanes[..., 0::2], lanes[..., 1::2]], axis=2).astype(np.int16)
-        part = np.concatenate([constants.view(np.uint8).ravel(), lanes.copy().view(np.uint8).ravel()])
+        part = np.concatenate([np.ascontiguousarray(values).view(np.uint8).ravel() for values in (constants, lanes)])
         blocks.append((first, width, place, stored))
         parts.append(part)
         place += part.size
@@ -158,34 +168,15 @@ def _woven(width: int) -> NDArray[np.int64]:
 
 
 def _sweep_taps(weights: NDArray[np.int8], sweep: Sweep) -> NDArray[np.int8]:
-    """[channels, dots, 4]: output rows, columns of the window, groups of four input rows."""
-    channels, height, width = weights.shape
-    taps = np.zeros((channels, sweep.rows, width, 4 * sweep.groups), np.int8)
-    for r in range(sweep.rows):
-        taps[:, r, :, r * sweep.strides[0] :][..., :height] = weights.transpose(0, 2, 1)
-    return taps.reshape(channels, -1, 4)
+    """[channels, patterns, 4]: the taps of each of the sweep's patterns."""
+    taps = np.pad(weights.reshape(len(weights), -1), ((0, 0), (0, 1)))  # a zero where a pattern says -1
+    return taps[:, np.array(sweep.patterns)]
 
 
 def _spot_taps(weights: NDArray[np.int8]) -> NDArray[np.int8]:
     """[channels, dots, 4]: the window's taps row by row."""
     taps = weights.reshape(len(weights), -1)
     return np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4))).reshape(len(weights), -1, 4)
-
-
-def _constants(kind: EpilogueName, bias: Any, mantissa: Any, shift: Any, multiplier: Any) -> NDArray[Any]:
-    """Groups of four vectors, as `depthwise_tiles.CONSTANTS` counts them."""
-    if kind == "exact":
-        groups = [np.zeros_like(bias)]
-    elif kind == "float":
-        groups = [bias, multiplier.view(np.int32)]
-    else:
-        left = np.maximum(shift + 2, 0) if kind == "fixed_left" else np.zeros_like(shift)
-        right = np.minimum(left - shift - 1, 31)  # by 31 and more every product gives zero
-        odd = np.stack([mantissa[:, 1::2], mantissa[:, 1::2]], axis=-1).reshape(mantissa.shape)
-        half = np.left_shift(np.int64(1), np.maximum(right - 1, 0))
-        groups = [bias, mantissa, odd, half, right, *([left] if kind == "fixed_left" else [])]
-    assert len(groups) == CONSTANTS[kind]
-    return np.stack(groups).astype(np.int32)
 
 
 @cache
@@ -207,54 +198,62 @@ def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName) -> K
 
 def _sweeps(level: Level, kind: EpilogueName, sweep: Sweep) -> Any:
     """A kernel that slides along output rows."""
-    several = _dispatch(level, kind, sweep)
-    single = several if sweep.rows == 1 else _dispatch(level, kind, Sweep(sweep.kernel, sweep.strides))
+    tile = _dispatch(level, kind, sweep)
     together, depth, exact = sweep.rows, sweep.input_rows, kind == "exact"
+    longest, scratch_bytes = 1 << 30, 0
+    if sweep.columns > 1:
+        longest = _SEGMENT // sweep.columns * sweep.columns
+        scratch_bytes = 64 * (4 * sweep.groups(longest) * len(sweep.group) + longest * together)
 
     def function(args: Any, bases: Any, thread: int, threads: int) -> None:
         blocks = view(bases, args.blocks, args.count * 4, np.int64)
         lines, steps = np.empty(depth, np.int64), np.empty(depth, np.int64)
+        segment = min(longest, args.out_width)
+        memory = np.empty(scratch_bytes + 64, np.uint8)
+        scratch = (memory.ctypes.data + 63) // 64 * 64
+        sums = np.empty(together * segment * 64 if exact else 1, np.int32)
         x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
-        scratch = np.empty(together * args.out_width * 64 if exact else 1, np.int32)
+        out = address_of(bases, args.out)
         heights = (args.out_height + together - 1) // together
-        units = args.images * heights * args.count
-        for unit in range(*share(units, thread, threads)):
-            line, block = unit // args.count, 4 * (unit % args.count)
-            image, y = line // heights, line % heights * together
-            rows = min(together, args.out_height - y)
-            channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
-            for i in range(depth):
-                at = y * args.stride_y - args.top + i
-                inside = 0 <= at < args.height
-                lines[i] = (
-                    x + image * args.image + at * args.row - args.left * args.pitch + channel if inside else zeros
-                )
-                steps[i] = args.pitch if inside else 0
-            out = args.out + image * args.out_image + y * args.out_row + channel
-            target, pitch, row = address_of(bases, out), args.out_pitch, args.out_row
-            if exact:
-                target, pitch, row = scratch.ctypes.data, 4 * width, 4 * width * args.out_width
-            call = (
-                lines.ctypes.data, steps.ctypes.data, zeros, -args.left, args.width, args.out_width,
-                constants + blocks[block + 2], target, pitch, row, args.zero_point, args.low, args.high, stored,
-            )  # fmt: skip
-            if rows == together:
-                several(width, call)
-            else:
-                for _ in range(rows):
-                    single(width, call)
-            if exact:
-                for r in range(rows):
-                    _finish(
-                        args,
-                        bases,
-                        scratch[r * args.out_width * width :],
-                        channel,
-                        width,
-                        stored,
-                        out + r * args.out_row,
-                        args.out_width,
-                    )
+        line, last, first_block, last_block = 0, args.images * heights, 0, args.count
+        if last >= threads:
+            line, last = share(last, thread, threads)
+        else:
+            first_block, last_block = share(args.count, thread, threads)
+        while line < last:
+            image, first_group = line // heights, line % heights
+            groups = min(heights, first_group + last - line)
+            line += groups - first_group
+            for block in range(4 * first_block, 4 * last_block, 4):
+                channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
+                # Block by block: the few rows of 64 channels that a window touches stay in the first cache.
+                for group in range(first_group, groups):
+                    y = group * together
+                    rows = min(together, args.out_height - y)
+                    for start in range(0, args.out_width, segment):
+                        outputs = min(segment, args.out_width - start)
+                        row, column = y * args.stride_y - args.top, start * args.stride_x - args.left
+                        for i in range(depth):
+                            inside = 0 <= row + i < args.height
+                            place = x + image * args.image + (row + i) * args.row + column * args.pitch + channel
+                            lines[i] = place if inside else zeros
+                            steps[i] = args.pitch if inside else 0
+                        target = image * args.out_image + y * args.out_row + start * args.out_pitch + channel
+                        goal, pitch, apart = out + target, args.out_pitch, args.out_row
+                        if exact:
+                            goal, pitch, apart = sums.ctypes.data, 4 * width, 4 * width * outputs
+                        call = (
+                            lines.ctypes.data, steps.ctypes.data, zeros, column, args.width, outputs, rows, scratch,
+                            constants + blocks[block + 2], goal, pitch, apart, args.zero_point, args.low, args.high,
+                            stored,
+                        )  # fmt: skip
+                        tile(width, call)
+                        if exact:
+                            for r in range(rows):
+                                place = args.out + target + r * args.out_row
+                                _finish(
+                                    args, bases, sums[r * outputs * width :], channel, width, stored, place, outputs
+                                )
 
     return function
 
@@ -302,7 +301,7 @@ def _dispatch(level: Level, kind: EpilogueName, sweep: Sweep | None) -> Any:
     """``function(width, arguments)`` that calls the tile for registers of that width."""
     tiles: list[Any] = []
     for width in _WIDTHS[level]:
-        tile = Tile(Lanes(level, width), kind)
+        tile = DepthwiseTile(Lanes(level, width), kind, _BATCH[level])
         tiles.append(spot_tile(tile) if sweep is None else sweep_tile(tile, sweep))
     widest, wide, narrow = tiles[0], tiles[-2], tiles[-1]
     top = _WIDTHS[level][0]

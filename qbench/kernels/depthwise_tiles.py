@@ -15,99 +15,87 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from qbench.kernels.depthwise_sweep import Sweep
 from qbench.kernels.epilogue import EpilogueName
-from qbench.kernels.isa.emit import F32, I8, I16, I64, at, load, pointer, store, vector
+from qbench.kernels.isa.emit import I8, I16, I64, at, call, load, pointer, splat, store, vector
 from qbench.kernels.isa.lanes import Lanes
+from qbench.kernels.rescale import RESCALES
 
-__all__ = ["CONSTANTS", "Sweep", "Tile", "spot_tile", "sweep_tile"]
+__all__ = ["DepthwiseTile", "spot_tile", "sweep_tile"]
 
 Value = Any
 
-CONSTANTS: dict[str, int] = {"float": 2, "fixed": 5, "fixed_left": 6, "exact": 1}
-"""Groups of four vectors before the weights: bias; multiplier, or mantissa, its odd elements, half, right (, left)."""
+_BIAS = 1
+"""Groups of four vectors before the constants of the epilogue."""
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """A shape of kernel whose window slides along output rows."""
-
-    kernel: tuple[int, int]
-    strides: tuple[int, int]
-    rows: int = 1
-    """Output rows that are made together and so share what was loaded."""
-
-    def __str__(self) -> str:
-        return "x".join(map(str, (*self.kernel, *self.strides, self.rows)))
-
-    @property
-    def input_rows(self) -> int:
-        """Rows of input that one call reads."""
-        return self.kernel[0] + (self.rows - 1) * self.strides[0]
-
-    @property
-    def groups(self) -> int:
-        """Sets of four input rows."""
-        return -(-self.input_rows // 4)
-
-    @property
-    def open(self) -> int:
-        """Outputs of a row that one column of input can count for."""
-        return -(-self.kernel[1] // self.strides[1])
-
-
-@dataclass(frozen=True)
-class Tile:
+class DepthwiseTile:
     """What the two loops have in common: a kind of register and a kind of epilogue."""
 
     lanes: Lanes
     kind: EpilogueName
+    batch: int = 4
+    """Quads that are woven before they are multiplied: then each vector of weights is loaded once for all of them."""
 
     @property
-    def dot_bytes(self) -> int:
-        """Size of the weights of four taps and one woven vector."""
-        return self.lanes.weight_vectors * self.lanes.width
+    def groups(self) -> int:
+        """Groups of four vectors before the weights: the bias, then what `Rescale.pack` gives."""
+        return _BIAS + (0 if self.kind == "exact" else RESCALES[self.kind].constants)
 
-    def constants(self, b: ir.IRBuilder, block: Value, group: int, element: ir.Type | None = None) -> list[Value]:
-        """Four vectors out of a block's constants."""
-        kind = self.lanes.ints if element is None else ir.VectorType(element, self.lanes.ints.count)
-        return [load(b, block, kind, (4 * group + q) * self.lanes.width) for q in range(4)]
+    def constant(self, b: ir.IRBuilder, block: Value, group: int, q: int) -> Value:
+        """Woven vector `q` of a group of a block's constants."""
+        return load(b, block, self.lanes.ints, (4 * group + q) * self.lanes.width)
 
-    def weights(self, b: ir.IRBuilder, first: Value, index: int) -> list[Value]:
-        """The weights of the dot product with an index, counted from a pointer to weights."""
-        width = self.lanes.width
-        return [
-            load(b, first, self.lanes.ints, index * self.dot_bytes + i * width)
-            for i in range(self.lanes.weight_vectors)
-        ]
+    def weights(self, b: ir.IRBuilder, block: Value, pattern: Any, q: int) -> list[Value]:
+        """Woven vector `q` of a pattern's weights, in the form that `Lanes.dot` takes; `pattern` is an int or i64."""
+        lanes = self.lanes
+        before, each = 4 * self.groups * lanes.width, lanes.weight_vectors * lanes.width
+        offset = 4 * each * pattern if isinstance(pattern, int) else b.mul(pattern, I64(4 * each))
+        start = at(b, at(b, block, before), offset)
+        return [load(b, start, lanes.ints, q * each + i * lanes.width) for i in range(lanes.weight_vectors)]
 
-    def finish(self, b: ir.IRBuilder, block: Value, sums: Sequence[Value], out: Value, ends: Ends) -> None:
-        """Rescale four woven vectors and store them as codes, or store them as they are for `exact`."""
-        if self.kind == "exact":
-            for q, value in enumerate(sums):
-                store(b, value, out, q * self.lanes.width)
-            return
-        codes = self.lanes.narrow(b, self._rescaled(b, block, sums), ends.zero_point)
-        codes = self.lanes.clamp(b, codes, ends.low, ends.high)
+    def rescale(self, b: ir.IRBuilder, block: Value, q: int, sums: Sequence[Value]) -> list[Value]:
+        """Woven vectors `q` of several outputs, times the multipliers."""
+        form = RESCALES[self.kind]
+        constants = [self.constant(b, block, _BIAS + i, q) for i in range(form.constants)]
+        if not form.halves:
+            return [form.emit(b, self.lanes, x, constants) for x in sums]
+        # Only registers of 64 bytes have instructions that round down: narrower ones are joined.
+        wide, each = Lanes(self.lanes.level, 64), 64 // self.lanes.width
+        constants = [wide.joined(b, [constant] * each) for constant in constants]
+        results: list[Value] = []
+        for i in range(0, len(sums), each):
+            parts = [sums[min(i + j, len(sums) - 1)] for j in range(each)]
+            results += wide.parts(b, form.emit(b, wide, wide.joined(b, parts), constants), each)
+        return results[: len(sums)]
+
+    def words(self, b: ir.IRBuilder, pair: Sequence[Value], ends: Ends) -> Value:
+        """Rescaled woven vectors 0 and 1, or 2 and 3, as int16 with the zero point."""
+        form = RESCALES[self.kind]
+        words = self.lanes.words(b, pair)
+        if not form.adds_zero_point:
+            words = call(b, f"llvm.sadd.sat.v{words.type.count}i16", words.type, [words, ends.zero_point])
+        return b.ashr(words, splat(words.type, 1)) if form.halves else words
+
+    def store(self, b: ir.IRBuilder, codes: Value, out: Value, ends: Ends) -> None:
+        """Store as many codes as the block has channels."""
         self.lanes.store_some(b, codes, out, ends.count) if self.lanes.width == 16 else store(b, codes, out)
 
-    def _rescaled(self, b: ir.IRBuilder, block: Value, sums: Sequence[Value]) -> list[Value]:
-        if self.kind == "float":
-            factors = self.constants(b, block, 1, F32)
-            return [self.lanes.multiply_round(b, x, m) for x, m in zip(sums, factors, strict=True)]
-        if self.kind == "fixed_left":
-            sums = [b.shl(x, left) for x, left in zip(sums, self.constants(b, block, 5), strict=True)]
-        parameters = zip(sums, *(self.constants(b, block, group) for group in (1, 2, 3, 4)), strict=True)
-        return [
-            b.ashr(b.add(self.lanes.high_product(b, x, even, odd), half), right)
-            for x, even, odd, half, right in parameters
-        ]
+    def store_sums(self, b: ir.IRBuilder, half: int, pair: Sequence[Value], out: Value) -> None:
+        """Store woven vectors 0 and 1, or 2 and 3, as they are."""
+        for q, value in enumerate(pair):
+            store(b, value, out, (2 * half + q) * self.lanes.width)
 
 
 class Ends:
     """Zero point, clamps and the number of channels to store, as vectors."""
 
-    def __init__(self, b: ir.IRBuilder, lanes: Lanes, zero_point: Value, low: Value, high: Value, count: Value) -> None:
-        self.zero_point = vector(b, ir.VectorType(I16, lanes.width // 2), b.trunc(zero_point, I16))
+    def __init__(self, b: ir.IRBuilder, tile: DepthwiseTile, zero_point: Value, low: Value, high: Value, count: Value):
+        lanes = tile.lanes
+        if tile.kind != "exact" and RESCALES[tile.kind].halves:
+            zero_point = b.add(b.shl(zero_point, I64(1)), I64(1))
+        self.zero_point = vector(b, lanes.shorts, b.trunc(zero_point, I16))
         self.low, self.high = (vector(b, lanes.codes, b.trunc(bound, I8)) for bound in (low, high))
         self.count = count
 
@@ -132,98 +120,286 @@ def _loop(
     return after
 
 
+def emit_slide(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, a: Sequence[Value]) -> None:
+    """The code of `sweep_tile` for blocks of one column: each column of input goes to all outputs that are open."""
+    lanes, stride, places = tile.lanes, sweep.strides[1], [(y, q) for y in range(rows) for q in range(4)]
+    lines, steps, zeros, first, columns, outputs, _, _, block, out, pitch, apart, *ends = a
+    ends = Ends(b, tile, *ends)
+    lines, steps, zeros, block, out = (pointer(b, address) for address in (lines, steps, zeros, block, out))
+    depth = range(sweep.kernel[0] + (rows - 1) * sweep.strides[0])
+    steps = [load(b, steps, I64, 8 * y) for y in depth]
+    patterns = [{use.slot: use.pattern for use in sweep.uses(y)} for y in range(rows)]
+    ages = -(-sweep.kernel[1] // stride)  # steps in which an output is open
+    state_size = (ages - 1) * len(places)
+
+    def body(index: Value, state: list[Value]) -> list[Value]:
+        lines, out, sums = state[: len(depth)], state[len(depth)], state[len(depth) + 1 :]
+        sums = [*(tile.constant(b, block, 0, q) for _, q in places), *sums]
+        for u in range(stride):
+            inside = b.icmp_unsigned("<", b.add(first, b.add(b.mul(index, I64(stride)), I64(u))), columns)
+            data = [load(b, b.select(inside, line, zeros), lanes.codes) for line in lines]
+            lines = [at(b, line, step) for line, step in zip(lines, steps, strict=True)]
+            taps = [[data[y] if y < len(data) else None for y, _ in quad] for quad in sweep.group]
+            woven = [lanes.weave(b, [*four, *[None] * (4 - len(four))]) for four in taps]
+            for age in range(ages):
+                for i, (y, q) in enumerate(places):
+                    for g, vectors in enumerate(woven):
+                        pattern = patterns[y].get((age * stride + u) * len(woven) + g)
+                        if pattern is not None:
+                            weights = tile.weights(b, block, pattern, q)
+                            k = age * len(places) + i
+                            sums[k] = lanes.dot(b, sums[k], vectors[q], weights)
+        ready = b.icmp_signed(">=", index, I64(ages - 1))
+        with b.if_then(ready, likely=True):
+            done = dict(zip(places, sums[state_size:], strict=True))
+            targets = [at(b, out, b.mul(apart, I64(y))) for y in range(rows)]
+            _emit_end(b, tile, block, [[done[y, q] for q in range(4)] for y in range(rows)], targets, ends)
+        return [*lines, b.select(ready, at(b, out, pitch), out), *sums[:state_size]]
+
+    starts = [pointer(b, load(b, lines, I64, 8 * y)) for y in depth]
+    empty = [ir.Constant(lanes.ints, None)] * state_size
+    _loop(b, b.add(outputs, I64(ages - 1)), [*starts, out, *empty], body)
+
+
+def _emit_end(
+    b: ir.IRBuilder,
+    tile: DepthwiseTile,
+    block: Value,
+    sums: Sequence[Sequence[Value]],
+    targets: Sequence[Value],
+    ends: Ends,
+) -> None:
+    """Rescale and store the four woven vectors of several outputs."""
+    if tile.kind == "exact":
+        for woven, target in zip(sums, targets, strict=True):
+            for half in (0, 1):
+                tile.store_sums(b, half, woven[2 * half : 2 * half + 2], target)
+        return
+    scaled = [tile.rescale(b, block, q, [woven[q] for woven in sums]) for q in range(4)]
+    results: list[Value] = []
+    for woven in zip(*scaled, strict=True):
+        words = [tile.words(b, pair, ends) for pair in (woven[:2], woven[2:])]
+        results.append(tile.lanes.bytes(b, words, ends.low, ends.high))
+    for codes, target in zip(results, targets, strict=True):
+        tile.store(b, codes, target, ends)
+
+
+def emit_sweep(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, a: Sequence[Value]) -> None:
+    """The code of `sweep_tile`."""
+    emit = emit_slide if sweep.columns == 1 else emit_blocks
+    if sweep.rows == 1:
+        emit(b, tile, sweep, 1, a)
+        return
+    with b.if_else(b.icmp_signed(">=", a[6], I64(sweep.rows)), likely=True) as (all_rows, one_row):
+        with all_rows:
+            emit(b, tile, sweep, sweep.rows, a)
+        with one_row:
+            emit(b, tile, sweep, 1, a)
+
+
+def emit_blocks(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, a: Sequence[Value]) -> None:
+    """The code of `sweep_tile` for larger blocks: weave the input rows into scratch memory, then multiply."""
+    lines, steps, zeros, first, columns, outputs, _, scratch, block, out, pitch, apart, *ends = a
+    zeros, scratch, block, out = (pointer(b, address) for address in (zeros, scratch, block, out))
+    blocks = b.sdiv(b.add(outputs, I64(sweep.columns - 1)), I64(sweep.columns))
+    last = b.mul(b.sub(b.mul(blocks, I64(sweep.columns)), I64(1)), I64(sweep.strides[1]))
+    across = sweep.group_columns
+    groups = b.sdiv(b.add(last, I64(sweep.kernel[1] + across - 1)), I64(across))
+    _emit_weaving(b, tile, sweep, pointer(b, lines), pointer(b, steps), zeros, first, columns, groups, scratch)
+    words = at(b, scratch, b.mul(groups, I64(len(sweep.group) * 4 * tile.lanes.width)))
+    place = _Place(scratch, words, block, out, pitch, apart, outputs, Ends(b, tile, *ends))
+    _emit_products(b, tile, sweep, rows, place, blocks)
+
+
+def _emit_weaving(
+    b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, lines: Value, steps: Value, zeros: Value, first: Value,
+    columns: Value, groups: Value, scratch: Value,
+) -> None:  # fmt: skip
+    """A loop over groups of columns: load, weave, store."""
+    lanes, depth = tile.lanes, range(sweep.input_rows)
+    steps = [load(b, steps, I64, 8 * y) for y in depth]
+
+    def body(index: Value, lines: list[Value]) -> list[Value]:
+        column = b.add(first, b.mul(index, I64(sweep.group_columns)))
+        pixels: dict[tuple[int, int], Value] = {}
+        for x in range(sweep.group_columns):
+            inside = b.icmp_unsigned("<", b.add(column, I64(x)), columns)
+            for y in depth:
+                pixels[y, x] = load(b, b.select(inside, lines[y], zeros), lanes.codes)
+                lines[y] = at(b, lines[y], steps[y])
+        target = at(b, scratch, b.mul(index, I64(len(sweep.group) * 4 * lanes.width)))
+        for i, quad in enumerate(sweep.group):
+            taps = [*(pixels[pixel] for pixel in quad), *[None] * (4 - len(quad))]
+            for q, value in enumerate(lanes.weave(b, taps)):
+                store(b, value, target, (4 * i + q) * lanes.width)
+        return lines
+
+    _loop(b, groups, [pointer(b, load(b, lines, I64, 8 * y)) for y in depth], body)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where products come from and go (values of LLVM IR)."""
+
+    woven: Any
+    words: Any
+    """Memory for what the first half of the channels gives, until the second is done."""
+    block: Any
+    out: Any
+    pitch: Any
+    apart: Any
+    outputs: Any
+    ends: Ends
+
+
+def _emit_products(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, p: _Place, blocks: Value) -> None:
+    """Two loops over blocks of outputs: for woven vectors 0 and 1, and for 2 and 3. More do not fit into registers."""
+    width, places = tile.lanes.width, [(y, x) for y in range(rows) for x in range(sweep.columns)]
+
+    def body(half: int, index: Value) -> None:
+        woven = at(b, p.woven, b.mul(index, I64(sweep.step * len(sweep.group) * 4 * width)))
+        here = b.mul(index, I64(sweep.columns))
+        left = b.sub(p.outputs, here)
+        out = at(b, p.out, b.mul(here, p.pitch))
+        sums = _emit_dots(b, tile, sweep, rows, half, woven, p.block)
+
+        def target(y: int, x: int) -> Value:
+            return at(b, out, b.add(b.mul(p.pitch, I64(x)), b.mul(p.apart, I64(y))))
+
+        if tile.kind == "exact":
+            _each(
+                b,
+                left,
+                sweep.columns,
+                lambda x: [tile.store_sums(b, half, sums[y, x], target(y, x)) for y in range(rows)],
+            )
+            return
+        scaled = [tile.rescale(b, p.block, 2 * half + q, [sums[place][q] for place in places]) for q in (0, 1)]
+        results = [tile.words(b, pair, p.ends) for pair in zip(*scaled, strict=True)]
+        words = at(b, p.words, b.mul(index, I64(len(places) * width)))
+        if half == 0:
+            for i, result in enumerate(results):
+                store(b, result, words, i * width)
+            return
+        firsts = [load(b, words, tile.lanes.shorts, i * width) for i in range(len(places))]
+        pairs = zip(places, zip(firsts, results, strict=True), strict=True)
+        codes = {place: tile.lanes.bytes(b, pair, p.ends.low, p.ends.high) for place, pair in pairs}
+        _each(b, left, sweep.columns, lambda x: [tile.store(b, codes[y, x], target(y, x), p.ends) for y in range(rows)])
+
+    for half in (0, 1):
+        _loop(b, blocks, [], lambda index, state, half=half: body(half, index) or [])
+
+
+def _emit_dots(
+    b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, half: int, woven: Value, block: Value
+) -> dict[tuple[int, int], list[Value]]:
+    """Sums of products of a block of outputs (row, column): woven vectors 0 and 1, or 2 and 3."""
+    lanes, vectors = tile.lanes, (2 * half, 2 * half + 1)
+    sums = {(y, x): [tile.constant(b, block, 0, q) for q in vectors] for y in range(rows) for x in range(sweep.columns)}
+    uses = [(row, use) for row in range(rows) for use in sweep.uses(row)]
+    slots = sorted({use.slot for _, use in uses})
+    for i in range(0, len(slots), tile.batch):
+        if i:
+            _keep_order(b)
+        batch = slots[i : i + tile.batch]
+        data = {slot: [load(b, woven, lanes.ints, (4 * slot + q) * lanes.width) for q in vectors] for slot in batch}
+        mine = [(row, use) for row, use in uses if use.slot in data]
+        for row, pattern in sorted({(row, use.pattern) for row, use in mine}):
+            for i, q in enumerate(vectors):
+                weights = tile.weights(b, block, pattern, q)
+                for _, use in mine:
+                    if (row, pattern) == (_, use.pattern):
+                        pair = sums[row, use.column]
+                        pair[i] = lanes.dot(b, pair[i], data[use.slot][i], weights)
+    return sums
+
+
+def _keep_order(b: ir.IRBuilder) -> None:
+    """No load of what follows is moved before this: else all are done at once, and registers run out."""
+    b.asm(ir.FunctionType(ir.VoidType(), []), "", "~{memory}", [], side_effect=True)
+
+
+def _each(b: ir.IRBuilder, count: Value, most: int, emit: Callable[[int], Any]) -> None:
+    """``for i in range(min(count, most)): emit(i)``, unrolled; mostly it is all of them."""
+    with b.if_else(b.icmp_signed(">=", count, I64(most)), likely=True) as (whole, part):
+        with whole:
+            for i in range(most):
+                emit(i)
+        with part:
+            for i in range(most - 1):
+                with b.if_then(b.icmp_signed(">", count, I64(i))):
+                    emit(i)
+
+
 @cache
-def sweep_tile(tile: Tile, sweep: Sweep) -> Any:
-    """An intrinsic that makes `sweep.rows` rows of output, one block of channels.
+def sweep_tile(tile: DepthwiseTile, sweep: Sweep) -> Any:
+    """An intrinsic that makes up to `sweep.rows` rows of output, one block of channels.
 
     Arguments, all int64: address of the addresses of the input rows (at the first column that a window touches, which
     may lie in the padding); address of their steps from column to column; address of the zero points; first column
-    (negative in padding) and number of columns; number of outputs; address of the block; address of the first output,
-    bytes from output to output and from row to row; zero point, low, high; channels to store.
+    (negative in padding) and number of columns; number of outputs in a row; `sweep.rows`, or less for a single row;
+    address of scratch memory; address of the block; address of the first output, bytes from output to output and from
+    row to row; zero point, low, high; channels to store.
     """
-    lanes = tile.lanes
-    depth, (_, kernel_x), stride = sweep.input_rows, sweep.kernel, sweep.strides[1]
 
     @intrinsic
-    def run(typing, rows, steps, zeros, first, columns, outputs, block, out, pitch, row, zero_point, low, high, count):
-        def generate(context, b, signature, a):
-            rows, steps, zeros, first, columns, outputs, block, out, pitch, row, *ends = a
-            ends = Ends(b, lanes, *ends)
-            zeros, block, out = (pointer(b, address) for address in (zeros, block, out))
-            kernels = at(b, block, 4 * CONSTANTS[tile.kind] * lanes.width)
-            lines = [pointer(b, load(b, pointer(b, rows), I64, 8 * i)) for i in range(depth)]
-            strides = [load(b, pointer(b, steps), I64, 8 * i) for i in range(depth)]
-            one = sweep.rows * 4
-
-            def step(index: Value, state: list[Value]) -> list[Value]:
-                column, out, *state = state
-                lines, sums = state[:depth], state[depth:]
-                sums = [*tile.constants(b, block, 0) * sweep.rows, *sums]
-                for u in range(stride):
-                    if u < kernel_x:
-                        inside = b.icmp_unsigned("<", column, columns)
-                        data = [load(b, b.select(inside, line, zeros), lanes.codes) for line in lines]
-                        woven = [lanes.weave(b, data[i : i + 4]) for i in range(0, depth, 4)]
-                        for j in range(sweep.open):
-                            if j * stride + u < kernel_x:
-                                mine = slice(j * one, (j + 1) * one)
-                                sums[mine] = add(sums[mine], woven, j * stride + u)
-                    column = b.add(column, I64(1))
-                    lines = [at(b, line, s) for line, s in zip(lines, strides, strict=True)]
-                ready = b.icmp_signed(">=", index, I64(sweep.open - 1))
-                with b.if_then(ready, likely=True):
-                    for r in range(sweep.rows):
-                        last = sums[(sweep.open - 1) * one + 4 * r :][:4]
-                        tile.finish(b, block, last, at(b, out, b.mul(row, I64(r))), ends)
-                out = b.select(ready, at(b, out, pitch), out)
-                return [column, out, *lines, *sums[: (sweep.open - 1) * one]]
-
-            def add(sums: list[Value], woven: list[list[Value]], x: int) -> list[Value]:
-                sums = [*sums]
-                for r in range(sweep.rows):
-                    for g in range(sweep.groups):
-                        if 4 * g < r * sweep.strides[0] + sweep.kernel[0] and 4 * g + 4 > r * sweep.strides[0]:
-                            for q in range(4):
-                                index = ((r * kernel_x + x) * sweep.groups + g) * 4 + q
-                                taps = tile.weights(b, kernels, index)
-                                sums[4 * r + q] = lanes.dot(b, sums[4 * r + q], woven[g][q], taps)
-                return sums
-
-            empty = [ir.Constant(lanes.ints, None)] * (one * (sweep.open - 1))
-            _loop(b, b.add(outputs, I64(sweep.open - 1)), [first, out, *lines, *empty], step)
+    def run(
+        typing,
+        lines,
+        steps,
+        zeros,
+        first,
+        columns,
+        outputs,
+        rows,
+        scratch,
+        block,
+        out,
+        pitch,
+        apart,
+        zero_point,
+        low,
+        high,
+        count,
+    ):
+        def generate(context, b, signature, arguments):
+            emit_sweep(b, tile, sweep, arguments)
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 14), generate
+        return types.void(*[types.int64] * 16), generate
 
     return run
 
 
+def emit_spot(b: ir.IRBuilder, tile: DepthwiseTile, a: Sequence[Value]) -> None:
+    """The code of `spot_tile`."""
+    lanes = tile.lanes
+    taps, fours, block, out, *ends = a
+    ends = Ends(b, tile, *ends)
+    taps, block, out = (pointer(b, address) for address in (taps, block, out))
+
+    def step(index: Value, sums: list[Value]) -> list[Value]:
+        start = at(b, taps, b.mul(index, I64(32)))
+        data = [load(b, pointer(b, load(b, start, I64, 8 * i)), lanes.codes) for i in range(4)]
+        woven = lanes.weave(b, data)
+        return [lanes.dot(b, sums[q], woven[q], tile.weights(b, block, index, q)) for q in range(4)]
+
+    sums = _loop(b, fours, [tile.constant(b, block, 0, q) for q in range(4)], step)
+    _emit_end(b, tile, block, [sums], [out], ends)
+
+
 @cache
-def spot_tile(tile: Tile) -> Any:
+def spot_tile(tile: DepthwiseTile) -> Any:
     """An intrinsic that makes one pixel of output, one block of channels, for any window.
 
     Arguments, all int64: address of the addresses of the taps, a multiple of four; how many fours; address of the
     block; address of the output; zero point, low, high; channels to store.
     """
-    lanes = tile.lanes
 
     @intrinsic
     def run(typing, taps, fours, block, out, zero_point, low, high, count):
-        def generate(context, b, signature, a):
-            taps, fours, block, out, *ends = a
-            ends = Ends(b, lanes, *ends)
-            taps, block, out = (pointer(b, address) for address in (taps, block, out))
-
-            def step(index: Value, state: list[Value]) -> list[Value]:
-                taps, weights, *sums = state
-                data = [load(b, pointer(b, load(b, taps, I64, 8 * i)), lanes.codes) for i in range(4)]
-                woven = lanes.weave(b, data)
-                sums = [lanes.dot(b, sums[q], woven[q], tile.weights(b, weights, q)) for q in range(4)]
-                return [at(b, taps, 32), at(b, weights, 4 * tile.dot_bytes), *sums]
-
-            weights = at(b, block, 4 * CONSTANTS[tile.kind] * lanes.width)
-            sums = _loop(b, fours, [taps, weights, *tile.constants(b, block, 0)], step)[2:]
-            tile.finish(b, block, sums, out, ends)
+        def generate(context, b, signature, arguments):
+            emit_spot(b, tile, arguments)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 8), generate

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
-from qbench.kernels.isa.base import Isa
 from qbench.kernels.isa.emit import F32
 
-__all__ = ["RESCALES", "Rescale"]
+__all__ = ["RESCALES", "Arithmetic", "Rescale"]
 
 Numbers = NDArray[Any]
+
+
+class Arithmetic(Protocol):
+    """What rescaling asks of vectors of int32; an `Isa` has it."""
+
+    def multiply_round(self, b: ir.IRBuilder, accumulators: Any, multipliers: Any, /) -> Any:
+        """See `Isa.multiply_round`."""
+        ...
+
+    def multiply_down(self, b: ir.IRBuilder, accumulators: Any, high: Any, low: Any, /) -> Any:
+        """See `Isa.multiply_down`."""
+        ...
+
+    def high_product(self, b: ir.IRBuilder, x: Any, y: Any, /) -> Any:
+        """See `Isa.high_product`."""
+        ...
 
 
 class Rescale(ABC):
@@ -37,7 +52,7 @@ class Rescale(ABC):
 
     @staticmethod
     @abstractmethod
-    def emit(b: ir.IRBuilder, isa: Isa, sums: Any, constants: Sequence[Any]) -> Any:
+    def emit(b: ir.IRBuilder, isa: Arithmetic, sums: Any, constants: Sequence[Any]) -> Any:
         """A vector of rescaled int32, from one of sums and what `pack` gave, as int32."""
 
 
@@ -52,9 +67,9 @@ class Float(Rescale):
         return [multiplier.astype(np.float32)]
 
     @staticmethod
-    def emit(b: ir.IRBuilder, isa: Isa, sums: Any, constants: Sequence[Any]) -> Any:
+    def emit(b: ir.IRBuilder, isa: Arithmetic, sums: Any, constants: Sequence[Any]) -> Any:
         """See `Rescale.emit`."""
-        return isa.multiply_round(b, sums, b.bitcast(constants[0], ir.VectorType(F32, isa.lanes)))
+        return isa.multiply_round(b, sums, b.bitcast(constants[0], ir.VectorType(F32, sums.type.count)))
 
 
 class Fixed(Rescale):
@@ -73,7 +88,7 @@ class Fixed(Rescale):
         return [mantissa, _half(right) + (zero_point << right), right]
 
     @staticmethod
-    def emit(b: ir.IRBuilder, isa: Isa, sums: Any, constants: Sequence[Any]) -> Any:
+    def emit(b: ir.IRBuilder, isa: Arithmetic, sums: Any, constants: Sequence[Any]) -> Any:
         """See `Rescale.emit`."""
         mantissa, added, right = constants
         return b.ashr(b.add(isa.high_product(b, sums, mantissa), added), right)
@@ -92,7 +107,7 @@ class FixedLeft(Rescale):
         return [np.minimum(left, 31), mantissa, _half(right), right]
 
     @staticmethod
-    def emit(b: ir.IRBuilder, isa: Isa, sums: Any, constants: Sequence[Any]) -> Any:
+    def emit(b: ir.IRBuilder, isa: Arithmetic, sums: Any, constants: Sequence[Any]) -> Any:
         """See `Rescale.emit`."""
         left, *fixed = constants
         return Fixed.emit(b, isa, b.shl(sums, left), fixed)
@@ -118,9 +133,9 @@ class FixedFloat(Rescale):
         return [np.ldexp(part.astype(np.float32), shift - 30) for part in (mantissa & -128, mantissa & 127)]
 
     @staticmethod
-    def emit(b: ir.IRBuilder, isa: Isa, sums: Any, constants: Sequence[Any]) -> Any:
+    def emit(b: ir.IRBuilder, isa: Arithmetic, sums: Any, constants: Sequence[Any]) -> Any:
         """See `Rescale.emit`."""
-        floats = ir.VectorType(F32, isa.lanes)
+        floats = ir.VectorType(F32, sums.type.count)
         return isa.multiply_down(b, sums, *(b.bitcast(constant, floats) for constant in constants))
 
 

@@ -55,9 +55,9 @@ def check(level: Level, rng, shape, kernel, strides, padding, dilation, rounding
     sums = reference(codes[..., :c], weights, bias, pad, strides, padding, dilation)
     expected = np.clip(rescaled(sums, mantissa, shift, multiplier, rounding) + zero_point, low, high)
     bound = np.abs(weights.astype(np.int64)).sum((1, 2)) * 255 + np.abs(bias)
-    kind = choose_epilogue(rounding, bound, mantissa, shift, multiplier)
+    kind = choose_epilogue(rounding, bound, mantissa, shift, multiplier, level is Level.AVX512VNNI)
     sweep = choose_sweep(level, kernel, strides, dilation, expected.shape[1:3])
-    packed, blocks = pack_depthwise(level, sweep, kind, weights, bias, mantissa, shift, multiplier)
+    packed, blocks = pack_depthwise(level, sweep, kind, weights, bias, mantissa, shift, multiplier, zero_point)
     _, oh, ow, _ = expected.shape
     out = rng.integers(0, 256, (n, oh, ow, c + slack)).astype(np.uint8)
     before = out.copy()

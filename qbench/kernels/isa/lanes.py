@@ -8,7 +8,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from qbench.kernels.isa.avx512 import Avx512Vnni
 from qbench.kernels.isa.emit import I8, I16, I32, I64, call, splat
+from qbench.kernels.isa.partial import store_by_stack
 from qbench.kernels.levels import Level
 
 __all__ = ["Lanes"]
@@ -23,11 +25,11 @@ _PACK_16 = {16: "sse2.packuswb.128", 32: "avx2.packuswb", 64: "avx512.packuswb.5
 
 @dataclass(frozen=True)
 class Lanes:
-    """Emits code for registers of `width` bytes (16, 32 or 64).
+    """Emits code for registers of `width` bytes (16, 32 or 64) on x86.
 
-    `weave` turns four vectors of bytes into four whose 32-bit elements hold the same byte of each, and `narrow` undoes
-    its order: element ``4 * lane + i`` of woven vector `q` stands for byte ``16 * lane + 4 * q + i``. Both stay within
-    128-bit lanes, where shuffles are cheap.
+    `weave` turns four vectors of bytes into four whose 32-bit elements hold the same byte of each, and `words` and
+    `bytes` undo its order: element ``4 * lane + i`` of woven vector `q` stands for byte ``16 * lane + 4 * q + i``.
+    All stay within 128-bit lanes, where shuffles are cheap.
     """
 
     level: Level
@@ -39,49 +41,52 @@ class Lanes:
         return ir.VectorType(I32, self.width // 4)
 
     @property
+    def shorts(self) -> ir.VectorType:
+        """A register of int16."""
+        return ir.VectorType(I16, self.width // 2)
+
+    @property
     def codes(self) -> ir.VectorType:
         """A register of bytes."""
         return ir.VectorType(I8, self.width)
 
     @property
     def weight_vectors(self) -> int:
-        """Registers of packed weights that one `dot` takes: see `pack_taps` in `kernels.depthwise`."""
+        """Registers of weights that one `dot` takes: of bytes, or of the even and the odd ones in 16 bits."""
         return 2 if self.level is Level.AVX2 else 1
 
-    @property
-    def _shorts(self) -> ir.VectorType:
-        return ir.VectorType(I16, self.width // 2)
-
-    def weave(self, b: ir.IRBuilder, rows: Sequence[Value]) -> list[Value]:
-        """Up to four vectors of bytes as four vectors of 32-bit elements; missing rows count as zeros."""
-        zeros = splat(self.codes, 0)
-        first, second, third, fourth = [*rows, *[zeros] * (4 - len(rows))]
+    def weave(self, b: ir.IRBuilder, taps: Sequence[Value | None]) -> list[Value]:
+        """Four vectors of bytes as four vectors of 32-bit elements; one that is missing counts as zeros."""
+        x, y, z, w = (splat(self.codes, 0) if tap is None else tap for tap in taps)
         woven: list[Value] = []
-        for high in (False, True):
-            x, y = self._unpack(b, first, second, self.codes, high), self._unpack(b, third, fourth, self.codes, high)
-            fours = [self._unpack(b, x, y, self._shorts, part) for part in (False, True)]
-            woven += [b.bitcast(four, self.ints) for four in fours]
+        for half in (0, 1):
+            xy, zw = self._unpack(b, x, y, self.codes, half), self._unpack(b, z, w, self.codes, half)
+            woven += [b.bitcast(self._unpack(b, xy, zw, self.shorts, part), self.ints) for part in (0, 1)]
         return woven
 
-    def _unpack(self, b: ir.IRBuilder, x: Value, y: Value, kind: ir.VectorType, high: bool) -> Value:
-        """Elements of the low or high half of each lane, alternately of x and y."""
+    def _unpack(self, b: ir.IRBuilder, x: Value, y: Value, kind: ir.VectorType, half: int) -> Value:
+        """Elements of the low (0) or high (1) half of each lane, alternately of x and y."""
         lane = 16 * kind.count // self.width
-        starts = range(lane // 2 if high else 0, kind.count, lane)
+        starts = range(half * lane // 2, kind.count, lane)
         order = [start + i + side for start in starts for i in range(lane // 2) for side in (0, kind.count)]
-        return b.shuffle_vector(
-            b.bitcast(x, kind), b.bitcast(y, kind), ir.Constant(ir.VectorType(I32, kind.count), order)
-        )
+        places = ir.Constant(ir.VectorType(I32, kind.count), order)
+        return b.shuffle_vector(b.bitcast(x, kind), b.bitcast(y, kind), places)
 
     def dot(self, b: ir.IRBuilder, sums: Value, woven: Value, weights: Sequence[Value]) -> Value:
         """Add to each int32 the products of its four codes and weights; exact, with no saturation on the way."""
         if self.level is not Level.AVX2:
             return self._x86(b, f"avx512.vpdpbusd.{self.width * 8}", self.ints, [sums, woven, weights[0]])
-        pairs = b.bitcast(woven, self._shorts)
-        halves = b.and_(pairs, splat(self._shorts, 255)), b.lshr(pairs, splat(self._shorts, 8))
+        pairs = b.bitcast(woven, self.shorts)
+        halves = b.and_(pairs, splat(self.shorts, 255)), b.lshr(pairs, splat(self.shorts, 8))
         for codes, pair in zip(halves, weights, strict=True):
-            factors = [codes, b.bitcast(pair, self._shorts)]
+            factors = [codes, b.bitcast(pair, self.shorts)]
             sums = b.add(sums, self._x86(b, _MULTIPLY_ADD[self.width], self.ints, factors))
         return sums
+
+    @property
+    def lanes(self) -> int:
+        """Elements of `ints`."""
+        return self.width // 4
 
     def multiply_round(self, b: ir.IRBuilder, sums: Value, multipliers: Value) -> Value:
         """Integers as float32, times float32, to the nearest integers, ties to even. The result must fit in int32."""
@@ -91,35 +96,49 @@ class Lanes:
         current_mode = [ir.Constant(self.ints, ir.Undefined), I16(-1), I32(4)]
         return self._x86(b, "avx512.mask.cvtps2dq.512", self.ints, [product, *current_mode])
 
-    def high_product(self, b: ir.IRBuilder, x: Value, y: Value, y_odd: Value) -> Value:
-        """The upper 32 bits of signed products; `y_odd` holds the odd elements of y in even places."""
+    def multiply_down(self, b: ir.IRBuilder, sums: Value, high: Value, low: Value) -> Value:
+        """See `Isa.multiply_down`; for 64 bytes."""
+        return Avx512Vnni().multiply_down(b, sums, high, low)
+
+    def high_product(self, b: ir.IRBuilder, x: Value, y: Value) -> Value:
+        """The upper 32 bits of signed products."""
         wide = ir.VectorType(I64, self.width // 8)
         half = splat(wide, 32)
+        x, y = b.bitcast(x, wide), b.bitcast(y, wide)
+        even = b.mul(b.ashr(b.shl(x, half), half), b.ashr(b.shl(y, half), half))
+        odd = b.mul(b.ashr(x, half), b.ashr(y, half))
+        upper = [self.lanes + i if i % 2 else i + 1 for i in range(self.lanes)]
+        return b.shuffle_vector(b.bitcast(even, self.ints), b.bitcast(odd, self.ints), ir.Constant(self.ints, upper))
 
-        def low(value: Value) -> Value:
-            return b.ashr(b.shl(b.bitcast(value, wide), half), half)
+    def joined(self, b: ir.IRBuilder, parts: Sequence[Value]) -> Value:
+        """Narrower registers of int32 side by side."""
+        if len(parts) == 1:
+            return parts[0]
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        return self.joined(b, [b.shuffle_vector(x, y, _places(0, 2 * x.type.count)) for x, y in pairs])
 
-        even = b.bitcast(b.mul(low(x), low(y)), self.ints)
-        odd = b.bitcast(b.mul(b.ashr(b.bitcast(x, wide), half), low(y_odd)), self.ints)
-        count = self.ints.count
-        upper = [count + i if i % 2 else i + 1 for i in range(count)]
-        return b.shuffle_vector(even, odd, ir.Constant(self.ints, upper))
+    def parts(self, b: ir.IRBuilder, whole: Value, count: int) -> list[Value]:
+        """What `joined` has joined."""
+        size = self.lanes // count
+        if count == 1:
+            return [whole]
+        return [b.shuffle_vector(whole, whole, _places(i * size, size)) for i in range(count)]
 
-    def narrow(self, b: ir.IRBuilder, woven: Sequence[Value], zero_point: Value) -> Value:
-        """Four woven vectors of int32 plus a vector of zero points (i16), saturated to bytes in order."""
-        shorts: list[Value] = []
-        for pair in (woven[:2], woven[2:]):
-            packed = self._x86(b, _PACK_32[self.width], self._shorts, pair)
-            shorts.append(call(b, f"llvm.sadd.sat.v{self._shorts.count}i16", self._shorts, [packed, zero_point]))
-        return self._x86(b, _PACK_16[self.width], self.codes, shorts)
+    def words(self, b: ir.IRBuilder, pair: Sequence[Value]) -> Value:
+        """Woven vectors 0 and 1, or 2 and 3, saturated to int16."""
+        return self._x86(b, _PACK_32[self.width], self.shorts, pair)
 
-    def clamp(self, b: ir.IRBuilder, codes: Value, low: Value, high: Value) -> Value:
-        """Bytes between two vectors of bounds."""
-        raised = call(b, f"llvm.umax.v{self.width}i8", self.codes, [codes, low])
+    def bytes(self, b: ir.IRBuilder, words: Sequence[Value], low: Value, high: Value) -> Value:
+        """Both of `words` as bytes in order, between vectors of bounds."""
+        packed = self._x86(b, _PACK_16[self.width], self.codes, words)
+        raised = call(b, f"llvm.umax.v{self.width}i8", self.codes, [packed, low])
         return call(b, f"llvm.umin.v{self.width}i8", self.codes, [raised, high])
 
     def store_some(self, b: ir.IRBuilder, codes: Value, start: Value, count: Value) -> None:
         """Store the first `count` (i64, 1 to `width`) bytes, and touch nothing behind them."""
+        if self.level is not Level.AVX512VNNI:
+            store_by_stack(b, codes, start, b.trunc(count, I32))
+            return
         bits = ir.IntType(self.width)
         ones = b.lshr(ir.Constant(bits, -1), b.trunc(b.sub(I64(self.width), count), bits))
         mask = b.bitcast(ones, ir.VectorType(ir.IntType(1), self.width))
@@ -128,3 +147,7 @@ class Lanes:
 
     def _x86(self, b: ir.IRBuilder, name: str, result: ir.Type, arguments: Sequence[Value]) -> Value:
         return call(b, f"llvm.x86.{name}", result, arguments)
+
+
+def _places(start: int, count: int) -> ir.Constant:
+    return ir.Constant(ir.VectorType(I32, count), list(range(start, start + count)))

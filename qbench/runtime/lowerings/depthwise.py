@@ -10,6 +10,7 @@ import numpy as np
 from qbench.ir.graph import Graph
 from qbench.kernels.depthwise import choose_sweep, depthwise_kernel, pack_depthwise
 from qbench.kernels.epilogue import choose_epilogue
+from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
 from qbench.ops.integer_products import IntegerConv2d
 from qbench.runtime.lowerings.products import products
@@ -50,10 +51,18 @@ class DepthwiseLowering(Lowering):
         x, out = site.places[self.products.data], site.places[self.step.outputs[0]]
         images, height, width, channels = x.shape
         kernel = self.products.weights.integers.shape[2], self.products.weights.integers.shape[3]
-        epilogue = choose_epilogue(found.rounding, self.products.bound, found.mantissa, found.shift, found.multiplier)
+        epilogue = choose_epilogue(
+            found.rounding,
+            self.products.bound,
+            found.mantissa,
+            found.shift,
+            found.multiplier,
+            rounds_down=site.level in ISAS and ISAS[site.level].rounds_down,
+        )
         sweep = choose_sweep(site.level, kernel, op.strides, op.dilation, (out.shape[1], out.shape[2]))
         per_channel = self.products.bias, found.mantissa, found.shift, found.multiplier
-        packed, blocks = pack_depthwise(site.level, sweep, epilogue, self.products.weights.integers[:, 0], *per_channel)
+        weights = self.products.weights.integers[:, 0]
+        packed, blocks = pack_depthwise(site.level, sweep, epilogue, weights, *per_channel, found.zero_point)
         bias, mantissa, shift, multiplier = map(site.constant, per_channel)
         made = instruction(
             depthwise_kernel(site.level, sweep, epilogue),

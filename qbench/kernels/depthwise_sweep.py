@@ -1,0 +1,94 @@
+"""Which taps of a depthwise window are multiplied together: fours of input pixels that several outputs share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+__all__ = ["Quad", "Sweep", "Use"]
+
+Quad = tuple[tuple[int, int], ...]
+"""Up to four pixels (row, column) of the input patch that are woven together; what is missing counts as zero."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """One output's need of a quad."""
+
+    slot: int
+    """Which of the patch's quads: they lie in this order."""
+    column: int
+    pattern: int
+    """Index in `Sweep.patterns`."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A block of outputs that is made at once while it moves along the rows, and the patch of input that it needs.
+
+    Each input column is cut into fours of rows; of the rows that are left over, several columns make a quad.
+    """
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    rows: int
+    """Output rows of a block."""
+    columns: int
+    """Output columns of a block: so many that the next block's patch begins with a group of columns."""
+
+    def __str__(self) -> str:
+        return "x".join(map(str, (*self.kernel, *self.strides, self.rows, self.columns)))
+
+    @property
+    def input_rows(self) -> int:
+        """Rows of the input patch."""
+        return self.kernel[0] + (self.rows - 1) * self.strides[0]
+
+    @property
+    def group_columns(self) -> int:
+        """Input columns that are woven together."""
+        return {0: 1, 1: 4, 2: 2, 3: 1}[self.input_rows % 4]
+
+    @cached_property
+    def group(self) -> tuple[Quad, ...]:
+        """The quads of one group of columns."""
+        whole, left = divmod(self.input_rows, 4)
+        columns = range(self.group_columns)
+        quads = [tuple((4 * four + i, x) for i in range(4)) for x in columns for four in range(whole)]
+        rest = tuple((4 * whole + i, x) for x in columns for i in range(left))
+        return (*quads, rest) if rest else tuple(quads)
+
+    @property
+    def step(self) -> int:
+        """Groups of columns from block to block."""
+        return self.columns * self.strides[1] // self.group_columns
+
+    def groups(self, outputs: int) -> int:
+        """Groups of columns that a row of outputs needs."""
+        blocks = -(-outputs // self.columns)
+        return -(-((blocks * self.columns - 1) * self.strides[1] + self.kernel[1]) // self.group_columns)
+
+    @cached_property
+    def patterns(self) -> tuple[tuple[int, ...], ...]:
+        """Which four taps of the kernel meet a quad, row by row; -1 for none: each is one vector of weights."""
+        return tuple(sorted({pattern for row in range(self.rows) for _, _, pattern in self._meetings(row)}))
+
+    def uses(self, row: int) -> list[Use]:
+        """What the outputs of one row of a block need, in the order of the quads."""
+        return [Use(slot, column, self.patterns.index(pattern)) for slot, column, pattern in self._meetings(row)]
+
+    def _meetings(self, row: int) -> list[tuple[int, int, tuple[int, ...]]]:
+        meetings: list[tuple[int, int, tuple[int, ...]]] = []
+        for slot in range(self.groups(self.columns) * len(self.group)):
+            group, index = divmod(slot, len(self.group))
+            for column in range(self.columns):
+                taps = [self._tap(y, x + group * self.group_columns, row, column) for y, x in self.group[index]]
+                if max(taps) >= 0:
+                    meetings.append((slot, column, (*taps, *[-1] * (4 - len(taps)))))
+        return meetings
+
+    def _tap(self, y: int, x: int, row: int, column: int) -> int:
+        """The tap with which an output meets a pixel, or -1."""
+        y, x = y - row * self.strides[0], x - column * self.strides[1]
+        inside = 0 <= y < self.kernel[0] and 0 <= x < self.kernel[1]
+        return y * self.kernel[1] + x if inside else -1
