@@ -97,6 +97,8 @@ def products(step: Fused, graph: Graph) -> Products:
     rescaled = None if requantize is None else rescaling(graph, step, requantize, len(weights.integers), axis)
     if rescaled is not None:
         added = added - rescaled.before
+    elif graph.types[step.outputs[0]].dtype != "int32":
+        raise Refused(f"its sums are {graph.types[step.outputs[0]].dtype}")
     bound = weights.absolute_sums * reach + np.abs(added)
     if bound.max(initial=0) > 2**31 - 1:
         raise Refused(f"the sums of {shown(step.head.name)} could reach {bound.max()}, beyond 32 bits")

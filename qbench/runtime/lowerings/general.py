@@ -1,0 +1,151 @@
+"""Integer convolutions and dense layers that the tiles refuse: 16-bit data, wide weights, sums beyond 32 bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import shown
+from qbench.ir.dtypes import DType
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.general_conv import general_conv_kernel, pack_general
+from qbench.kernels.levels import Level
+from qbench.kernels.rounding import is_plain
+from qbench.ops.exact import centred
+from qbench.ops.integer_products import IntegerConv2d, IntegerDense
+from qbench.runtime.lowerings.operands import gapless
+from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
+from qbench.runtime.planner.fuse import REQUANTIZES, Fused
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["GeneralLowering"]
+
+_NARROW = ("int8", "uint8", "int16", "uint16")
+_LARGEST = 2**62
+"""Sums lie below this in magnitude."""
+
+
+@lowers("integer.conv2d", "integer.dense", rank=9)
+class GeneralLowering(Lowering):
+    """Exact 64-bit sums of products, with the bias and the requantize behind them."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, IntegerConv2d | IntegerDense)
+        self.op, self.output = op, step.outputs[0]
+        self.data, weight = step.head.inputs
+        self.dtype: DType = graph.types[self.data].dtype
+        if self.dtype not in _NARROW:
+            raise Refused(f"its data is {self.dtype}")
+        if weight not in graph.constants:
+            raise Refused("its weights are no constants")
+        self.weight = weight
+        weights = self._weights()
+        units = len(weights)
+        node = step.follower(REQUANTIZES)
+        self.channel_axis = 1 if isinstance(op, IntegerConv2d) else graph.types[self.output].rank - 1
+        self.found = None if node is None else rescaling(graph, step, node, units, self.channel_axis)
+        self.bias = self._bias(units)
+        rows = np.abs(weights.reshape(units, -1))
+        zero_reach = reach(self.dtype, op.data_zero_point)
+        self.bound = int((rows.sum(axis=1) * zero_reach + np.abs(self.bias)).max(initial=0))
+        self.run = (2**31 - 1) // max(int(rows.max(initial=0)) * zero_reach, 1)
+        self.mode = self._mode()
+
+    def _weights(self) -> NDArray[np.int64]:
+        """Less their zero points, [out, in / groups, kh, kw]."""
+        weights = centred(self.graph.constants[self.weight].array, self.op.weight_zero_point)
+        return weights if weights.ndim == 4 else weights.reshape(*weights.shape, 1, 1)
+
+    def _bias(self, units: int) -> NDArray[np.int64]:
+        bias = np.zeros(units, np.int64)
+        node = self.step.follower({"nn.bias_add"})
+        if node is not None:
+            axis = getattr(bind(node), "axis", 1) % self.graph.types[node.output].rank
+            if axis != self.channel_axis:
+                raise Refused(f"its bias runs along axis {axis}")
+            bias = self.graph.constants[node.inputs[1]].array.astype(np.int64)
+        return bias - self.found.before if self.found else bias
+
+    def _mode(self) -> tuple[Any, bool]:
+        where, found = shown(self.step.head.name), self.found
+        if self.bound >= _LARGEST:
+            raise Refused(f"the sums of {where} could reach {self.bound}, beyond 62 bits")
+        small = self.bound < 2**31
+        if found is None:
+            dtype = self.graph.types[self.output].dtype
+            if dtype not in ("int32", "int64") or len(self.step.nodes) > 1 + self._has_bias:
+                raise Refused("its sums are clamped but not rescaled")
+            if dtype == "int32" and not small:
+                raise Refused(f"the sums of {where} could reach {self.bound}, beyond 32 bits")
+            return None, False
+        if found.dtype not in _NARROW:
+            raise Refused(f"its result is {found.dtype}")
+        if found.rounding == "tflite_double" and not small:
+            raise Refused(f"the sums of {where} could reach {self.bound}, too much for tflite_double")
+        return found.rounding, small and is_plain(found.shift, found.rounding)
+
+    @property
+    def _has_bias(self) -> bool:
+        return self.step.follower({"nn.bias_add"}) is not None
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        if isinstance(self.op, IntegerConv2d):
+            return Layouts({self.data: CHANNELS_LAST}, {self.output: CHANNELS_LAST})
+        rank = self.graph.types[self.data].rank
+        return Layouts({self.data: row_major(rank)}, {self.output: row_major(rank)})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        groups = self.op.groups if isinstance(self.op, IntegerConv2d) else 1
+        packed = site.packed(
+            self.graph.constants[self.weight],
+            ("general", groups, self.op.weight_zero_point),
+            lambda: pack_general(self._weights(), groups),
+        )
+        out, depth, kh, kw = self._weights().shape
+        source, target = gapless(site, self.data), gapless(site, self.output, output=True)
+        x, y = source.place, target.place
+        letters: Any = x.dtype.str[1:], packed.dtype.str[1:], y.dtype.str[1:]
+        made = instruction(
+            general_conv_kernel(*letters, *self.mode), self.output, x=x.reference, y=y.reference,
+            weights=site.constant(packed), bias=site.constant(self.bias), groups=groups, channels=out // groups,
+            depth=depth, kh=kh, kw=kw, run=self.run, zero=self.op.data_zero_point + flip(self.dtype),
+            **self._geometry(x.natural_shape, y.natural_shape), **_parameters(site, self.found, out),
+        )  # fmt: skip
+        return [*source.copies, made, *target.copies]
+
+    def _geometry(self, x: tuple[int, ...], y: tuple[int, ...]) -> dict[str, int]:
+        """Sizes and strides of memory without gaps; the rows of a dense layer are the pixels of an image."""
+        op, strides, dilation, padding = self.op, (1, 1), (1, 1), (0, 0, 0, 0)
+        if isinstance(op, IntegerConv2d):
+            strides, dilation, padding = op.strides, op.dilation, op.padding
+            (images, channels, height, width), (_, out_channels, out_height, out_width) = x, y
+        else:
+            width = out_width = math.prod(x[:-1])
+            images, height, out_height, channels, out_channels = 1, 1, 1, x[-1], y[-1]
+        return {
+            "images": images, "height": height, "width": width, "out_height": out_height, "out_width": out_width,
+            "x_image": height * width * channels, "x_row": width * channels, "x_pitch": channels,
+            "y_image": out_height * out_width * out_channels, "y_row": out_width * out_channels,
+            "y_pitch": out_channels, "sh": strides[0], "sw": strides[1], "dh": dilation[0], "dw": dilation[1],
+            "top": padding[0], "left": padding[1],
+        }  # fmt: skip
+
+
+def _parameters(site: Site, found: Rescaling | None, channels: int) -> dict[str, int]:
+    if found is None:
+        nothing = site.constant(np.zeros(channels, np.int32))
+        return {**dict.fromkeys(("mantissa", "shift", "multiplier"), nothing), "zero_point": 0, "low": 0, "high": 0}
+    return {
+        "mantissa": site.constant(found.mantissa), "shift": site.constant(found.shift),
+        "multiplier": site.constant(found.multiplier), "zero_point": found.zero_point, "low": found.low,
+        "high": found.high,
+    }  # fmt: skip
