@@ -21,7 +21,8 @@ SAMPLE_RANK = 8
 def sample_kernel(item: int) -> Kernel:
     """``out[i] = x[index i * every]`` for `count` elements of 1, 2, 4 or 8 bytes, each xor `flip`.
 
-    An index counts row-major over `sizes`; x lies with strides `x_stride`, in elements, within `extent` elements.
+    An index counts row-major over the first `axes` of `sizes`; x lies with strides `x_stride`, in elements, within
+    `extent` elements.
     """
     dtype = np.dtype(f"u{item}").type
 
@@ -31,11 +32,13 @@ def sample_kernel(item: int) -> Kernel:
         first, last = share(args.count, thread, threads, 64)
         for i in range(first, last):
             rest, offset = i * args.every, np.int64(0)
-            for axis in range(SAMPLE_RANK - 1, -1, -1):
+            for axis in range(args.axes - 1, -1, -1):
                 offset += rest % size[axis] * stride[axis]
                 rest = rest // size[axis]
             out[at(i)] = x[at(offset)] ^ flip
 
-    axes = f"{SAMPLE_RANK}i8"
-    arguments = record(x="i8", extent="i8", out="i8", count="i8", every="i8", sizes=axes, x_stride=axes, flip="i8")
+    many = f"{SAMPLE_RANK}i8"
+    arguments = record(
+        x="i8", axes="i8", extent="i8", out="i8", count="i8", every="i8", sizes=many, x_stride=many, flip="i8"
+    )
     return Kernel(f"sample.{item}", arguments, sample)

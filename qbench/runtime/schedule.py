@@ -226,8 +226,16 @@ class Schedule:
 
 
 def _sample_fields(place: Place, every: int) -> dict[str, Any]:
+    """Axes in the value's own order, as few as can be."""
+    axes: list[tuple[int, int]] = []
+    for size, stride in zip(place.natural_shape, place.natural_strides, strict=True):
+        if axes and axes[-1][1] == size * stride:
+            axes[-1] = axes[-1][0] * size, stride
+        elif size != 1:
+            axes.append((size, stride))
     sizes, strides = np.ones(SAMPLE_RANK, np.int64), np.zeros(SAMPLE_RANK, np.int64)
-    sizes[: len(place.shape)], strides[: len(place.shape)] = place.natural_shape, place.natural_strides
+    sizes[: len(axes)], strides[: len(axes)] = [axis[0] for axis in axes], [axis[1] for axis in axes]
     count = -(-math.prod(place.shape) // every)
     extent = int((sizes - 1) @ strides) + 1 if count else 0
-    return {"sizes": sizes, "x_stride": strides, "extent": extent, "count": count, "every": every}
+    fields = {"sizes": sizes, "x_stride": strides, "axes": len(axes)}
+    return {**fields, "extent": extent, "count": count, "every": every}
