@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
+from qbench.runtime.programs import Programs
+
 __all__ = ["ValueCache"]
 
 _MAX_RESULTS = 1 << 17
@@ -38,6 +42,7 @@ class ValueCache:
         self._arrays: OrderedDict[Hashable, tuple[int, NDArray[Any]]] = OrderedDict()  # key -> evaluation, array
         self._bytes = 0
         self._evaluation = 0
+        self._programs = Memo()
         self._results: OrderedDict[Hashable, Any] = OrderedDict()
 
     @property
@@ -74,6 +79,10 @@ class ValueCache:
                 self._bytes -= dropped.nbytes
             self._arrays[key] = (self._evaluation, array)
             self._bytes += array.nbytes
+
+    def programs(self, kind: Hashable, graph: Graph, keep: tuple[str, ...]) -> Programs:
+        """The programs of a graph, as they were the last time if that graph was the last one of its kind."""
+        return self._programs.recall((kind, len(keep)), (graph, keep), lambda: Programs(graph, keep))
 
     def get_result(self, key: Hashable) -> Any:
         """The small result of that key, or None."""

@@ -10,7 +10,7 @@ from qbench.ir.types import dim_factors, numel
 __all__ = ["Layout"]
 
 _MAX_BATCH = 32
-_MAX_ELEMENTS = 1 << 26
+_MAX_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Layout:
 
 
 def _micro_batch(graph: Graph) -> int:
-    """The largest power of two, at most 32, whose activations stay within some 2^26 elements."""
+    """The largest power of two, at most 32, whose activations stay within some 2^22 elements."""
     elements = sum(numel(graph.types[name].shape) for name in graph.activations())
     batch = _MAX_BATCH
     while batch > 1 and batch * elements > _MAX_ELEMENTS:

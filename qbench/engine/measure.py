@@ -9,11 +9,9 @@ import numpy as np
 
 from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
+from qbench.kernels.deviation import sums_of_squares
 
 __all__ = ["Deviation", "clipped", "decibels", "deviation"]
-
-
-_BLOCK = 1 << 15  # elements that stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +50,43 @@ class Deviation:
         return self.clipped / max(1, self.count)
 
 
-def deviation(reference: Array, value: Array, qparams: QParams | None = None) -> Deviation:
-    """Compare two arrays of reals of one shape, float32 or narrower; `qparams` are those of `value`'s integers."""
-    signal = noise = 0.0
-    flat, other = reference.reshape(-1), value.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):  # an overflow makes the sum infinite, which says so
-        for start in range(0, flat.size, _BLOCK):
-            block = flat[start : start + _BLOCK].astype(np.float64)
-            signal += float(np.square(block).sum())
-            block -= other[start : start + _BLOCK]
-            noise += float(np.square(block).sum())
-    return Deviation(signal, noise, clipped(reference, qparams) if qparams else 0, reference.size)
+def deviation(
+    reference: Array, value: Array, qparams: QParams | None = None, integers: QParams | None = None
+) -> Deviation:
+    """Compare two arrays of one shape.
+
+    Parameters
+    ----------
+    reference
+        Reals, float32 or narrower.
+    value
+        Reals too, or integers with the qparams `integers`.
+    qparams
+        Whose range `reference` is compared with.
+
+    Notes
+    -----
+    Sums go in the order in which `reference` lies in memory: the same arrays give the same bits however `value` lies.
+    """
+    order = sorted(range(reference.ndim), key=lambda axis: -abs(reference.strides[axis]))
+    real = np.ascontiguousarray(reference.transpose(order), np.float32)
+    other = np.ascontiguousarray(value.transpose(order), np.float32 if integers is None else None)
+    axis = None if integers is None else integers.axis
+    at = 0 if axis is None else order.index(axis)
+    shape = (math.prod(real.shape[:at]), real.shape[at], math.prod(real.shape[at + 1 :])) if axis is not None else ()
+    shape = shape or (1, 1, real.size)
+    scales = np.asarray(integers.scales if integers else (1,), np.float32)
+    zero_points = np.asarray(integers.zero_points if integers else (0,), np.int64 if integers else np.float32)
+    low, high = _bounds(qparams) if qparams is not None and qparams.axis is None else (-math.inf, math.inf)
+    found = sums_of_squares(real.reshape(shape), other.reshape(shape), scales, zero_points, low, high)
+    beyond = clipped(reference, qparams) if qparams is not None and qparams.axis is not None else found[2]
+    return Deviation(found[0], found[1], int(beyond), reference.size)
+
+
+def _bounds(q: QParams) -> tuple[float, float]:
+    """Half a step beyond the outermost integers, of qparams per tensor."""
+    scale, zero_point = q.scales[0], q.zero_points[0]
+    return (q.qmin - zero_point - 0.5) * scale, (q.qmax - zero_point + 0.5) * scale
 
 
 def clipped(reference: Array, qparams: QParams) -> int:

@@ -2,87 +2,99 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
 
 from qbench.engine.cache import ValueCache
 from qbench.engine.dataset import Chunk
-from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array
-from qbench.runtime.interpreter import step
+from qbench.progress import Cancel
+from qbench.runtime.program import Program
+from qbench.runtime.programs import Programs
 
-__all__ = ["PartialRun"]
+__all__ = ["Partial", "partial_run"]
 
 
-class PartialRun:
-    """One chunk of data on its way through a graph: a node runs if a wanted value needs it and the cache has it not.
+@dataclass(frozen=True)
+class Partial:
+    """The arrays of the values that were wanted, and the names of the nodes that had to run for them."""
+
+    arrays: Mapping[str, Array]
+    nodes: frozenset[str]
+
+
+def partial_run(
+    programs: Programs,
+    keys: Mapping[str, str],
+    chunk: Chunk,
+    wanted: Collection[str],
+    cache: ValueCache,
+    keep: Collection[str],
+    threads: int | None = None,
+    cancel: Cancel | None = None,
+) -> Partial:
+    """Run one chunk of data as far as is needed: a step runs if a wanted value needs it and the cache has it not.
 
     Parameters
     ----------
-    graph, keys
-        Any valid graph and its :func:`~qbench.engine.keys.value_keys`.
+    programs, keys
+        Of one graph; see :func:`~qbench.engine.keys.value_keys`.
     chunk
         What to feed.
     wanted
-        Names of the values that `take` will ask for, as often as they stand here, in execution order.
+        Names of values; the programs must make them.
     cache
         Where known values come from.
     keep
-        Names of the values that go to the cache when they are made.
+        Names of the values that go to the cache when they are made, if any step makes them.
+    threads, cancel
+        As for :meth:`~qbench.runtime.program.Program.run`.
     """
+    program = programs.of(chunk.feeds)
+    graph = program.graph
+    given = {**chunk.feeds, **{name: constant.array for name, constant in graph.constants.items()}}
+    known, made, nodes = _what_to_do(program, keys, chunk.digest, wanted, cache, given)
+    if made.difference(known):
+        kept = [name for name in graph.activations() if name in made and (name in wanted or name in keep)]
+        results = program.run(chunk.feeds, start=known, keep=kept, threads=threads, cancel=cancel)
+        for name in kept:
+            if name in keep and _is_finite(results[name]):  # a run takes no others to start from
+                cache.put((keys[name], chunk.digest), results[name])
+        known = results | known
+    return Partial({name: known[name] if name in known else given[name] for name in wanted}, nodes)
 
-    def __init__(
-        self,
-        graph: Graph,
-        keys: dict[str, str],
-        chunk: Chunk,
-        wanted: Iterable[str],
-        cache: ValueCache,
-        keep: Container[str],
-    ) -> None:
-        self._graph, self._keys, self._cache, self._keep = graph, keys, cache, keep
-        self._chunk = chunk.digest
-        self._uses: Counter[str] = Counter(wanted)
-        self._arrays: dict[str, Array] = dict(chunk.feeds)
-        self._arrays |= {name: constant.array for name, constant in graph.constants.items()}
-        self._kept = frozenset(self._arrays)  # held by others anyway: not worth freeing
-        self._waiting = self._needed()
-        self.steps: list[str] = []
-        """Names of the nodes that ran."""
 
-    def take(self, name: str) -> Array:
-        """The array of a wanted value; it is freed here after as many calls as it was wanted times."""
-        while name not in self._arrays:
-            self._run(self._waiting.pop())
-        array = self._arrays[name]
-        self._used(name)
-        return array
+def _what_to_do(
+    program: Program,
+    keys: Mapping[str, str],
+    digest: str,
+    wanted: Collection[str],
+    cache: ValueCache,
+    given: Collection[str],
+) -> tuple[dict[str, Array], set[str], frozenset[str]]:
+    """What the cache knows of the values that are needed, the values that steps must make, and their nodes."""
+    needed, made, nodes = {*wanted}, set[str](), set[str]()
+    known: dict[str, Array] = {}
 
-    def _needed(self) -> list[Node]:
-        """The nodes that must run, last first; what the cache has of their inputs is fetched now, so that it stays."""
-        waiting: list[Node] = []
-        for node in reversed(self._graph.nodes):
-            wanted = [name for name in node.outputs if self._uses[name]]
-            known = {name: self._cache.get((self._keys[name], self._chunk)) for name in wanted}
-            found = {name: array for name, array in known.items() if array is not None}
-            self._arrays |= found
-            if len(found) < len(wanted):
-                waiting.append(node)
-                self._uses.update(node.inputs)
-        return waiting
+    def look_up(name: str) -> bool:
+        array = cache.get((keys[name], digest)) if name in keys and name not in given else None
+        if array is not None:
+            known[name] = array
+        return array is not None
 
-    def _run(self, node: Node) -> None:
-        results = step(self._graph, node, [self._arrays[name] for name in node.inputs])
-        self.steps.append(node.name)
-        for name, array in zip(node.outputs, results, strict=True):
-            if name in self._keep:
-                self._cache.put((self._keys[name], self._chunk), array)
-            if self._uses[name]:
-                self._arrays[name] = array
-        for name in node.inputs:
-            self._used(name)
+    for step in reversed(program.steps):
+        outputs = needed.intersection(step.outputs)
+        if outputs - {name for name in outputs if look_up(name)}:
+            made |= {name for name in step.outputs if name in keys}
+            nodes |= {*step.nodes}
+            needed |= {*step.inputs}
+    for name in program.graph.outputs:
+        if name not in needed:
+            look_up(name)  # a run makes every output that it is not given
+    return known, made, frozenset(nodes)
 
-    def _used(self, name: str) -> None:
-        self._uses[name] -= 1
-        if not self._uses[name] and name not in self._kept:
-            del self._arrays[name]
+
+def _is_finite(array: Array) -> bool:
+    return array.dtype.kind in "biu" or bool(np.isfinite(array).all())

@@ -18,7 +18,7 @@ from qbench.ir.qparams import QParams
 from qbench.passes.prepare import prepare
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.config import QuantConfig
-from qbench.runtime.interpreter import run
+from qbench.runtime.planner import plan
 from tests.engine.networks import mlp, samples
 
 GRAPH = mlp()
@@ -34,7 +34,8 @@ def quantized(config: QuantConfig | None = None) -> Quantized:
 
 def everything(graph: Graph) -> dict[str, np.ndarray]:
     names = list(graph.activations())
-    parts = [run(graph, chunk.feeds, keep=names) for chunk in DATA.chunks()]
+    program = plan(graph, keep=names)
+    parts = [program.run(chunk.feeds, keep=names) | dict(chunk.feeds) for chunk in DATA.chunks()]
     return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
