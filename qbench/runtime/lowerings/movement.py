@@ -1,0 +1,220 @@
+"""Elements that are moved, repeated or filled in, whatever their type: slices, pads, blocks, nearest resize."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.graph import Graph
+from qbench.ir.op import Op, bind
+from qbench.kernels.levels import Level
+from qbench.kernels.move import copy_fields, copy_kernel, gather_kernel
+from qbench.ops.image import DepthToSpace, Resize2d, SpaceToDepth
+from qbench.ops.select import BroadcastTo, Pad, Split, StridedSlice, Take, Tile
+from qbench.runtime.lowerings.copy import fill_instructions
+from qbench.runtime.lowerings.operands import as_stored, plain_layout
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import Layout, natural
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction, Place
+
+__all__ = ["CopyLowering", "GatherLowering"]
+
+_RANK = 6
+
+
+class _Moved(Lowering):
+    """One activation, moved as it is."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, self.op = step.head.inputs[0], bind(step.head)
+        self.shape = shape_of(graph, self.data)
+        if self.data in graph.constants or any(name not in graph.constants for name in step.head.inputs[1:]):
+            raise Refused("it moves a constant, or goes by another value")
+        if max(len(shape_of(graph, name)) for name in step.outputs) > _RANK:
+            raise Refused(f"it has more than {_RANK} axes")
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        here = plain_layout(home[self.data])
+        ranks = {name: self.graph.types[name].rank for name in self.step.outputs}
+        alike = {name: here if rank == len(self.shape) else natural(rank) for name, rank in ranks.items()}
+        return Layouts({self.data: here}, alike)
+
+
+class _Strided(NamedTuple):
+    """Elements that lie with any strides: where the first one is, counted in elements, and the steps between them."""
+
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def _whole(place: Place) -> _Strided:
+    return _Strided(0, place.natural_shape, place.natural_strides)
+
+
+def _copy(name: str, place: Place, source: _Strided, target: Place, into: _Strided) -> Instruction:
+    """Copy between parts of two places; the source's strides may be negative."""
+    item = place.dtype.itemsize
+    lowest = source.start + sum((n - 1) * s for n, s in zip(source.shape, source.strides, strict=True) if s < 0)
+    fields = copy_fields(source.shape, source.strides, into.strides)
+    out = target.reference + into.start * item
+    return instruction(copy_kernel(item), name, x=place.reference + lowest * item, out=out, flip=0, **fields)
+
+
+@lowers("split", "strided_slice", "broadcast_to", "nn.depth_to_space", "nn.space_to_depth", rank=5)
+class CopyLowering(_Moved):
+    """One copy between strided places for each output."""
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        x, made = site.places[self.data], list[Instruction]()
+        outputs = [site.places[name] for name in self.step.outputs]
+        for name, out, (source, target) in zip(self.step.outputs, outputs, self._pairs(x, outputs), strict=True):
+            made.append(_copy(name, x, source, out, target))
+            made += fill_instructions(out, site.layouts[name]) if any(site.layouts[name].border) else ()
+        return made
+
+    def _pairs(self, x: Place, outputs: Sequence[Place]) -> Iterator[tuple[_Strided, _Strided]]:
+        op, whole = self.op, _whole(x)
+        for number, out in enumerate(outputs):
+            if isinstance(op, DepthToSpace):
+                yield _to_pixels(whole, op.block_size, op.mode == "DCR"), _blocks(_whole(out), op.block_size)
+            elif isinstance(op, SpaceToDepth):
+                channels = _to_pixels(_whole(out), op.block_size, True)
+                yield _blocks(whole, op.block_size), channels
+            elif isinstance(op, BroadcastTo):
+                missing = len(out.shape) - len(whole.shape)
+                steps = tuple(s if n != 1 else 0 for n, s in zip(whole.shape, whole.strides, strict=True))
+                yield _Strided(0, out.natural_shape, (0,) * missing + steps), _whole(out)
+            else:
+                yield _cut(whole, _ranges(op, self.shape, number)), _whole(out)
+
+
+def _ranges(op: Op, shape: tuple[int, ...], number: int) -> list[range]:
+    """The positions along each axis that an output of a split or slice takes."""
+    cuts = [slice(None)] * len(shape)
+    if isinstance(op, Split):
+        cuts[op.axis] = slice(*list(pairwise((0, *op.cuts, None)))[number])
+    else:
+        assert isinstance(op, StridedSlice)
+        for axis, *ends in zip(op.axes, op.begin, op.end, op.strides, strict=True):
+            cuts[axis] = slice(*ends)
+    return [range(*cut.indices(size)) for cut, size in zip(cuts, shape, strict=True)]
+
+
+def _cut(whole: _Strided, ranges: Sequence[range]) -> _Strided:
+    start = sum(taken.start * stride for taken, stride in zip(ranges, whole.strides, strict=True))
+    strides = tuple(taken.step * stride for taken, stride in zip(ranges, whole.strides, strict=True))
+    return _Strided(start, tuple(map(len, ranges)), strides)
+
+
+def _blocks(image: _Strided, block: int) -> _Strided:
+    """An image [n, c, height, width] as [n, c, rows, block, columns, block]."""
+    (n, c, height, width), (sn, sc, sh, sw) = image.shape, image.strides
+    shape = (n, c, height // block, block, width // block, block)
+    return _Strided(image.start, shape, (sn, sc, block * sh, sh, block * sw, sw))
+
+
+def _to_pixels(image: _Strided, block: int, block_first: bool) -> _Strided:
+    """An image whose channels hold blocks of pixels, as [n, c, rows, block, columns, block]."""
+    (n, channels, rows, columns), (sn, sc, sh, sw) = image.shape, image.strides
+    depth = channels // block**2
+    row, column, channel = (block * depth, depth, 1) if block_first else (block, 1, block**2)
+    return _Strided(
+        image.start, (n, depth, rows, block, columns, block), (sn, channel * sc, sh, row * sc, sw, column * sc)
+    )
+
+
+@lowers("nn.pad", "tile", "image.resize2d", "take", rank=5)
+class GatherLowering(_Moved):
+    """Each element of the output from one of the input, found axis by axis; padding from a constant."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.indices = [self._indices(axis) for axis in range(len(self.shape))]
+        if len(self.shape) > 4:
+            raise Refused("it has more than 4 axes")
+
+    def _indices(self, axis: int) -> NDArray[np.int64]:
+        """Where along an axis of the input the output's elements come from; -1 where they are padding."""
+        op, here = self.op, np.arange(self.shape[axis])
+        if isinstance(op, Pad):
+            width = op.pad_width[axis]
+            return (
+                np.pad(here, width, constant_values=-1) if op.mode == "constant" else np.pad(here, width, mode=op.mode)
+            )
+        if isinstance(op, Tile):
+            return np.tile(here, op.reps[axis])
+        if isinstance(op, Take):
+            indices = self.graph.constants[self.step.head.inputs[1]].array.astype(np.int64)
+            if indices.ndim != 1:
+                raise Refused("it takes by an index of several axes")
+            if axis != op.axis % len(self.shape):
+                return here
+            if indices.size and not -here.size <= indices.min() <= indices.max() < here.size:
+                raise Refused("its indices go beyond the axis")
+            return here[indices]
+        assert isinstance(op, Resize2d)
+        if op.method != "nearest":
+            raise Refused(f"{op.method} interpolation is not moving")
+        return here if axis < 2 else op.neighbours(axis - 2, here.size)[0][:, 0]
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        name = self.step.outputs[0]
+        x, out = site.places[self.data], site.places[name]
+        strides = x.natural_strides
+        tables = [
+            np.where(self.indices[axis] < 0, -1, self.indices[axis] * strides[axis]).astype(np.int64)
+            for axis in out.axes
+        ]
+        run = 1
+        if tables and out.strides[-1] == 1 and np.array_equal(tables[-1], np.arange(tables[-1].size)):
+            run = tables.pop().size
+        made: list[Instruction] = []
+        *outer, first, second, third = [np.zeros(1, np.int64)] * (3 - len(tables)) + tables
+        strides = [0] * (3 - len(tables)) + list(out.strides[: len(tables)])
+        outer_stride, steps = (0, *strides)[-4], (strides[-3], strides[-2], strides[-1])
+        for place in range(outer[0].size if outer else 1):  # a fourth table: one instruction for each of its entries
+            here = _joined(outer[0][place], first) if outer else first
+            start = place * outer_stride
+            made.append(self._gather(site, x, out, start, (here, second, third), steps, run))
+        bordered = any(site.layouts[name].border)
+        return [*made, *(fill_instructions(out, site.layouts[name]) if bordered else ())]
+
+    def _gather(
+        self,
+        site: Site,
+        x: Place,
+        out: Place,
+        start: int,
+        tables: Sequence[NDArray[np.int64]],
+        steps: tuple[int, int, int],
+        run: int,
+    ) -> Instruction:
+        item = x.dtype.itemsize
+        extent = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.strides, strict=True))
+        return instruction(
+            gather_kernel(item), self.step.outputs[0], x=x.reference, extent=extent, out=out.reference + start * item,
+            sizes=(*map(len, tables), run), out_stride=steps, filler=self._filler(),
+            **{f"table{i}": site.constant(table) for i, table in enumerate(tables)},
+        )  # fmt: skip
+
+    def _filler(self) -> int:
+        """The constant of a pad, as its bits are stored."""
+        if not isinstance(self.op, Pad):
+            return 0
+        dtype = numpy_dtype(self.graph.types[self.data].dtype)
+        value = as_stored(np.array([self.op.pad_value]).astype(dtype))
+        return int(value.view(f"u{value.itemsize}")[0])
+
+
+def _joined(offset: np.int64, table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A table with an offset added; padding stays padding."""
+    return np.where((offset < 0) | (table < 0), np.int64(-1), offset + table)
