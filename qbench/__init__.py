@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from qbench.ir.graph import Graph
     from qbench.quant.config import QuantConfig
     from qbench.runtime.interpreter import call as run
+    from qbench.runtime.planner import plan
+    from qbench.runtime.program import Program
     from qbench.session.export import export_onnx, export_overrides
     from qbench.session.session import Session
     from qbench.widgets import Workbench
@@ -40,6 +42,8 @@ __all__ = [
     "load_data",
     "save",
     "run",
+    "plan",
+    "Program",
     "diff",
     # quantization
     "QuantConfig",
@@ -57,6 +61,7 @@ __all__ = [
 
 _HOMES = {
     "Graph": "qbench.ir.graph",
+    "Program": "qbench.runtime.program",
     "QBenchError": "qbench.errors",
     "QuantConfig": "qbench.quant.config",
     "Report": "qbench.engine.report",
@@ -67,6 +72,7 @@ _HOMES = {
     "export_overrides": "qbench.session.export",
     "load": "qbench.frontends",
     "load_data": "qbench.engine.data",
+    "plan": "qbench.runtime.planner",
     "register_calibrator": "qbench.calibration.calibrators",
     "run": "qbench.runtime.interpreter:call",
     "save": "qbench.ir.archive",

@@ -1,6 +1,6 @@
 """Run every check of the repository: ``python -m tests [NAME ...]``, all of them or those named.
 
-Style, types, layers, tests (browser tests among them) and notebooks, each with the tools of the running
+Style, types, layers, tests (browser tests among them; those of the kernels in three modes) and notebooks, each with the tools of the running
 environment. Everything runs even after a failure; the exit status is 1 if anything failed. Caches and settings
 stay inside the repository (``.cache``), so a run does not read or write the user's own.
 """
@@ -16,12 +16,20 @@ from time import monotonic
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 PYTHON = (sys.executable, "-m")
+BOUNDED = ("add", "border", "conv", "depthwise", "move", "pool", "rounding", "table")
+VARIABLES = {
+    "python": {"NUMBA_DISABLE_JIT": "1"},
+    "bounds": {"NUMBA_BOUNDSCHECK": "1"},
+}
+"""The portable kernels once more: as plain Python, and with every index checked."""
 CHECKS: dict[str, tuple[str, ...]] = {
     "lint": (*PYTHON, "ruff", "check", "."),
     "format": (*PYTHON, "ruff", "format", "--check", "."),
     "types": (*PYTHON, "pyright", "--warnings", "--pythonpath", sys.executable),
     "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
     "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
+    "python": (*PYTHON, "pytest", "tests/kernels", "-q", "-n", "auto"),
+    "bounds": (*PYTHON, "pytest", *(f"tests/kernels/test_{name}.py" for name in BOUNDED), "-q", "-n", "auto"),
     "notebooks": (
         *(*PYTHON, "pytest", "notebooks", "-q", "--nbval-lax", "--nbval-current-env"),
         *("--nbval-sanitize-with", "tests/nbval.cfg", "--nbval-cell-timeout=120"),
@@ -59,7 +67,9 @@ def main(names: list[str]) -> int:
     for name in chosen:
         print(f"\n== {name}: {' '.join(CHECKS[name])}", flush=True)
         start = monotonic()
-        status = subprocess.run(CHECKS[name], cwd=ROOT, env=variables, check=False).returncode
+        status = subprocess.run(
+            CHECKS[name], cwd=ROOT, env={**variables, **VARIABLES.get(name, {})}, check=False
+        ).returncode
         results.append((name, status, monotonic() - start))
 
     print()

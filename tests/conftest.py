@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -25,6 +25,21 @@ BROWSER_FLAGS = [
 # How long an example takes says more about what else the machine does than about the code.
 settings.register_profile("qbench", deadline=None, derandomize=bool(os.environ.get("CI")))  # CI decides the same twice
 settings.load_profile("qbench")
+
+
+_FEW = 5
+"""Examples of a property where kernels run as plain Python, or check every index."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under NUMBA_DISABLE_JIT=1 and NUMBA_BOUNDSCHECK=1 a few examples of each property have to do."""
+    if not any(os.environ.get(f"NUMBA_{mode}") == "1" for mode in ("DISABLE_JIT", "BOUNDSCHECK")):
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        if is_hypothesis_test(test):  # there is no public way to change what the test's own decorator says
+            usual = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(usual, max_examples=min(usual.max_examples, _FEW))
 
 
 def _folder(variable: str, default: Path) -> Path:

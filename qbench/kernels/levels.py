@@ -37,8 +37,8 @@ _NEEDS = {
 
 @cache
 def supported() -> tuple[Level, ...]:
-    """The levels of this machine, best first; without Numba's compiler (NUMBA_DISABLE_JIT=1) only the portable one."""
-    if _config.DISABLE_JIT:
+    """The levels of this machine, best first; only the portable one where Numba compiles nothing or checks bounds."""
+    if _config.DISABLE_JIT or _config.BOUNDSCHECK:
         return (Level.PORTABLE,)
     features = llvm.get_host_cpu_features()
     return tuple(level for level, needs in _NEEDS.items() if all(features.get(name) for name in needs))

@@ -115,8 +115,9 @@ class _LayOut:
 
     def _read(self, name: str, wanted: Layout | None) -> str:
         """The place where a value lies as wanted, a copy of it if need be."""
-        codes = self.graph.types[name].dtype == "int8" and name in self.graph.inputs  # the caller gives plain integers
-        if wanted is None or (wanted.same(self.home[name], self._shape(name)) and not codes):
+        # Kernels read codes, and a few bytes behind them: neither is to be had in the caller's memory.
+        foreign = self.graph.types[name].dtype in ("int8", "uint8") and name in self.graph.inputs
+        if wanted is None or (wanted.same(self.home[name], self._shape(name)) and not foreign):
             return name
         place = f"{name} as {wanted}"
         if place not in self.result.layouts:
