@@ -1,8 +1,8 @@
 """Run every check of the repository: ``python -m tests [NAME ...]``, all of them or those named.
 
-Style, types, layers, tests (browser tests among them; those of the kernels in three modes) and notebooks, each with the tools of the running
-environment. Everything runs even after a failure; the exit status is 1 if anything failed. Caches and settings
-stay inside the repository (``.cache``), so a run does not read or write the user's own.
+Style, types, layers, tests (those in a browser too), kernels without their compiler, and notebooks, each
+with the tools of the running environment. Everything runs even after a failure; the exit status is 1 if anything
+failed. Caches and settings stay inside the repository (``.cache``), so a run does not read or write the user's own.
 """
 
 from __future__ import annotations
