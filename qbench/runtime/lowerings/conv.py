@@ -85,7 +85,7 @@ class _Tiled(Lowering):
         lanes, group = packing(site.level)
         found, epilogue = self.products.rescaling, self.epilogue
         constant = self.graph.constants[self.step.head.inputs[1]]
-        form = tile, lanes, group, weights.shape, self.products.op.weight_zero_point
+        form = tile, lanes, group, weights.shape, self.products.op.weight_zero_point, self.products.weights.zeroed
         packed = site.packed(constant, form, lambda: pack_weights(weights, tile, lanes, group))
         groups, channels = weights.shape[:2]
 

@@ -17,6 +17,7 @@ from qbench.ir.op import bind
 from qbench.ops.exact import centred
 from qbench.ops.integer_products import IntegerConv2d, IntegerDense
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
+from qbench.runtime.lowerings.settle import settle
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused
 from qbench.runtime.planner.lowering import Refused
 
@@ -33,11 +34,21 @@ class CentredWeights:
         [out, in / groups, kh, kw], or [units, in].
     sums, absolute_sums
         int64, of all weights of each output.
+    zeroed
+        Outputs whose weights are zeros here, whatever the constant says.
     """
 
     integers: NDArray[np.int8]
     sums: NDArray[np.int64]
     absolute_sums: NDArray[np.int64]
+    zeroed: tuple[int, ...] = ()
+
+    def without(self, outputs: NDArray[np.int64]) -> CentredWeights:
+        """The same with zeros for some outputs."""
+        integers, sums, absolute_sums = self.integers.copy(), self.sums.copy(), self.absolute_sums.copy()
+        integers[outputs] = 0
+        sums[outputs] = absolute_sums[outputs] = 0
+        return CentredWeights(integers, sums, absolute_sums, zeroed=tuple(outputs.tolist()))
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,9 @@ def products(step: Fused, graph: Graph) -> Products:
         added = added - rescaled.before
     elif graph.types[step.outputs[0]].dtype != "int32":
         raise Refused(f"its sums are {graph.types[step.outputs[0]].dtype}")
+    if rescaled is not None:
+        settled, added, rescaled = settle(added, weights.absolute_sums * reach, rescaled)
+        weights = weights.without(settled) if settled.size else weights
     bound = weights.absolute_sums * reach + np.abs(added)
     if bound.max(initial=0) > 2**31 - 1:
         raise Refused(f"the sums of {shown(step.head.name)} could reach {bound.max()}, beyond 32 bits")
