@@ -1,0 +1,129 @@
+"""Products of two integer activations, as attention has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.dtypes import DType
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.levels import Level
+from qbench.kernels.matmul import matmul_kernel
+from qbench.kernels.rounding import is_plain
+from qbench.ops.integer_products import IntegerBatchMatmul
+from qbench.runtime.lowerings.operands import as_stored, gapless
+from qbench.runtime.lowerings.rescaling import flip, reach, rescaling
+from qbench.runtime.planner.fuse import REQUANTIZES, Fused
+from qbench.runtime.planner.lay_out import shape_of
+from qbench.runtime.planner.layout import Layout, row_major
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+from qbench.runtime.step import row_major as dense_strides
+
+__all__ = ["MatmulLowering"]
+
+_NARROW = ("int8", "uint8", "int16", "uint16")
+
+
+@lowers("integer.batch_matmul")
+class MatmulLowering(Lowering):
+    """Exact sums, with the bias and the requantize behind them."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, IntegerBatchMatmul)
+        self.op, self.output, self.shape = op, step.outputs[0], shape_of(graph, step.outputs[0])
+        self.dtypes: list[DType] = [graph.types[name].dtype for name in step.head.inputs]
+        if any(dtype not in _NARROW for dtype in self.dtypes):
+            raise Refused(f"{self.dtypes[0]} times {self.dtypes[1]} is computed")
+        if any(len(shape_of(graph, name)) < 2 for name in step.head.inputs):
+            raise Refused("it multiplies a vector")
+        self.bias = self._bias()
+        node = step.follower(REQUANTIZES)
+        self.found = None if node is None else rescaling(graph, step, node, 1, 0)
+        lhs = shape_of(graph, step.head.inputs[0])
+        self.depth = lhs[-2] if op.transpose_lhs else lhs[-1]
+        largest = math.prod(
+            reach(dtype, zero) for dtype, zero in zip(self.dtypes, (op.lhs_zero_point, op.rhs_zero_point), strict=True)
+        )
+        self.run = (2**31 - 1) // largest
+        self.mode = self._mode(self.depth * largest + int(np.abs(self.bias).max(initial=0)))
+
+    def _bias(self) -> NDArray[np.int64]:
+        bias, node = np.zeros(self.shape[-1], np.int64), self.step.follower({"nn.bias_add"})
+        if node is not None:
+            if getattr(bind(node), "axis", 1) % len(self.shape) != len(self.shape) - 1:
+                raise Refused("its bias does not run along the columns")
+            bias = self.graph.constants[node.inputs[1]].array.astype(np.int64)
+        return bias
+
+    def _mode(self, bound: int) -> tuple[Any, bool]:
+        found, small = self.found, bound < 2**31
+        if found is None:
+            dtype = self.graph.types[self.output].dtype
+            if dtype not in ("int32", "int64") or (dtype == "int32" and not small):
+                raise Refused(f"sums that could reach {bound} are kept as {dtype}")
+            return None, False
+        if found.dtype not in _NARROW:
+            raise Refused(f"its result is {found.dtype}")
+        if found.rounding == "tflite_double" and not small:
+            raise Refused(f"its sums could reach {bound}, too much for tflite_double")
+        return found.rounding, small and is_plain(found.shift, found.rounding)
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        inputs = {name: row_major(self.graph.types[name].rank) for name in self.step.inputs(self.graph)}
+        return Layouts(inputs, {self.output: row_major(len(self.shape))})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op, found = self.op, self.found
+        copies: list[Instruction] = []
+        sides: list[tuple[int, str, tuple[int, ...], tuple[int, ...]]] = []
+        for name in self.step.head.inputs:
+            if name in site.graph.constants:
+                array = as_stored(site.graph.constants[name].array)
+                sides.append((site.constant(array), array.dtype.str[1:], array.shape, dense_strides(array.shape)))
+            else:
+                source = gapless(site, name)
+                copies += source.copies
+                place = source.place
+                shape = place.natural_shape
+                sides.append((place.reference, place.dtype.str[1:], shape, dense_strides(shape)))
+        target = gapless(site, self.output, output=True)
+        (a, a_letters, a_shape, a_steps), (b, b_letters, b_shape, b_steps) = sides
+        a_row, a_step = a_steps[-2:][::-1] if op.transpose_lhs else a_steps[-2:]
+        b_step, b_column = b_steps[-2:][::-1] if op.transpose_rhs else b_steps[-2:]
+        starts = [
+            site.constant(_starts(shape[:-2], steps[:-2], self.shape[:-2]))
+            for shape, steps in ((a_shape, a_steps), (b_shape, b_steps), (self.shape, dense_strides(self.shape)))
+        ]
+        nothing = np.zeros(1, np.int32)
+        letters: Any = a_letters, b_letters, target.place.dtype.str[1:]
+        made = instruction(
+            matmul_kernel(*letters, *self.mode), self.output, a=a, b=b, y=target.place.reference,
+            bias=site.constant(self.bias - found.before if found else self.bias),
+            mantissa=site.constant(found.mantissa if found else nothing),
+            shift=site.constant(found.shift if found else nothing),
+            multiplier=site.constant(found.multiplier if found else nothing), a_starts=starts[0], b_starts=starts[1],
+            y_starts=starts[2], batch=math.prod(self.shape[:-2]), rows=self.shape[-2], columns=self.shape[-1],
+            depth=self.depth, a_row=a_row, a_step=a_step, b_step=b_step, b_column=b_column, y_row=self.shape[-1],
+            a_extent=math.prod(a_shape), b_extent=math.prod(b_shape), zero_a=op.lhs_zero_point + flip(self.dtypes[0]),
+            zero_b=op.rhs_zero_point + flip(self.dtypes[1]), run=self.run,
+            zero_point=found.zero_point if found else 0, low=found.low if found else 0,
+            high=found.high if found else 0,
+        )  # fmt: skip
+        return [*copies, made, *target.copies]
+
+
+def _starts(shape: Sequence[int], steps: Sequence[int], batch: Sequence[int]) -> NDArray[np.int64]:
+    """Where each matrix of a batch begins in an operand that broadcasts to it."""
+    offsets = np.zeros((1,) * len(shape), np.int64)
+    for axis, (size, step) in enumerate(zip(shape, steps, strict=True)):
+        along = [size if i == axis else 1 for i in range(len(shape))]
+        offsets = offsets + (np.arange(size) * step).reshape(along)
+    return np.ascontiguousarray(np.broadcast_to(offsets, batch)).reshape(-1)

@@ -1,0 +1,47 @@
+"""Matrix products of activations as programs, against the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbench.quant.rounding import ROUNDINGS
+from tests.runtime.lowerings.graphs import check, graph_of, numbers, requantize
+
+DTYPE = st.sampled_from(["int8", "uint8", "int16"])
+
+
+@settings(max_examples=60)
+@given(
+    dtypes=st.tuples(DTYPE, DTYPE, DTYPE), turned=st.tuples(st.booleans(), st.booleans()), seed=st.integers(0, 2**31),
+    batch=st.sampled_from([((), ()), (("N",), ("N",)), ((2, 3), (3,)), ((2, 1), (2, 3)), ((), (4,))]),
+    rounding=st.sampled_from([None, *ROUNDINGS[1:]]), constant=st.booleans(),
+)  # fmt: skip
+def test_batch_matmul(dtypes, turned, seed, batch, rounding, constant) -> None:
+    a, b = ((*batch[0], 4, 5), (*batch[1], 5, 7))
+    a, b = ((*s[:-2], s[-1], s[-2]) if turn else s for s, turn in zip((a, b), turned, strict=True))
+    attrs = {
+        "transpose_lhs": turned[0], "transpose_rhs": turned[1], "lhs_zero_point": int(numbers(seed, dtypes[0], ())),
+        "rhs_zero_point": int(numbers(seed, dtypes[1], ())), "accumulator": "int64",
+    }  # fmt: skip
+    inputs, constants = {"a": (dtypes[0], a), "b": (dtypes[1], b)}, {}
+    if constant and "N" not in b:
+        constants["b"] = numbers(seed + 1, *inputs.pop("b"))
+    nodes, more = requantize("sums", "y", rounding, dtypes[2], seed, ())
+    graph = graph_of(inputs, ("integer.batch_matmul", "a b", "sums", attrs), *nodes, constants={**constants, **more})
+    check(graph, seed)
+
+
+def test_bias_along_the_columns() -> None:
+    attrs = {"accumulator": "int32", "lhs_zero_point": 3}
+    nodes, constants = requantize("biased", "y", "tflite_single", "int8", 1, ())
+    bias = np.arange(7, dtype=np.int32) * 1000
+    graph = graph_of(
+        {"a": ("int8", (2, 4, 5)), "b": ("int8", (2, 5, 7))},
+        ("integer.batch_matmul", "a b", "sums", attrs),
+        ("nn.bias_add", "sums bias", "biased", {"axis": 2}),
+        *nodes,
+        constants={"bias": bias, **constants},
+    )
+    check(graph)
