@@ -1,0 +1,58 @@
+"""Bilinear resizing of integer images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from qbench.ir.dtypes import DType
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.levels import Level
+from qbench.kernels.resize import resize_linear_kernel
+from qbench.ops.integer_window import IntegerResizeLinear
+from qbench.runtime.lowerings.rescaling import flip
+from qbench.runtime.planner.fuse import Fused
+from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
+from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["ResizeLinearLowering"]
+
+
+@lowers("integer.resize_linear")
+class ResizeLinearLowering(Lowering):
+    """Interpolation by tables of neighbours and weights."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, *self.tables = step.head.inputs
+        self.output = step.outputs[0]
+        self.dtype: DType = graph.types[self.data].dtype
+        if self.dtype not in ("int8", "uint8", "int16", "uint16"):
+            raise Refused(f"{self.dtype} is interpolated")
+        if any(name not in graph.constants for name in self.tables):
+            raise Refused("its tables are no constants")
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.data: CHANNELS_LAST}, {self.output: CHANNELS_LAST})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op = bind(self.step.head)
+        assert isinstance(op, IntegerResizeLinear)
+        x, y = site.places[self.data], site.places[self.output]
+        fields: dict[str, Any] = dict(zip(("images", "channels", "height", "width"), x.natural_shape, strict=True))
+        for side, place in {"x": x, "y": y}.items():
+            image, _, row, pitch = place.natural_strides
+            fields |= {f"{side}_image": image, f"{side}_row": row, f"{side}_pitch": pitch}
+        down, across = (
+            site.constant(np.ascontiguousarray(site.graph.constants[name].array, np.int64)) for name in self.tables
+        )
+        kernel = resize_linear_kernel(x.dtype.str[1:], op.ties_to_even)  # pyright: ignore[reportArgumentType] narrow
+        made = instruction(
+            kernel, self.output, x=x.reference, y=y.reference, down=down, across=across, out_height=y.natural_shape[2],
+            out_width=y.natural_shape[3], zero=op.zero_point + flip(self.dtype), **fields,
+        )  # fmt: skip
+        return [made]
