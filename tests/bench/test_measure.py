@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,11 @@ def test_ctrl_c_keeps_what_was_measured(
 
 
 def _children(pid: int) -> set[int]:
-    return {int(p) for task in Path(f"/proc/{pid}/task").iterdir() for p in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc to see the processes")
