@@ -9,13 +9,13 @@ import numpy as np
 
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import TensorType
-from qbench.ops.conv import Conv2d
-from qbench.ops.convolution import convolve
+from qbench.ops.conv import Conv2d, Conv2dTranspose
+from qbench.ops.convolution import convolve, convolve_transposed
 from qbench.ops.dense import BatchMatmul, Dense, dense
 from qbench.ops.elementwise import Multiply
 from qbench.ops.exact import Accumulator, centred, exact_dtype, largest_sum, to_accumulator
 
-__all__ = ["IntegerBatchMatmul", "IntegerConv2d", "IntegerDense", "IntegerMultiply"]
+__all__ = ["IntegerBatchMatmul", "IntegerConv2d", "IntegerConv2dTranspose", "IntegerDense", "IntegerMultiply"]
 
 
 def _real(integers: TensorType) -> TensorType:
@@ -51,6 +51,47 @@ class IntegerConv2d(_Products):
         x, w = centred(data, self.data_zero_point), centred(weight, self.weight_zero_point)
         exact = exact_dtype(x, largest_sum(w, 0))
         sums = convolve(x.astype(exact), w.astype(exact), self.strides, self.padding, self.dilation, self.groups)
+        return to_accumulator(sums, self.accumulator)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class IntegerConv2dTranspose(_Products):
+    """The transpose of `IntegerConv2d`, with weight [channels, out / groups, kh, kw]."""
+
+    name = "integer.conv2d_transpose"
+    operands = ("data", "weight")
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    output_padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    data_zero_point: int = 0
+    weight_zero_point: int | tuple[int, ...] = 0
+    """One number, or one for each index of axis 1."""
+
+    def infer(self, data: TensorType, weight: TensorType) -> TensorType:
+        float_form = Conv2dTranspose(
+            strides=self.strides,
+            padding=self.padding,
+            output_padding=self.output_padding,
+            dilation=self.dilation,
+            groups=self.groups,
+        )
+        return float_form.infer(_real(data), _real(weight)).with_dtype(self.accumulator)
+
+    def compute(self, data: Array, weight: Array) -> Array:
+        x, w = centred(data, self.data_zero_point), centred(weight, self.weight_zero_point, 1)
+        exact = exact_dtype(x, largest_sum(w, 1))
+        sums = convolve_transposed(
+            x.astype(exact),
+            w.astype(exact),
+            self.strides,
+            self.padding,
+            self.output_padding,
+            self.dilation,
+            self.groups,
+        )
         return to_accumulator(sums, self.accumulator)
 
 

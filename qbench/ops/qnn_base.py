@@ -17,8 +17,9 @@ from qbench.ir.frozen import Constant
 from qbench.ir.op import Array, Op, QuantRule
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.quant.semantics import Semantics
 
-__all__ = ["Lowered", "QnnOp"]
+__all__ = ["Lowered", "QnnOp", "no_arithmetic"]
 
 
 class Lowered(NamedTuple):
@@ -88,3 +89,8 @@ class QnnOp(Op):
                 f"must have one scale, not one per index of axis {q.axis}"
             )
         return q.zero_points[0]
+
+
+def no_arithmetic(op: QnnOp, semantics: Semantics, instead: str) -> GraphError:
+    """The error of an op that a runtime has no integer arithmetic for."""
+    return GraphError(f"{op.name} has no arithmetic of its own in {semantics}: {instead} stand for it there")

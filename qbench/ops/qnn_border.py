@@ -10,7 +10,7 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.arithmetic import Ties, dequantize, quantize
 
 __all__ = ["Dequantize", "FakeQuantize", "Quantize"]
 
@@ -57,10 +57,12 @@ class FakeQuantize(_Border):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Quantize(_Border):
-    """``saturate(round_half_even(data / scale) + zero_point)`` with the output's qparams (ONNX QuantizeLinear)."""
+    """``saturate(round(data / scale) + zero_point)`` with the output's qparams (ONNX QuantizeLinear)."""
 
     name = "qnn.quantize"
     operands = ("data",)
+    ties: Ties = "even"
+    """Which of two equally near integers is taken: the even one, as in ONNX, or that away from zero, as in TFLite."""
 
     def infer(self, data: TensorType) -> TensorType:
         if not is_float(data.dtype):
@@ -68,7 +70,7 @@ class Quantize(_Border):
         return data.with_dtype(_known(self.qout[0], "the output of quantize").dtype)
 
     def compute(self, data: Array) -> Array:
-        return quantize(data, _known(self.qout[0], "the output of quantize"))
+        return quantize(data, _known(self.qout[0], "the output of quantize"), ties=self.ties)
 
 
 @register

@@ -8,10 +8,16 @@ from qbench.errors import GraphError
 from qbench.ir.op import register
 from qbench.ir.types import TensorType
 from qbench.ops.exact import Accumulator
-from qbench.ops.integer_products import IntegerBatchMatmul, IntegerConv2d, IntegerDense, IntegerMultiply
+from qbench.ops.integer_products import (
+    IntegerBatchMatmul,
+    IntegerConv2d,
+    IntegerConv2dTranspose,
+    IntegerDense,
+    IntegerMultiply,
+)
 from qbench.ops.qnn_base import Lowered, QnnOp
 
-__all__ = ["QnnBatchMatmul", "QnnConv2d", "QnnDense", "QnnMultiply"]
+__all__ = ["QnnBatchMatmul", "QnnConv2d", "QnnConv2dTranspose", "QnnDense", "QnnMultiply"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +52,36 @@ class QnnConv2d(_Products):
             groups=self.groups,
             data_zero_point=self.one_zero_point(0),
             weight_zero_point=self.weight_zero_point(0),
+            accumulator=self.accumulator,
+        )
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnConv2dTranspose(_Products):
+    """Quantized transpose of 2-D convolution into an accumulator; weights per tensor or per output channel.
+
+    With groups, scales per channel run along axis 1 of the weight: the outputs of one group.
+    """
+
+    name = "qnn.conv2d_transpose"
+    operands = ("data", "weight")
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    output_padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerConv2dTranspose(
+            strides=self.strides,
+            padding=self.padding,
+            output_padding=self.output_padding,
+            dilation=self.dilation,
+            groups=self.groups,
+            data_zero_point=self.one_zero_point(0),
+            weight_zero_point=self.weight_zero_point(1),
             accumulator=self.accumulator,
         )
         return Lowered(op, {})

@@ -20,8 +20,10 @@ from qbench.ops.integer_rescale import (
     IntegerRoundingShift,
 )
 from qbench.ops.qnn_base import Lowered, QnnOp
+from qbench.ops.tflite_add import tflite_add
 from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
 from qbench.quant.rounding import Rounding
+from qbench.quant.semantics import Semantics
 
 __all__ = ["QnnAdd", "QnnRequantize", "QnnSubtract", "ratio"]
 
@@ -86,9 +88,13 @@ class QnnRequantize(QnnOp):
 class _Sum(QnnOp):
     operands = ("lhs", "rhs")
     rounding: Rounding
+    semantics: Semantics = "tvm"
+    """``tflite`` brings both to a finer common scale before it adds, and has a rounding of its own."""
 
     def _lower(self, sign: int) -> Lowered:
         target = self.q_out()
+        if self.semantics == "tflite":
+            return Lowered(tflite_add(self.q_in(0), self.q_in(1), target, sign), {})
         zero_points = (self.one_zero_point(0), self.one_zero_point(1))
         after = _one(target.zero_points, f"the output of {self.name}")
         scales = (self.q_in(0).scales[0], self.q_in(1).scales[0])

@@ -24,6 +24,7 @@ from qbench.ops.integer_window import (
 from qbench.ops.interpolation import Coordinates
 from qbench.ops.qnn_base import Lowered, QnnOp
 from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.semantics import Semantics
 
 __all__ = ["QnnResizeLinear", "QnnSum", "QnnSumPool2d", "QnnUnary"]
 
@@ -99,6 +100,8 @@ class QnnUnary(QnnOp):
     """For nn.prelu: the slope of each channel."""
     axis: int | None = None
     """For nn.prelu with several slopes: the channels' axis."""
+    semantics: Semantics = "tvm"
+    """``tflite`` fills the table as its kernel computes the function, which may be in integers."""
 
     def lower(self, *types: TensorType) -> Lowered:
         source, target = self.q_in(0), self.q_out()
@@ -135,6 +138,7 @@ class QnnResizeLinear(QnnOp):
     coordinate_transformation_mode: Coordinates = "half_pixel"
     scales: tuple[float, float] | None = None
     ties_to_even: bool = False
+    semantics: Semantics = "tvm"
 
     def lower(self, *types: TensorType) -> Lowered:
         resize = Resize2d(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,22 +15,31 @@ from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
 
 __all__ = [
+    "Ties",
     "add",
     "dequantize",
     "quantize",
     "requantize",
     "rescale",
     "rescale_float32",
+    "round_half_away",
     "rounding_shift",
     "saturate",
     "subtract",
 ]
 
 Integers = NDArray[np.int64]
+Ties = Literal["even", "away"]
 
 
-def quantize(x: ArrayLike, q: QParams, narrow: bool = False) -> NDArray[Any]:
-    """Real numbers to integers: ``saturate(round_half_even(x / scale) + zero_point)``, the division in float32.
+def round_half_away(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Nearest integers, ties away from zero: C's ``round``."""
+    whole = np.trunc(x)
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(np.float32(1), x), np.float32(0))
+
+
+def quantize(x: ArrayLike, q: QParams, narrow: bool = False, ties: Ties = "even") -> NDArray[Any]:
+    """Real numbers to integers: ``saturate(round(x / scale) + zero_point)``, the division in float32.
 
     Parameters
     ----------
@@ -40,10 +49,13 @@ def quantize(x: ArrayLike, q: QParams, narrow: bool = False) -> NDArray[Any]:
         Per tensor, or per index of ``q.axis``.
     narrow
         Leave the smallest integer unused, as int8 weights in [-127, 127] do.
+    ties
+        Which of two equally near integers is taken: the even one, or that away from zero (TFLite).
 
     Returns
     -------
-    Array of the shape of `x` and ``numpy_dtype(q.dtype)``; bit for bit what ONNX QuantizeLinear gives for float32.
+    Array of the shape of `x` and ``numpy_dtype(q.dtype)``; with ties to even bit for bit what ONNX
+    QuantizeLinear gives for float32.
 
     Raises
     ------
@@ -52,7 +64,9 @@ def quantize(x: ArrayLike, q: QParams, narrow: bool = False) -> NDArray[Any]:
     """
     real = np.asarray(x)
     with np.errstate(over="ignore"):  # a quotient beyond float32 is an infinity, which saturates
-        steps = np.rint(real.astype(np.float32) / q.scale_array(real.ndim))
+        quotient = real.astype(np.float32) / q.scale_array(real.ndim)
+    with np.errstate(invalid="ignore"):  # infinity less infinity
+        steps = np.rint(quotient) if ties == "even" else round_half_away(quotient)
     if np.isnan(steps).any():
         raise DataError("NaN cannot be quantized")
     shifted = steps.astype(np.float64) + q.zero_point_array(real.ndim)  # exact wherever it does not saturate

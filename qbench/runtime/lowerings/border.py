@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from qbench.ir.graph import Graph
+from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.kernels.border import dequantize_image_kernel, dequantize_kernel, quantize_image_kernel, quantize_kernel
 from qbench.kernels.levels import Level
@@ -47,6 +48,8 @@ class QuantizeLowering(_Border):
         self.qparams = _known(graph, self.output, ("int8", "uint8", "int16", "uint16"))
         if self.qparams.axis is not None:
             raise Refused("it has a scale for each channel")
+        if getattr(bind(step.head), "ties", "even") != "even":
+            raise Refused("its ties go away from zero")
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         q, x, out = self.qparams, site.places[self.data], site.places[self.output]

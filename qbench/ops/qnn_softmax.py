@@ -1,0 +1,50 @@
+"""Quantized softmax and its logarithm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbench.ir.op import register
+from qbench.ir.types import TensorType
+from qbench.ops.qnn_base import Lowered, QnnOp, no_arithmetic
+from qbench.ops.tflite_softmax import TfliteLogSoftmax, TfliteSoftmax
+from qbench.quant.semantics import Semantics
+
+__all__ = ["QnnLogSoftmax", "QnnSoftmax"]
+
+_FLOAT = "qnn.dequantize, the float op and qnn.quantize"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AlongAxis(QnnOp):
+    operands = ("data",)
+    axis: int = -1
+    beta: float = 1.0
+    """Factor of the input."""
+    semantics: Semantics = "tvm"
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnSoftmax(_AlongAxis):
+    """Softmax from integers to integers; only TFLite has one."""
+
+    name = "qnn.softmax"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, _FLOAT)
+        return Lowered(TfliteSoftmax(dtype=self.q_out().dtype, axis=self.axis), {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnLogSoftmax(_AlongAxis):
+    """The logarithm of softmax from integers to integers; only TFLite has one."""
+
+    name = "qnn.log_softmax"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, _FLOAT)
+        return Lowered(TfliteLogSoftmax(dtype=self.q_out().dtype, axis=self.axis), {})
