@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry
-from qbench.errors import GraphError, ModelError, UnsupportedOpsError, shown
+from qbench.errors import ModelError, UnsupportedOpsError, shown
+from qbench.frontends.growth import Growth
 from qbench.frontends.onnx.sizes import Size, dim_of
 from qbench.frontends.onnx.source import Array, SourceNode, is_finite
 from qbench.ir.dtypes import DTYPES, is_dtype
-from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Attr, Node
-from qbench.ir.names import fresh
-from qbench.ir.op import OPS, bind
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Attr
 from qbench.ir.types import Dim, TensorType
 
 __all__ = ["Builder", "Unsupported", "Value"]
@@ -85,21 +83,12 @@ class Value:
         return tuple(map(dim_of, self.array.ravel().tolist()))
 
 
-class Builder:
+class Builder(Growth):
     """The graph so far. Converters emit nodes into it; the importer calls `start` and `finish` around each of them."""
-
-    def __init__(self, inputs: Mapping[str, TensorType], taken: Iterable[str]) -> None:
-        self.nodes: list[Node] = []
-        self.constants: dict[str, Constant] = {}
-        self.inputs = dict(inputs)
-        self._taken = set(taken)
-        self._producers: dict[str, Node] = {}
-        self._pending: list[Node] = []
-        self._source: SourceNode | None = None
 
     def start(self, source: SourceNode) -> None:
         """Begin to convert a node."""
-        self._source, self._pending = source, []
+        self.begin(source)
 
     def emit(self, op: str, *operands: Value | Array, **attrs: Attr) -> Value:
         """Add a node with one output."""
@@ -107,21 +96,11 @@ class Builder:
 
     def emit_many(self, op: str, operands: Sequence[Value | Array], count: int, **attrs: Attr) -> tuple[Value, ...]:
         """Add a node with `count` outputs; attributes equal to the op's default are left out."""
-        source = self._now()
-        values = tuple(self._operand(operand, op in _MASKED) for operand in operands)
+        source = self.now()
+        values = [self._operand(operand, op in _MASKED) for operand in operands]
         base = next(filter(None, source.outputs), source.name)
         outputs = tuple(self.fresh(f"{base}.{op.split('.')[-1]}") for _ in range(count))
-        fields = OPS[op].attributes()
-        kept = {key: value for key, value in attrs.items() if key not in fields or value != fields[key].default}
-        names = tuple(value.name for value in values)
-        node = Node(source.name, op, names, outputs, FrozenMap(kept), (source.name,))
-        try:
-            types = bind(node).infer_all(tuple(_type(value) for value in values))
-        except GraphError as error:
-            seen = ", ".join(f"{shown(value.name)}: {_type(value)}" for value in values)
-            raise ModelError(f"node {source}: {op}({seen}): {error}") from error
-        self._pending.append(node)
-        self._producers.update(dict.fromkeys(outputs, node))
+        types = self.add(op, [(value.name, _type(value)) for value in values], attrs, outputs)
         return tuple(Value(name, t.shape, t.dtype) for name, t in zip(outputs, types, strict=True))
 
     def finish(self, results: Sequence[Value]) -> dict[str, Value]:
@@ -132,24 +111,12 @@ class Builder:
         dict
             Value by ONNX tensor name. A result that was not made just now (Identity) is an alias.
         """
-        source = self._now()
-        made = {output for node in self._pending for output in node.outputs}
+        source, made = self.now(), self.made()
         renamed: dict[str, str] = {}
         for output, result in zip(source.outputs, results, strict=False):
             if output and result.name in made and result.name not in renamed:
                 renamed[result.name] = output
-        self._taken.difference_update(renamed)
-        main = next((node for node in self._pending if node.op not in _HELPERS), next(iter(self._pending), None))
-        for node in self._pending:
-            name = source.name if node is main else self.fresh(f"{source.name}.{node.op.split('.')[-1]}")
-            node = dataclasses.replace(
-                node,
-                name=name,
-                inputs=tuple(renamed.get(value, value) for value in node.inputs),
-                outputs=tuple(renamed.get(value, value) for value in node.outputs),
-            )
-            self.nodes.append(node)
-            self._producers.update(dict.fromkeys(node.outputs, node))
+        self.settle(renamed)
         return {
             output: dataclasses.replace(result, name=renamed.get(result.name, result.name))
             if result.array is None
@@ -161,12 +128,6 @@ class Builder:
     def producer(self, value: Value) -> str | None:
         """The op that made a value."""
         return self._producers[value.name].op if value.name in self._producers else None
-
-    def fresh(self, base: str) -> str:
-        """A name that nothing else has."""
-        name = fresh(base, self._taken)
-        self._taken.add(name)
-        return name
 
     def sized(self, symbol: str) -> tuple[Value, int]:
         """An input, and an axis of it, whose size is this symbol."""
@@ -199,28 +160,16 @@ class Builder:
                 f"constant {shown(value.name)} contains NaN or infinity: the model is damaged, export it again"
             )
         constant = Constant(array)
-        name = value.name
-        if self.constants.get(name) not in (None, constant) or name in self._producers or name in self.inputs:
-            name = self.fresh(name)
-        self.constants[name] = constant
-        return Value(name, constant.shape, constant.dtype)
+        return Value(self.constant(value.name, constant), constant.shape, constant.dtype)
 
     def _operand(self, operand: Value | Array, is_mask: bool) -> Value:
         if isinstance(operand, np.ndarray):
-            operand = Value.known(self.fresh(f"{self._now().name}.constant"), operand)
+            operand = Value.known(self.fresh(f"{self.now().name}.constant"), operand)
         return self.materialize(operand, is_mask)
-
-    def _now(self) -> SourceNode:
-        if self._source is None:
-            raise RuntimeError("a converter runs between start and finish")
-        return self._source
 
 
 _MASKED = frozenset({"add", "broadcast_to", "where"})
 """Ops by which attention hides elements from a softmax, with minus infinity."""
-
-_HELPERS = frozenset({"expand_dims", "nn.pad", "reshape", "squeeze", "transpose"})
-"""Ops that stand before or after the main node of a conversion."""
 
 
 def _type(value: Value) -> TensorType:

@@ -1,0 +1,142 @@
+"""A graph that grows while a file is read, one node of the file at a time, with types known at every step.
+
+What a file's node becomes is pending until it is finished: only then is it known which of the new values has the name
+of the file's tensor, and which of the new nodes has the name of the file's node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry
+from qbench.errors import GraphError, ModelError, QParamsError, shown
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Attr, Node
+from qbench.ir.names import fresh
+from qbench.ir.op import OPS, bind
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+
+__all__ = ["Growth", "Source"]
+
+HELPERS = frozenset({"expand_dims", "nn.pad", "reshape", "squeeze", "transpose"})
+"""Ops that stand before or after the main node of a conversion."""
+
+
+class Source(Protocol):
+    """A node of a file; `str` of it stands in messages."""
+
+    @property
+    def name(self) -> str:
+        """What its main node will be called."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the tensors that it makes."""
+        ...
+
+
+class Growth:
+    """The graph so far. `begin` and `settle` are called around each node of the file.
+
+    Parameters
+    ----------
+    inputs
+        The graph's inputs.
+    taken
+        Names of the file, which nothing new may take.
+    """
+
+    def __init__(self, inputs: Mapping[str, TensorType], taken: Iterable[str]) -> None:
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Constant] = {}
+        self.qparams: dict[str, QParams] = {}
+        self.inputs = dict(inputs)
+        self._taken = set(taken)
+        self._producers: dict[str, Node] = {}
+        self._pending: list[Node] = []
+        self._source: Source | None = None
+
+    def begin(self, source: Source) -> None:
+        """Begin to convert a node."""
+        self._source, self._pending = source, []
+
+    def add(
+        self,
+        op: str,
+        operands: Sequence[tuple[str, TensorType]],
+        attrs: Mapping[str, Attr],
+        outputs: Sequence[str],
+        qparams: Sequence[QParams | None] = (),
+    ) -> tuple[TensorType, ...]:
+        """Add a node; attributes equal to the op's default are left out.
+
+        Parameters
+        ----------
+        op
+            Name of an op.
+        operands
+            Name and type of each input.
+        outputs
+            Names that `fresh` gave, one for each output.
+        qparams
+            Of the outputs, where they are quantized.
+        """
+        source = self.now()
+        fields = OPS[op].attributes()
+        kept = {key: value for key, value in attrs.items() if key not in fields or value != fields[key].default}
+        names = tuple(name for name, _ in operands)
+        node = Node(source.name, op, names, tuple(outputs), FrozenMap(kept), (source.name,))
+        self.qparams |= {name: q for name, q in zip(outputs, qparams, strict=False) if q is not None}
+        try:
+            types = bind(node, self.qparams).infer_all(tuple(kind for _, kind in operands))
+        except (GraphError, QParamsError) as error:
+            seen = ", ".join(f"{shown(name)}: {kind}" for name, kind in operands)
+            raise ModelError(f"node {source}: {op}({seen}): {error}") from error
+        self._pending.append(node)
+        self._producers.update(dict.fromkeys(outputs, node))
+        return types
+
+    def settle(self, renamed: Mapping[str, str]) -> None:
+        """Take the pending nodes into the graph: values renamed, the first main node called as the file calls it."""
+        source = self.now()
+        self._taken.difference_update(renamed)
+        main = next((node for node in self._pending if node.op not in HELPERS), next(iter(self._pending), None))
+        for node in self._pending:
+            name = source.name if node is main else self.fresh(f"{source.name}.{node.op.split('.')[-1]}")
+            node = dataclasses.replace(
+                node,
+                name=name,
+                inputs=tuple(renamed.get(value, value) for value in node.inputs),
+                outputs=tuple(renamed.get(value, value) for value in node.outputs),
+            )
+            self.nodes.append(node)
+            self._producers.update(dict.fromkeys(node.outputs, node))
+        for old in self.qparams.keys() & renamed.keys():
+            self.qparams[renamed[old]] = self.qparams.pop(old)
+
+    def made(self) -> set[str]:
+        """The values that pending nodes make."""
+        return {output for node in self._pending for output in node.outputs}
+
+    def constant(self, name: str, constant: Constant) -> str:
+        """Add a constant; gives its name, which is another one where that is taken by something else."""
+        if self.constants.get(name) not in (None, constant) or name in self._producers or name in self.inputs:
+            name = self.fresh(name)
+        self.constants[name] = constant
+        return name
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing else has."""
+        name = fresh(base, self._taken)
+        self._taken.add(name)
+        return name
+
+    def now(self) -> Source:
+        """The node that is being converted."""
+        if self._source is None:
+            raise RuntimeError("a converter runs between start and finish")
+        return self._source
