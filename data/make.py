@@ -6,12 +6,14 @@ It takes some minutes on one core, and on the same machine and PyTorch it writes
 from __future__ import annotations
 
 import graphs
+import measure
 import numpy as np
 import onnx
 from digits import SEED, split_digits
-from measure import FOLDER, accuracy
+from measure import FOLDER
 from networks import Cnn, Mlp
 from training import train
+from uneven import uneven
 
 NETWORKS = {"mnist_mlp": (Mlp, graphs.mlp, 150), "mnist_cnn": (Cnn, graphs.cnn, 60)}  # the last is epochs
 
@@ -22,7 +24,9 @@ def main() -> None:
         np.savez_compressed(FOLDER / f"mnist_{name}.npz", x=digits[name].x, y=digits[name].y)
     for name, (network, graph, epochs) in NETWORKS.items():
         onnx.save(graph(train(network, digits["train"], epochs=epochs, seed=SEED)), FOLDER / f"{name}.onnx")
-        print(f"{name}: {accuracy(FOLDER / f'{name}.onnx', FOLDER / 'mnist_evaluation.npz'):.1%}", flush=True)
+    onnx.save(uneven(onnx.load(FOLDER / "mnist_cnn.onnx")), FOLDER / "mnist_uneven.onnx")
+    for name in measure.NETWORKS:
+        print(f"{name}: {measure.accuracy(FOLDER / f'{name}.onnx', FOLDER / 'mnist_evaluation.npz'):.1%}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Print the accuracy of both networks on the evaluation digits: ``python data/measure.py``."""
+"""Print the accuracy of the networks on the evaluation digits: ``python data/measure.py``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 
 FOLDER = Path(__file__).resolve().parent
-NETWORKS = ("mnist_mlp", "mnist_cnn")
+NETWORKS = ("mnist_mlp", "mnist_cnn", "mnist_uneven")
 
 
 def accuracy(model: Path, digits: Path) -> float:

@@ -33,7 +33,7 @@ def load(data_dir: Path, name: str) -> onnx.ModelProto:
     return onnx.load(data_dir / f"{name}.onnx")
 
 
-@pytest.mark.parametrize("name", ["mnist_mlp", "mnist_cnn"])
+@pytest.mark.parametrize("name", ["mnist_mlp", "mnist_cnn", "mnist_uneven"])
 def test_model_is_valid_with_symbolic_batch(data_dir: Path, name: str) -> None:
     model = load(data_dir, name)
     onnx.checker.check_model(model, full_check=True)
@@ -43,7 +43,7 @@ def test_model_is_valid_with_symbolic_batch(data_dir: Path, name: str) -> None:
         assert (only.name, dims[0].dim_param, dims[1].dim_value) == (tensor, "N", size)
 
 
-@pytest.mark.parametrize("name", ["mnist_mlp", "mnist_cnn"])
+@pytest.mark.parametrize("name", ["mnist_mlp", "mnist_cnn", "mnist_uneven"])
 def test_each_node_and_tensor_is_named_once(data_dir: Path, name: str) -> None:
     graph = load(data_dir, name).graph
     names = [node.name for node in graph.node]
@@ -84,3 +84,17 @@ def test_accuracy_on_digits_not_trained_on(data_dir: Path, name: str, wanted: fl
     session = onnxruntime.InferenceSession(data_dir / f"{name}.onnx", providers=["CPUExecutionProvider"])
     (probabilities,) = session.run(["probabilities"], {"x": x})
     assert np.mean(probabilities.argmax(1) == y) >= wanted
+
+
+def test_the_uneven_network_computes_what_the_cnn_does(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(data_dir)
+    from uneven import uneven
+
+    assert load(data_dir, "mnist_uneven") == uneven(load(data_dir, "mnist_cnn"))
+    with np.load(data_dir / "mnist_evaluation.npz") as digits:
+        feeds = {"x": digits["x"][:100]}
+    even, other = (
+        onnxruntime.InferenceSession(data_dir / f"{name}.onnx").run(None, feeds)[0]
+        for name in ("mnist_cnn", "mnist_uneven")
+    )
+    np.testing.assert_allclose(even, other, rtol=1e-3, atol=1e-5)
