@@ -118,6 +118,24 @@ class Dataset:
             by_name = cast("Feeds", {self._graph.inputs[0]: item} if array else item)
             yield {name: by_name[name] for name in self._graph.inputs}
 
+    def pick(self, pieces: Sequence[int]) -> list[Feeds]:
+        """The pieces of these numbers, ascending; where each can be had by itself, no others are read."""
+        single = isinstance(self._data, Sequence) and len(cast("Sequence[object]", self._data)) == self.pieces
+        if single:
+            found = [tuple(samples(self._graph, [cast("Sequence[Any]", self._data)[i]])) for i in pieces]
+            if all(len(item) == 1 for item in found):
+                return [item[0] for item in found]
+        wanted, last = {*pieces}, max(pieces, default=-1)
+        return [piece for i, piece in enumerate(islice(self._pieces(), last + 1)) if i in wanted]
+
+    def sample(self, index: int) -> dict[str, NDArray[Any]]:
+        """One sample, by input name; axis 0 is 1 where it counts samples. DataError where there is no such sample."""
+        if not 0 <= index < self.samples:
+            raise DataError(f"there is no sample {index}: the {self._what} data has {self.samples}, from 0 on")
+        number, row = divmod(index, self.layout.step)
+        (piece,) = self.pick([number])
+        return {name: a[row : row + 1] if self.layout.step > 1 and a.ndim else a for name, a in piece.items()}
+
     def _pieces(self) -> Iterator[Feeds]:
         where = ""
         try:

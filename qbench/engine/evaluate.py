@@ -98,6 +98,8 @@ def _output(found: Measured, outputs: Iterable[Pair], data: Dataset, data_name: 
         top1=score.share(score.right) if labelled else None,
         samples=data.samples,
         data=data_name,
+        flipped=score.predictions - score.equal if score.predictions else None,
+        flips=score.flips,
     )
 
 

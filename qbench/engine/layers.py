@@ -75,6 +75,7 @@ def _layer(quantized: Quantized, node: Node, head: Node, encoded: str | None, ca
         reason=reason,
         encoded=encoded,
         macs=macs(quantized.prepared, node),
+        shape=quantized.prepared.types[node.outputs[0]].shape,
     )
     if encoded is not None:
         encoding = quantized.encodings[encoded]

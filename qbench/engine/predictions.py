@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.engine.report import Flip
 from qbench.errors import DataError
 from qbench.ir.op import Array
 
-__all__ = ["Score", "predictions", "score"]
+__all__ = ["MOST_FLIPS", "Score", "predictions", "score"]
+
+MOST_FLIPS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,15 @@ class Score:
         How many are the float model's.
     right_float, right
         How many of the float and of the quantized model's are the label.
+    flips
+        The first `MOST_FLIPS` samples whose prediction differs, where each has one prediction.
     """
 
     predictions: int = 0
     equal: int = 0
     right_float: int = 0
     right: int = 0
+    flips: tuple[Flip, ...] = ()
 
     def __add__(self, other: Score) -> Score:
         return Score(
@@ -38,6 +44,7 @@ class Score:
             self.equal + other.equal,
             self.right_float + other.right_float,
             self.right + other.right,
+            (self.flips + other.flips)[:MOST_FLIPS],
         )
 
     def share(self, count: int) -> float | None:
@@ -64,14 +71,20 @@ def _class_axis(output: Array) -> int | None:
     return axis if axis in long else None
 
 
-def score(reference: Array, output: Array, labels: NDArray[np.int64] | None) -> Score:
-    """Compare the predictions of one chunk; DataError where labels are not one per prediction, or no classes."""
+def score(reference: Array, output: Array, labels: NDArray[np.int64] | None, first: int = 0) -> Score:
+    """Compare the predictions of one chunk, whose first sample has the index `first`.
+
+    Raises
+    ------
+    DataError
+        Labels that are not one per prediction, or no classes.
+    """
     wanted, made = predictions(reference), predictions(output)
     if wanted is None or made is None:
         return Score()
     equal = int(np.count_nonzero(wanted == made))
     if labels is None:
-        return Score(wanted.size, equal)
+        return Score(wanted.size, equal, flips=_flips(wanted, made, None, first))
     if labels.size != wanted.size:
         raise DataError(f"labels of shape {labels.shape} do not fit predictions of shape {wanted.shape}: one for each")
     axis = None if reference.dtype.kind in "iub" else _class_axis(reference)
@@ -81,4 +94,15 @@ def score(reference: Array, output: Array, labels: NDArray[np.int64] | None) -> 
         raise DataError(f"label {bad} is no class of the model: it has {classes}, numbered from 0 to {classes - 1}")
     labels = labels.reshape(wanted.shape)
     right_float, right = (int(np.count_nonzero(guesses == labels)) for guesses in (wanted, made))
-    return Score(wanted.size, equal, right_float, right)
+    return Score(wanted.size, equal, right_float, right, _flips(wanted, made, labels, first))
+
+
+def _flips(
+    wanted: NDArray[np.int64], made: NDArray[np.int64], labels: NDArray[np.int64] | None, first: int
+) -> tuple[Flip, ...]:
+    if not wanted.ndim or wanted.size != len(wanted):
+        return ()
+    rows: list[int] = np.flatnonzero(wanted.ravel() != made.ravel())[:MOST_FLIPS].tolist()
+    floats, quantized = wanted.ravel().tolist(), made.ravel().tolist()
+    right = None if labels is None else labels.ravel().tolist()
+    return tuple(Flip(first + row, floats[row], quantized[row], right and right[row]) for row in rows)

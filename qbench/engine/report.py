@@ -16,12 +16,52 @@ from qbench.files import write_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LayerReport", "OutputReport", "Report"]
+__all__ = ["Flip", "Latency", "LayerReport", "OutputReport", "Report"]
 
 Number = float | tuple[float, ...] | None
-_JSON_KEYS = (
+_OF_LAYER = (
     "name", "op", "runs_as", "reason", "sqnr_db", "threshold", "scale", "zero_point", "calibrator",
+    "own_sqnr_db", "inherited_sqnr_db", "shape", "macs", "ms",
 )  # fmt: skip
+_OF_OUTPUT = ("sqnr_db", "agreement", "top1_float", "top1", "flipped")
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A sample that the quantized model puts into another class than the float model does.
+
+    Parameters
+    ----------
+    sample
+        Its index in the data that the report is of; see :meth:`qbench.session.session.Session.sample`.
+    float_class, quantized_class
+        What the two models predict.
+    label
+        The right class, where it is known.
+    """
+
+    sample: int
+    float_class: int
+    quantized_class: int
+    label: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long one run takes on this machine: medians.
+
+    Parameters
+    ----------
+    quantized_ms, float_ms
+        Of the integer model and of the float model, in milliseconds.
+    threads, samples
+        That take part in a run, and that a run is given.
+    """
+
+    quantized_ms: float
+    float_ms: float
+    threads: int
+    samples: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +81,12 @@ class LayerReport:
         Signal of the float model's value over the difference to the quantized model's value there (the error of all
         layers before included), in dB; infinite where they are equal, None where there is nothing to compare. A node in
         the middle of a fused group is compared by its accumulator, or by the group's output where it has none.
+    own_sqnr_db
+        The same, had all layers before been exact: the layer computed in integers from the float model's own inputs,
+        rounded to their encodings. Measured on a few samples; None where it was not.
+    inherited_sqnr_db
+        Signal of the float model's value over what the errors of the layers before make of it here: the difference
+        between the quantized model's value and what the layer makes of exact inputs.
     clipped
         Fraction of the float model's elements that lie outside of what the encoding can say; None without encoding.
     encoded
@@ -55,6 +101,11 @@ class LayerReport:
         channel (index of axis 0) where it is lowest.
     macs
         Multiply-accumulates per sample.
+    shape
+        Of the layer's output; a symbol stands for the number of samples.
+    ms
+        What its step takes in one run, in milliseconds: that of a fused group at its first node. None where it was not
+        measured (see :meth:`qbench.session.session.Session.latency`), or is part of another layer's.
     """
 
     name: str
@@ -76,6 +127,10 @@ class LayerReport:
     weight_sqnr_db: float | None = None
     weight_worst_channel_db: float | None = None
     macs: int = 0
+    shape: tuple[int | str, ...] = ()
+    own_sqnr_db: float | None = None
+    inherited_sqnr_db: float | None = None
+    ms: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +148,14 @@ class OutputReport:
     samples
         How many samples were evaluated.
     data
-        "evaluation", or "calibration" where the session has no evaluation data (which flatters the result).
+        "evaluation", or "calibration" where the session has no evaluation data (which flatters the result); "probe"
+        where it is a small part of those.
+    flipped
+        How many predictions differ from the float model's; None where the output is no choice between classes.
+    flips
+        The first of the samples whose prediction differs, where a sample has one prediction.
+    latency
+        How long the model takes, where that was measured.
     """
 
     sqnr_db: float | None
@@ -102,6 +164,9 @@ class OutputReport:
     top1: float | None = None
     samples: int = 0
     data: str = "evaluation"
+    flipped: int | None = None
+    flips: tuple[Flip, ...] = ()
+    latency: Latency | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +203,11 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``report.json``: plain lists, dicts, finite numbers and None."""
-        layers = [{key: _plain(getattr(layer, key)) for key in _JSON_KEYS} for layer in self.by_layer]
-        keys = ("sqnr_db", "agreement", "top1_float", "top1")
-        return {"layers": layers, "output": {key: _plain(getattr(self.output, key)) for key in keys}}
+        layers = [{key: _plain(getattr(layer, key)) for key in _OF_LAYER} for layer in self.by_layer]
+        output = {key: _plain(getattr(self.output, key)) for key in _OF_OUTPUT}
+        output["flips"] = [asdict(flip) for flip in self.output.flips]
+        output["latency"] = self.output.latency and asdict(self.output.latency)
+        return {"layers": layers, "output": output}
 
     def to_json(self) -> str:
         """``report.json`` as text (strict JSON: what is not finite is null)."""
@@ -163,7 +230,7 @@ class Report:
         try:
             return Report(
                 by_layer=tuple(LayerReport(**_with_tuples(layer)) for layer in data["by_layer"]),
-                output=OutputReport(**data["output"]),
+                output=_output(data["output"]),
                 steps_ran=tuple(data["steps_ran"]),
                 reference_steps_ran=tuple(data["reference_steps_ran"]),
             )
@@ -174,6 +241,13 @@ class Report:
         from qbench.engine.table import report_table
 
         return report_table(self)
+
+
+def _output(data: Mapping[str, Any]) -> OutputReport:
+    flips = tuple(Flip(**flip) for flip in data.get("flips", ()))
+    said = data.get("latency")
+    latency = None if said is None else Latency(**said)
+    return OutputReport(**{**data, "flips": flips, "latency": latency})  # pyright: ignore[reportArgumentType] JSON
 
 
 def _plain(value: Any) -> Any:

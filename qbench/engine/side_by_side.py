@@ -90,7 +90,7 @@ def measure(
         qparams = quantized.graph.qparams
         made = [deviation(reference[a], values[b], ranges.get(a), qparams.get(b)) for a, b in todo]
         labels = None if data.labels is None else data.labels[chunk.start : chunk.stop]
-        scored = score(reference[output[0]], values[output[1]], labels) if total is None else Score()
+        scored = score(reference[output[0]], values[output[1]], labels, chunk.start) if total is None else Score()
         return made, scored, [run.nodes for run in runs]
 
     with closing(_in_order(compare, data, progress, cancel)) as chunks:

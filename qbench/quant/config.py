@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
@@ -129,19 +129,16 @@ class QuantConfig(StrictModel):
         Of threshold, scale and calibrator, which each decide the range, a new one replaces the others; so do
         zero_point and ``symmetric=True``.
         """
-        old = dict(self.to_data()["tensors"].get(name, {}))
-        deciders = ("threshold", "scale", "calibrator")
-        replaced = {
-            *(deciders if any(settings.get(key) is not None for key in deciders) else ()),
-            *(("symmetric",) if settings.get("zero_point") is not None else ()),
-            *(("zero_point",) if settings.get("symmetric") else ()),
-        }
-        kept = {key: value for key, value in old.items() if key not in replaced}
-        return self._with_override("tensors", name, kept | settings)
+        return self._with_override("tensors", name, _revised(self.to_data()["tensors"].get(name, {}), settings))
 
     def override_layer(self, name: str, **settings: Any) -> Self:
         """A copy with these fields of `LayerOverride` set for a layer; the others that it has are kept."""
-        return self._with_override("layers", name, self.to_data()["layers"].get(name, {}) | settings)
+        return self._with_override("layers", name, _revised(self.to_data()["layers"].get(name, {}), settings))
+
+    def override_many(self, kind: Literal["tensors", "layers"], names: Iterable[str], **settings: Any) -> Self:
+        """A copy with the same settings for many tensors or layers, as if they were given one after the other."""
+        known = self.to_data()[kind]
+        return self.with_value(kind, known | {name: _revised(known.get(name, {}), settings) for name in names})
 
     def without_tensor(self, name: str) -> Self:
         """A copy without the override of a tensor; ConfigError where there is none."""
@@ -163,6 +160,17 @@ class QuantConfig(StrictModel):
         if name not in overrides:
             raise ConfigError(f"{kind}: there is no override of {shown(name)}{nearest(name, overrides)}")
         return self.with_value(format_path((kind, name)), {})
+
+
+def _revised(override: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """An override with further settings, without those that they replace."""
+    deciders = ("threshold", "scale", "calibrator")
+    replaced = {
+        *(deciders if any(settings.get(key) is not None for key in deciders) else ()),
+        *(("symmetric",) if settings.get("zero_point") is not None else ()),
+        *(("zero_point",) if settings.get("symmetric") else ()),
+    }
+    return {key: value for key, value in override.items() if key not in replaced} | dict(settings)
 
 
 def _says(override: Any) -> bool:

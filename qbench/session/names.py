@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ class Target:
 
     Parameters
     ----------
+    name
+        What a person said.
     node
         The layer, for what is said of layers; None for graph inputs and weights.
     tensor
@@ -28,12 +30,13 @@ class Target:
         of it is quantized.
     """
 
+    name: str
     node: str | None
     tensor: str | None
 
 
-def find(source: Graph, prepared: Graph, points: Collection[str], name: str) -> Target:
-    """A node of the prepared graph, else a tensor, else a node or tensor of the source model that became part of one.
+def find(source: Graph, prepared: Graph, points: Collection[str], names: Iterable[str]) -> list[Target]:
+    """For each name: a node of the prepared graph, else a tensor, else what became part of one in the source model.
 
     Parameters
     ----------
@@ -41,6 +44,8 @@ def find(source: Graph, prepared: Graph, points: Collection[str], name: str) -> 
         The model as it was loaded, and the float graph that is quantized.
     points
         Names of the tensors that are quantized.
+    names
+        What a person said.
 
     Raises
     ------
@@ -48,43 +53,52 @@ def find(source: Graph, prepared: Graph, points: Collection[str], name: str) -> 
         Nothing has that name; it says which name is nearest.
     """
     encoded = encoded_tensors(prepared, points)
+    return [_find(source, prepared, points, encoded, name) for name in names]
+
+
+def _find(
+    source: Graph, prepared: Graph, points: Collection[str], encoded: Mapping[str, str | None], name: str
+) -> Target:
     if name in prepared.by_name:
-        return Target(name, encoded[name])
+        return Target(name, name, encoded[name])
     if name in points or name in prepared.types:
         maker = prepared.producers.get(name)
-        return Target(maker.name if maker else None, name if name in points else maker and encoded[maker.name])
+        tensor = name if name in points else maker and encoded[maker.name]
+        return Target(name, maker.name if maker else None, tensor)
     maker = source.by_name.get(name) or source.producers.get(name)
     heir = maker and _heir(prepared, maker)
     if heir is not None:
-        return Target(heir.name, encoded[heir.name])
+        return Target(name, heir.name, encoded[heir.name])
     raise SessionError(
         f"no node and no tensor is called {shown(name)}{nearest(name, [*prepared.by_name, *prepared.types])}"
     )
 
 
-def overridden(config: QuantConfig, target: Target, name: str, settings: Mapping[str, Any]) -> QuantConfig:
-    """The config with settings for a target; SessionError where it has nothing that they could apply to."""
+def overridden(config: QuantConfig, targets: Iterable[Target], settings: Mapping[str, Any]) -> QuantConfig:
+    """The config with settings for targets; SessionError where one has nothing that they could apply to."""
     for_layer = {key: value for key, value in settings.items() if key in LayerOverride.model_fields}
     for_tensor = {key: value for key, value in settings.items() if key not in for_layer}
-    if for_layer:
-        if target.node is None:
-            raise SessionError(f"{shown(name)} is made by no layer: {', '.join(for_layer)} cannot be set for it")
-        config = config.override_layer(target.node, **for_layer)
-    if for_tensor:
-        if target.tensor is None:
+    nodes, tensors = dict[str, None](), dict[str, None]()
+    for target in targets:
+        if for_layer and target.node is None:
+            raise SessionError(f"{shown(target.name)} is made by no layer: {', '.join(for_layer)} cannot be set for it")
+        if for_tensor and target.tensor is None:
             raise SessionError(
-                f"nothing that {shown(name)} makes is quantized: {', '.join(for_tensor)} would have no effect"
+                f"nothing that {shown(target.name)} makes is quantized: {', '.join(for_tensor)} would have no effect"
             )
-        config = config.override_tensor(target.tensor, **for_tensor)
-    return config
+        nodes |= {target.node: None} if for_layer and target.node else {}
+        tensors |= {target.tensor: None} if for_tensor and target.tensor else {}
+    config = config.override_many("layers", nodes, **for_layer) if nodes else config
+    return config.override_many("tensors", tensors, **for_tensor) if tensors else config
 
 
-def without(config: QuantConfig, target: Target, name: str) -> QuantConfig:
+def without(config: QuantConfig, target: Target) -> QuantConfig:
     """The config without any override of a target; SessionError where there is none."""
     layer = target.node is not None and target.node in config.layers
     tensor = target.tensor is not None and target.tensor in config.tensors
     if not (layer or tensor):
-        raise SessionError(f"{shown(name)} has no override{nearest(name, [*config.layers, *config.tensors])}")
+        near = nearest(target.name, [*config.layers, *config.tensors])
+        raise SessionError(f"{shown(target.name)} has no override{near}")
     if layer and target.node is not None:
         config = config.without_layer(target.node)
     if tensor and target.tensor is not None:

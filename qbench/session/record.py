@@ -40,6 +40,7 @@ class Record:
         self._folder, self._data = folder, data
         self._history = history
         self._generation = self._last_generation = 0
+        self._probe: tuple[int, Report | None] = 0, None
         self._snapshots = self._load("snapshots.json")
         self._last = self._load("report.json").get("last")
 
@@ -60,6 +61,12 @@ class Record:
         """The newest report; see `is_stale`."""
         with self._lock:
             return self._last.report if self._last else None
+
+    @property
+    def probe(self) -> Report | None:
+        """The newest report of a probe."""
+        with self._lock:
+            return self._probe[1]
 
     @property
     def is_stale(self) -> bool:
@@ -97,6 +104,12 @@ class Record:
             if generation >= self._last_generation:
                 self._last, self._last_generation = result, generation
                 self._save("report.json", {"last": result})
+
+    def note_probe(self, generation: int, report: Report) -> None:
+        """Remember what a probe found of a config that counted at that generation, if nothing newer is known."""
+        with self._lock:
+            if generation >= self._probe[0]:
+                self._probe = generation, report
 
     def keep(self, name: str, snapshot: Snapshot | None = None) -> None:
         """Remember a snapshot under a name; None: the config that counts now, and its report where there is one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,11 @@ from qbench.engine.compare import compare
 from qbench.engine.data import Samples
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate
+from qbench.engine.probe import PROBE_SAMPLES, Probe
 from qbench.engine.quantized import Quantized, annotate, check_config
-from qbench.engine.report import Report
+from qbench.engine.report import Latency, Report
 from qbench.engine.sensitivity import sensitivity
+from qbench.engine.timings import Timings
 from qbench.errors import SessionError, shown
 from qbench.ir import archive
 from qbench.ir.frozen import FrozenMap
@@ -36,11 +38,13 @@ from qbench.session.snapshots import Snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 __all__ = ["Session"]
 
 _CACHE_BYTES = 1 << 30
 _LONGEST = 60
+_FEW = 3
 
 
 class Session:
@@ -70,6 +74,8 @@ class Session:
         Memory for arrays that a later run can use again.
     fold_scale_axis
         Also fold constant multiplications per channel into weights, see :func:`qbench.passes.prepare.prepare`.
+    probe_samples
+        How many samples :meth:`probe` runs.
 
     Raises
     ------
@@ -90,6 +96,7 @@ class Session:
         executor: Executor | None = None,
         cache_bytes: int = _CACHE_BYTES,
         fold_scale_axis: bool = False,
+        probe_samples: int = PROBE_SAMPLES,
     ) -> None:
         if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
             kind = type(graph).__name__  # pyright: ignore[reportUnreachable]
@@ -108,12 +115,19 @@ class Session:
             folder = SessionFolder.make(Path(path), graph, fold_scale_axis, data, cases, history.to_json())
             model.folder = folder.path
         saved = History.from_json(folder.read("history.json")) if folder else history
-        self._set_up(graph, model, cases, cache_bytes, folder, saved)
+        self._set_up(graph, model, cases, cache_bytes, folder, saved, probe_samples)
         if self.config != history.config:
             self._record.change(lambda saved: saved.push(history.edits[0]))
 
     @classmethod
-    def resume(cls, path: str | Path, *, executor: Executor | None = None, cache_bytes: int = _CACHE_BYTES) -> Session:
+    def resume(
+        cls,
+        path: str | Path,
+        *,
+        executor: Executor | None = None,
+        cache_bytes: int = _CACHE_BYTES,
+        probe_samples: int = PROBE_SAMPLES,
+    ) -> Session:
         """Go on where the session at `path` was left, or killed: same model, data, history, statistics, last report.
 
         Raises
@@ -126,7 +140,7 @@ class Session:
         quantizer = Quantizer(graph, calibration, executor, folder.manifest.fold_scale_axis, folder.path)
         session = cls.__new__(cls)
         history = History.from_json(folder.read("history.json"))
-        session._set_up(graph, quantizer, evaluation, cache_bytes, folder, history)
+        session._set_up(graph, quantizer, evaluation, cache_bytes, folder, history, probe_samples)
         return session
 
     def _set_up(
@@ -137,9 +151,12 @@ class Session:
         cache_bytes: int,
         folder: SessionFolder | None,
         history: History,
+        probe_samples: int,
     ) -> None:
         self._graph, self._quantizer, self._evaluation = graph, quantizer, evaluation
         self._cache = ValueCache(cache_bytes)
+        self._probe = Probe(graph, evaluation or quantizer.calibration, probe_samples)
+        self._timings = Timings()
         data = [quantizer.calibration] if evaluation is None else [quantizer.calibration, evaluation]
         self._record = Record(history, folder, " ".join(one.digest + one.labels_digest for one in data))
 
@@ -168,6 +185,11 @@ class Session:
     def report(self) -> Report | None:
         """The newest report; see `is_stale`."""
         return self._record.report
+
+    @property
+    def last_probe(self) -> Report | None:
+        """What the newest :meth:`probe` gave: of the newest config that was probed."""
+        return self._record.probe
 
     @property
     def is_stale(self) -> bool:
@@ -236,6 +258,52 @@ class Session:
         self._record.note(generation, Snapshot(config, report))
         return report
 
+    def probe(self, cancel: Cancel | None = None) -> Report:
+        """What the config that counts now costs on a few samples, at once: for each step of an edit by hand.
+
+        Parameters
+        ----------
+        cancel
+            Something with ``is_set()``, such as a ``threading.Event``.
+
+        Returns
+        -------
+        Report
+            Its `output.data` is "probe". SQNR is measured on a fixed sample of each tensor's elements.
+
+        Raises
+        ------
+        Cancelled
+            `cancel` was set.
+        """
+        generation = self._record.generation  # asked first, as in a run
+        quantized = self._quantizer.quantize(self.config, cancel=cancel)
+        probe = self._probe
+        report = probe.named(evaluate(quantized, probe.data, self._cache, data_name="probe", cancel=cancel))
+        report = self._timings.told(quantized, report)
+        self._record.note_probe(generation, report)
+        return report
+
+    def latency(self, cancel: Cancel | None = None) -> Latency:
+        """Time the integer model and the float model on one sample, and each layer's step; reports say it from then on.
+
+        Raises
+        ------
+        Cancelled
+            `cancel` was set.
+        """
+        return self._timings.measure(self.quantized(), self._probe.data, cancel)
+
+    def sample(self, index: int) -> Mapping[str, NDArray[Any]]:
+        """One sample of the evaluation data (of the calibration data where there is none), by input name.
+
+        Raises
+        ------
+        DataError
+            There is no such sample.
+        """
+        return (self._evaluation or self._quantizer.calibration).sample(index)
+
     def override(self, name: str, **settings: Any) -> None:
         """Change how one layer or tensor is quantized.
 
@@ -255,23 +323,33 @@ class Session:
         ConfigError
             A setting is unknown or has a wrong value.
         """
-        if not settings:
-            raise SessionError(
-                f"nothing to set for {shown(name)}: give threshold=, scale=, dtype=, keep_float= or others"
-            )
-        said = ", ".join(f"{key}={_brief(value)}" for key, value in settings.items())
+        self._override(shown(name), [name], settings)
 
-        def override(config: QuantConfig) -> QuantConfig:
-            target = find(self._graph, self.prepared, self._points(config, settings), name)
-            return overridden(config, target, name, settings)
+    def override_many(self, names: Iterable[str], **settings: Any) -> None:
+        """Change several layers or tensors at once, as one edit: all of them, or where one is wrong none.
 
-        self._change(f"override {shown(name)}: {said}", override)
+        Parameters
+        ----------
+        names, settings
+            As for :meth:`override`.
+
+        Raises
+        ------
+        SessionError, ConfigError
+            As for :meth:`override`; says which of the names.
+        """
+        several = list(dict.fromkeys(names))
+        if not several:
+            raise SessionError("nothing to override: give the names of layers or tensors")
+        said = ", ".join(map(shown, several[:_FEW])) + (f" and {len(several) - _FEW} more" if several[_FEW:] else "")
+        self._override(said, several, settings)
 
     def reset(self, name: str) -> None:
         """Take back all overrides of one layer or tensor; SessionError where there are none."""
 
         def reset(config: QuantConfig) -> QuantConfig:
-            return without(config, find(self._graph, self.prepared, self._points(config), name), name)
+            (target,) = find(self._graph, self.prepared, self._points(config), [name])
+            return without(config, target)
 
         self._change(f"reset {shown(name)}", reset)
 
@@ -344,6 +422,17 @@ class Session:
 
         self._record.change(push)
 
+    def _override(self, said: str, names: Sequence[str], settings: Mapping[str, Any]) -> None:
+        if not settings:
+            raise SessionError(f"nothing to set for {said}: give threshold=, scale=, dtype=, keep_float= or others")
+
+        def override(config: QuantConfig) -> QuantConfig:
+            targets = find(self._graph, self.prepared, self._points(config, settings), names)
+            return overridden(config, targets, settings)
+
+        what = ", ".join(f"{key}={_brief(value)}" for key, value in settings.items())
+        self._change(f"override {said}: {what}", override)
+
     def _points(self, config: QuantConfig, settings: Collection[str] = ()) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
         excluded = FrozenMap[str, str]() if "keep_float" in settings else excluded_nodes(self.prepared, config)
@@ -354,7 +443,7 @@ class Session:
     ) -> Report:
         with showing(progress) as tell:
             quantized = self._quantizer.quantize(config, partial(tell, "calibration"), cancel)
-            return evaluate(
+            report = evaluate(
                 quantized,
                 self._evaluation or self._quantizer.calibration,
                 self._cache,
@@ -362,6 +451,7 @@ class Session:
                 progress=partial(tell, "evaluation"),
                 cancel=cancel,
             )
+            return self._timings.told(quantized, report)
 
     def _report_of(self, name: str) -> Report:
         snapshot = self._record.snapshot(name)

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from qbench.engine.measure import Deviation, clipped, decibels, deviation
 from qbench.engine.predictions import Score, predictions, score
+from qbench.engine.report import Flip
 from qbench.errors import DataError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
@@ -90,11 +91,14 @@ def test_what_predicts_nothing():
 
 
 def test_integers_are_predictions_already():
-    assert score(np.array([1, 2, 3]), np.array([1, 2, 4]), np.array([1, 0, 4])) == Score(3, 2, 1, 2)
+    flips = (Flip(12, 3, 4, 4),)
+    assert score(np.array([1, 2, 3]), np.array([1, 2, 4]), np.array([1, 0, 4]), 10) == Score(3, 2, 1, 2, flips)
 
 
 def test_the_first_of_equal_scores_counts():
-    assert score(np.array([[1, 1, 0]], np.float32), np.array([[1, 2, 0]], np.float32), None) == Score(1, 0)
+    assert score(np.array([[1, 1, 0]], np.float32), np.array([[1, 2, 0]], np.float32), None) == Score(
+        1, 0, flips=(Flip(0, 0, 1),)
+    )
 
 
 def test_labels_that_do_not_fit():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from qbench.engine.report import LayerReport, OutputReport, Report
+from qbench.engine.report import Flip, Latency, LayerReport, OutputReport, Report
 from qbench.errors import ExportError, SessionError
 
 REPORT = Report(
@@ -14,13 +14,16 @@ REPORT = Report(
         LayerReport(
             name="conv<script>\n", op="nn.conv2d", tensor="t", runs_as="uint8", sqnr_db=math.inf, clipped=0.25,
             scale=0.5, zero_point=3, bits=8, threshold=1.5, calibrator="mse", weight="w",
-            weight_scale=(0.5, 0.25), macs=10,
+            weight_scale=(0.5, 0.25), macs=10, shape=("N", 4), own_sqnr_db=30.0, inherited_sqnr_db=math.inf, ms=0.5,
         ),
         LayerReport(
             name="n" * 10_000, op="nn.softmax", tensor="y", runs_as="float32", reason="default", sqnr_db=-math.inf
         ),
     ),
-    output=OutputReport(sqnr_db=20.5, agreement=0.75, samples=4, data="calibration"),
+    output=OutputReport(
+        sqnr_db=20.5, agreement=0.75, samples=4, data="calibration", flipped=1, flips=(Flip(3, 1, 2),),
+        latency=Latency(2.0, 6.0, threads=2, samples=1),
+    ),
     steps_ran=("conv",),
 )  # fmt: skip
 
@@ -30,8 +33,13 @@ def test_json_is_the_schema():
     assert content["layers"][0] == {
         "name": "conv<script>\n", "op": "nn.conv2d", "runs_as": "uint8", "reason": None, "sqnr_db": None,
         "threshold": 1.5, "scale": 0.5, "zero_point": 3, "calibrator": "mse",
+        "own_sqnr_db": 30.0, "inherited_sqnr_db": None, "shape": ["N", 4], "macs": 10, "ms": 0.5,
     }  # fmt: skip
-    assert content["output"] == {"sqnr_db": 20.5, "agreement": 0.75, "top1_float": None, "top1": None}
+    assert content["output"] == {
+        "sqnr_db": 20.5, "agreement": 0.75, "top1_float": None, "top1": None, "flipped": 1,
+        "flips": [{"sample": 3, "float_class": 1, "quantized_class": 2, "label": None}],
+        "latency": {"quantized_ms": 2.0, "float_ms": 6.0, "threads": 2, "samples": 1},
+    }  # fmt: skip
     assert set(content) == {"layers", "output"}
 
 
@@ -46,6 +54,18 @@ def test_save(tmp_path: Path):
 def test_everything_comes_back():
     assert Report.from_data(REPORT.to_data()) == REPORT
     assert Report.from_data(json.loads(json.dumps(REPORT.to_data()))) == REPORT
+
+
+def test_reports_of_older_sessions_are_read():
+    data = REPORT.to_data()
+    for key in ("shape", "own_sqnr_db", "inherited_sqnr_db", "ms"):
+        del data["by_layer"][0][key]
+    for key in ("flipped", "flips", "latency"):
+        del data["output"][key]
+    report = Report.from_data(json.loads(json.dumps(data)))
+    assert report.layer("conv<script>\n").own_sqnr_db is None
+    assert report.output.flips == ()
+    assert report.output.latency is None
 
 
 @pytest.mark.parametrize("data", [[], {}, {"by_layer": [{"nome": 1}]}, {"by_layer": 1}])

@@ -1,0 +1,86 @@
+"""Quick looks at what an edit costs, and edits of many layers at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from qbench.engine.dataset import Dataset
+from qbench.engine.evaluate import evaluate
+from qbench.errors import DataError, SessionError
+from qbench.quant.config import QuantConfig
+from qbench.session.session import Session
+from tests.engine.networks import mlp, samples
+
+GRAPH = mlp()
+X, Y = samples(50, seed=2), np.random.default_rng(3).integers(0, 5, 50)
+COARSE = QuantConfig().with_value("activations.dtype", "uint8").with_value("weights.dtype", "int4")
+
+
+def session(probe_samples: int = 32) -> Session:
+    return Session(GRAPH, samples(60), (X, Y), config=COARSE, probe_samples=probe_samples)
+
+
+def test_a_probe_is_an_evaluation_of_evenly_spread_samples():
+    s = session(probe_samples=8)
+    probe = s.probe()
+    rows = [0, 7, 14, 21, 28, 35, 42, 49]
+    alone = evaluate(s.quantized(), Dataset(GRAPH, X[rows], Y[rows]))
+    assert probe.output.data == "probe"
+    assert probe.output.samples == 8
+    assert probe.output.top1 == alone.output.top1
+    assert probe.output.agreement == alone.output.agreement
+    assert probe.output.sqnr_db == alone.output.sqnr_db
+    assert s.last_probe is probe
+    assert s.report is None
+    assert s.is_stale
+
+
+def test_flips_name_samples_of_the_whole_data():
+    s = session()
+    for report in (s.run(), s.probe()):
+        assert report.output.flips
+        assert report.output.flipped == len(report.output.flips)
+        assert report.output.agreement == 1 - len(report.output.flips) / report.output.samples
+        for flip in report.output.flips:
+            assert np.array_equal(s.sample(flip.sample)["x"], X[flip.sample : flip.sample + 1])
+            assert flip.label == Y[flip.sample]
+            assert flip.float_class != flip.quantized_class
+
+
+def test_no_such_sample():
+    with pytest.raises(DataError, match="there is no sample 50: the evaluation data has 50, from 0 on"):
+        session().sample(50)
+
+
+def test_many_overrides_are_one_edit_or_none():
+    s = session()
+    s.override_many(["dense_0", "relu_1", "dense_1"], dtype="int8", symmetric=True)
+    assert s.config == COARSE.override_tensor("relu_0", dtype="int8", symmetric=True).override_tensor(
+        "relu_1", dtype="int8", symmetric=True
+    )
+    assert [edit.label for edit in s.history.edits] == [
+        "start",
+        "override 'dense_0', 'relu_1', 'dense_1': dtype='int8', symmetric=True",
+    ]
+    with pytest.raises(SessionError, match="no node and no tensor is called 'dens_1'; did you mean 'dense_1'"):
+        s.override_many(["dense_0", "dens_1"], keep_float=True)
+    assert s.history.position == 1
+    s.undo()
+    assert s.config == COARSE
+
+
+def test_latency_comes_into_every_report_of_that_structure():
+    s = session()
+    before = s.run()
+    assert before.output.latency is None
+    assert before.layer("dense_0").ms is None
+    latency = s.latency()
+    assert latency.quantized_ms > 0
+    s.override("dense_1", threshold=0.5)
+    after = s.probe()
+    assert after.output.latency == latency
+    assert (after.layer("dense_0").ms or 0) > 0
+    assert after.layer("bias_0").ms is None
+    s.override("dense_1", keep_float=True)
+    assert s.probe().output.latency is None
