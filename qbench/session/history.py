@@ -70,6 +70,16 @@ class History:
             return self
         return History((*self.edits[: self.position + 1], edit), self.position + 1)
 
+    def joined(self) -> History:
+        """The newest edit and the one before it as one: for the steps of a handle that is dragged."""
+        if self.position < 2 or self.edits[self.position - 1].starts:
+            return self
+        return History((*self.edits[: self.position - 1], self.edits[self.position]), self.position - 1)
+
+    def at(self, position: int) -> History:
+        """As after that many edits; SessionError where there are not that many."""
+        return self if position == self.position else History(self.edits, position)
+
     def undo(self) -> History:
         """One step back; SessionError at the beginning."""
         if self.position == 0:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Literal
 
 from qbench.engine.report import Report
@@ -11,6 +13,7 @@ from qbench.errors import SessionError, nearest, shown
 from qbench.session.folder import SessionFolder
 from qbench.session.history import History
 from qbench.session.snapshots import Snapshot, dump_snapshots, load_snapshots
+from qbench.session.watchers import Watchers
 
 __all__ = ["Record"]
 
@@ -37,6 +40,7 @@ class Record:
 
     def __init__(self, history: History, folder: SessionFolder | None, data: str) -> None:
         self._lock = threading.RLock()  # all below, and the folder; never held while something long runs
+        self.watchers = Watchers()
         self._folder, self._data = folder, data
         self._history = history
         self._generation = self._last_generation = 0
@@ -49,6 +53,11 @@ class Record:
         """All configs so far, and which one counts."""
         with self._lock:
             return self._history
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is saved; None: nowhere."""
+        return self._folder.path if self._folder else None
 
     @property
     def generation(self) -> int:
@@ -89,7 +98,7 @@ class Record:
 
     def change(self, edit: Callable[[History], History]) -> None:
         """Put what `edit` makes of the history in its place; nothing else is changed meanwhile."""
-        with self._lock:
+        with self._changing():
             history = edit(self._history)
             if history is self._history:
                 return
@@ -100,7 +109,7 @@ class Record:
 
     def note(self, generation: int, result: Snapshot) -> None:
         """Remember the report of a config that counted at that generation, if there is none of a newer one."""
-        with self._lock:
+        with self._changing():
             if generation >= self._last_generation:
                 self._last, self._last_generation = result, generation
                 self._save("report.json", {"last": result})
@@ -113,9 +122,18 @@ class Record:
 
     def keep(self, name: str, snapshot: Snapshot | None = None) -> None:
         """Remember a snapshot under a name; None: the config that counts now, and its report where there is one."""
-        with self._lock:
+        with self._changing():
             self._snapshots[name] = snapshot or Snapshot(self._history.config, None if self.is_stale else self.report)
             self._save("snapshots.json", self._snapshots)
+
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """Alone with the memory; watchers are told when it is free again, since they may ask what changed."""
+        try:
+            with self._lock:
+                yield
+        finally:
+            self.watchers.tell()
 
     def _load(self, part: _Part) -> dict[str, Snapshot]:
         folder = self._folder

@@ -371,6 +371,30 @@ class Session:
         """Make the change again that was last undone; SessionError where there is none."""
         self._record.change(History.redo)
 
+    def go_to(self, position: int) -> None:
+        """Undo or redo until the config is that after so many edits; SessionError where there are not that many."""
+        self._record.change(lambda history: history.at(position))
+
+    def join_edits(self) -> None:
+        """Make the newest edit and the one before it one of the history, such as the steps of a drag."""
+        self._record.change(History.joined)
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        """Call it after each change of config, report or snapshots, on the thread that made it; it must not raise.
+
+        A bound method counts only as long as its object is alive, and until `unwatch`.
+        """
+        self._record.watchers.add(callback)
+
+    def unwatch(self, callback: Callable[[], None]) -> None:
+        """Call it no more."""
+        self._record.watchers.remove(callback)
+
+    @property
+    def path(self) -> Path | None:
+        """The folder that each step is saved to; None where nothing is saved."""
+        return self._record.path
+
     def diff(self) -> SessionDiff:
         """What has changed since the session was started, in the config, and in the graph once it was calibrated."""
         history = self.history

@@ -24,8 +24,10 @@ def module(name: str) -> str:
 
 @cache
 def style() -> str:
-    """The style sheet."""
-    return (FOLDER / "workbench.css").read_text("utf-8")
+    """The style sheet: ``base.css`` and then each part's own."""
+    first = FOLDER / "css" / "base.css"
+    others = sorted(path for path in first.parent.glob("*.css") if path != first)
+    return "\n".join(path.read_text("utf-8") for path in (first, *others))
 
 
 def _gather(name: str, found: dict[str, str]) -> None:

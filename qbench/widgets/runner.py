@@ -34,6 +34,12 @@ class Runner:
         with self._lock:
             return self._thread is not None
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the work will be done once more after what goes on."""
+        with self._lock:
+            return self._wanted
+
     def request(self) -> None:
         """Have the work done; returns at once."""
         with self._lock:
@@ -44,6 +50,12 @@ class Runner:
                 run = contextvars.copy_context().run
                 self._thread = threading.Thread(target=run, args=(self._loop,), name="qbench-run", daemon=True)
                 self._thread.start()
+
+    def cancel(self) -> None:
+        """Have the work stop that goes on, and forget what was requested."""
+        with self._lock:
+            self._wanted = False
+            self._cancel.set()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is left to do; False where that took longer than `timeout` seconds."""

@@ -1,4 +1,4 @@
-"""A page with the workbench's module and a model that stands in for the kernel."""
+"""A page with a widget's module and a model that stands in for the kernel."""
 
 from __future__ import annotations
 
@@ -36,9 +36,11 @@ _RENDER = """async ([code, data]) => {
 
 
 class Stub:
-    """The workbench in a page, fed with plain data."""
+    """A widget in a page, fed with plain data."""
 
-    def __init__(self, page: Page, data: dict[str, Any], *, width: int = 1180, theme: str = "light") -> None:
+    def __init__(
+        self, page: Page, data: dict[str, Any], *, width: int = 1180, theme: str = "light", widget: str = "workbench"
+    ) -> None:
         self.page, self.errors = page, list[str]()
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.set_viewport_size({"width": width, "height": 1250})
@@ -47,11 +49,11 @@ class Stub:
             f"<!doctype html><html lang=en><title>qbench</title><style>{style()}{page_style}</style>"
             "<body><div id=here></div></body></html>"
         )
-        page.evaluate(_RENDER, [module("workbench"), json.loads(json.dumps(data, allow_nan=False))])
+        page.evaluate(_RENDER, [module(widget), json.loads(json.dumps(data, allow_nan=False))])
 
     def sent(self) -> list[dict[str, Any]]:
         """What the view sent to the kernel so far."""
-        return self.page.evaluate("window.sent")
+        return [message for message in self.page.evaluate("window.sent") if message["do"] not in ("opened", "closed")]
 
     def update(self, **data: Any) -> None:
         """Change traits as the kernel would."""

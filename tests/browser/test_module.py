@@ -116,15 +116,15 @@ def test_buttons_say_what_they_want(stub: Stub, bench: Workbench):
     stub.update(status={**bench.status, "undo": "override relu_1", "redo": "reset relu_1"})
     for name, do in (("Undo", "undo"), ("Redo", "redo"), ("Re-run", "run"), ("Export", "export")):
         stub.page.get_by_role("button", name=name).click()
-        assert stub.sent()[-1] == {"do": do}
+        assert stub.sent()[-1] == {"do": do, "where": "top"}
     stub.page.get_by_label("Before", exact=True).select_option("0")
-    assert stub.sent()[-1] == {"do": "compare", "before": 0, "after": bench.graph["after"]}
+    assert stub.sent()[-1] == {"do": "compare", "before": 0, "after": bench.graph["after"], "where": "graph"}
 
 
 def test_errors_are_shown_and_can_be_closed(stub: Stub, bench: Workbench):
     alert = stub.page.get_by_role("alert")
     expect(alert).to_be_hidden()
-    stub.update(status={**bench.status, "error": "no <b>such</b> thing"})
+    stub.update(status={**bench.status, "error": {"text": "no <b>such</b> thing", "where": "", "can_undo": False}})
     expect(alert).to_contain_text("no <b>such</b> thing")
     alert.get_by_role("button", name="Close").click()
     assert stub.sent()[-1] == {"do": "dismiss"}

@@ -89,8 +89,8 @@ def test_a_weight_is_overridden_by_its_own_name(bench: Workbench, session: Sessi
 def test_what_goes_wrong_is_shown_and_changes_nothing(bench: Workbench, message: dict[str, Any], words: str):
     before = bench.result
     send(bench, **message)
-    assert words in bench.status["error"]
-    assert "Nothing was changed" in bench.status["error"]
+    assert words in bench.status["error"]["text"]
+    assert "Nothing was changed" in bench.status["error"]["text"]
     assert bench.result == before
     send(bench, do="dismiss")
     assert bench.status["error"] is None
@@ -98,8 +98,8 @@ def test_what_goes_wrong_is_shown_and_changes_nothing(bench: Workbench, message:
 
 def test_an_edit_that_cannot_be_run_says_how_to_take_it_back(bench: Workbench, session: Session):
     override(bench, calibrator={"name": "registered", "callable": "nobody"})
-    assert "no calibrator is registered as 'nobody'" in bench.status["error"]
-    assert "Undo takes the last edit back" in bench.status["error"]
+    assert "no calibrator is registered as 'nobody'" in bench.status["error"]["text"]
+    assert "Undo takes the last edit back" in bench.status["error"]["text"]
     assert "image/png" not in bench._repr_mimebundle_()[0]
     send(bench, do="undo")
     assert bench.status["error"] is None
@@ -112,7 +112,7 @@ def test_any_exception_is_shown(bench: Workbench, session: Session, monkeypatch:
 
     monkeypatch.setattr(session, "run", broken)
     override(bench, threshold=0.3)
-    assert "ZeroDivisionError: division by <zero>" in bench.status["error"]
+    assert "ZeroDivisionError: division by <zero>" in bench.status["error"]["text"]
     assert not bench.status["is_busy"]
 
 

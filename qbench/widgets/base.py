@@ -1,0 +1,181 @@
+"""What all widgets that show a session have in common: they follow it, edit it, and say what went wrong."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Mapping
+from typing import Any, cast
+
+import anywidget
+import traitlets
+from matplotlib.figure import Figure
+
+from qbench.errors import QBenchError, SessionError, shown
+from qbench.plots import png
+from qbench.session.session import Session
+from qbench.views import State
+from qbench.widgets.live import Live
+from qbench.widgets.modules import style
+
+__all__ = ["SessionWidget"]
+
+Message = Mapping[str, Any]
+
+
+class SessionWidget(anywidget.AnyWidget):
+    """A view of a session, drawn in the browser, whose every edit goes to the session.
+
+    Subclasses give ``_esm`` (a module of ``js/`` that renders a `frame`), a trait for each view that it draws, `_drawn`
+    and `figure`, and add to `_do` what else the browser may ask for. They set their own attributes first and call this
+    class's ``__init__`` last. All edits share one evaluation on another thread, so that the notebook stays usable;
+    every widget of the session shows its result.
+
+    Parameters
+    ----------
+    session
+        Its model is calibrated and evaluated here where it was not yet.
+    """
+
+    _css = style()
+
+    status: Any = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._live = session, Live.of(session)
+        self._lock = threading.RLock()  # around all that is drawn: messages come on several threads
+        self._message, self._error, self._undrawn = "", None, None
+        self._revision = self._live.revision
+        self._views = 0  # open ones in browsers, as far as they say
+        self._is_hidden = self._is_closed = False
+        drawn = self._drawn(self._live.state())  # before the widget exists: wrong arguments leave nothing behind
+        super().__init__(**drawn, status=self._status())
+        cast("Any", self).on_msg(self._receive)  # untyped
+        self._live.watchers.add(self._changed)
+
+    # for subclasses
+
+    def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
+        """What to show, as plain data by the name of a trait."""
+        raise NotImplementedError
+
+    def figure(self) -> Figure:
+        """What is shown now, for a paper, or for a notebook without a kernel."""
+        raise NotImplementedError
+
+    def _do(self, message: Message) -> None:
+        """Do what a message asks for, or raise what went wrong; a `SessionError` where it means nothing."""
+        session, live = self._session, self._live
+        match message:
+            case {"do": "override", "layer": str(layer), "part": str(part), "settings": dict()}:
+                name, settings = self._target(layer, part), cast("dict[str, Any]", message["settings"])
+                live.edit(lambda: session.override(name, **settings), message.get("gesture"))
+            case {"do": "reset", "layer": str(layer), "part": str(part)}:
+                name = self._target(layer, part)
+                live.edit(lambda: session.reset(name))
+            case {"do": "undo"}:
+                live.edit(session.undo)
+            case {"do": "redo"}:
+                live.edit(session.redo)
+            case {"do": "run"}:
+                live.request()
+            case {"do": "cancel"}:
+                live.cancel()
+            case {"do": "dismiss"}:
+                pass  # the error went when the message came
+            case _:
+                raise SessionError(f"the browser sent {shown(repr(message))}, which means nothing; reload the page")
+
+    # for cells and tests
+
+    def refresh(self) -> None:
+        """Evaluate what is stale and show the session as it is now; returns at once."""
+        self._live.request()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing runs any more; False where that took longer than `timeout` seconds."""
+        return self._live.wait(timeout)
+
+    def close(self) -> None:
+        """Take it off the page, and stop following the session."""
+        self._is_closed = True
+        if hasattr(self, "_live"):
+            self._live.watchers.remove(self._changed)
+        super().close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._session.prepared.name}, {len(self._session.prepared.nodes)} layers)"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The live view, and beside it a picture for places without a kernel."""
+        data, metadata = cast("Any", super())._repr_mimebundle_(**kwargs)
+        try:
+            picture = png(self.figure())
+        except QBenchError:  # an edit that cannot be run: the live view says so
+            return data, metadata
+        return {**data, "image/png": base64.b64encode(picture).decode("ascii")}, metadata
+
+    # messages from the browser
+
+    def _receive(self, _widget: object, message: Message, _buffers: object) -> None:
+        """Do what a message asks for; what goes wrong is shown where it was asked, since exceptions here go nowhere."""
+        if message.get("do") in ("opened", "closed"):
+            self._views += 1 if message["do"] == "opened" else -1
+            self._is_hidden = self._views <= 0
+            self._changed()
+            return
+        self._message, self._error = "", None
+        try:
+            self._do(message)
+        except Exception as error:
+            self._error = self._said(error, str(message.get("where", "")))
+        self._changed()
+
+    def _target(self, layer: str, part: str) -> str:
+        """What the session knows a layer's tensor by: an activation by its node, a weight by its tensor."""
+        found = self._live.state().layer(layer)
+        return found.weight or layer if part == "weight" else layer
+
+    # what is shown
+
+    def _changed(self) -> None:
+        """Show the session as it is now, if there is something new. One thread at a time, each from a newer state."""
+        if self._is_hidden or self._is_closed:
+            return
+        with self._lock:
+            revision, drawn = self._live.revision, dict[str, Any]()
+            if revision != self._revision:
+                try:
+                    drawn, self._undrawn = self._drawn(self._live.state()), None
+                except Exception as error:
+                    self._undrawn = self._said(error, "")
+                self._revision = revision
+            self._show(**drawn, status=self._status())
+
+    def _show(self, **drawn: dict[str, Any]) -> None:
+        """Send some of what is drawn to the browser, in one message."""
+        with self._lock, self.hold_sync():
+            for name, value in drawn.items():
+                setattr(self, name, value)
+
+    def _status(self) -> dict[str, Any]:
+        stage, history, path = self._live.stage, self._session.history, self._session.path
+        edits, position = history.edits, history.position
+        return {
+            "title": self._session.prepared.name,
+            "is_busy": stage.is_busy,
+            "message": self._message or stage.message,
+            "progress": stage.progress,
+            "error": self._error or (self._said(stage.error, "run") if stage.error else self._undrawn),
+            "undo": edits[position].label if position else None,
+            "redo": edits[position + 1].label if position + 1 < len(edits) else None,
+            "path": None if path is None else str(path),
+        }
+
+    def _said(self, error: Exception, where: str) -> dict[str, Any]:
+        """What went wrong, in which part of the view, and whether an undo is the way out."""
+        text = str(error) if isinstance(error, QBenchError) else f"{type(error).__name__}: {error}"
+        notes = [str(note) for note in getattr(error, "__notes__", ())]
+        stale = self._session.is_stale
+        way_out = "Undo takes the last edit back." if stale else "Nothing was changed."
+        return {"text": "\n".join([text, *notes, way_out]), "where": where, "can_undo": stale}

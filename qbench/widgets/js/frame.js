@@ -1,0 +1,101 @@
+// What all widgets share: the kernel's traits drawn as they change, progress, errors where they happened, undo by key.
+import { h, set } from "./dom.js";
+import { short } from "./numbers.js";
+
+/**
+ * The render function of a widget.
+ *
+ * `part(send)` returns { element, draw: { trait: (view) => ... }, resize?(width), where? }. `send(message)` goes to the
+ * kernel; what goes wrong with a message that says `where` is shown in the element that has `data-where` of that value,
+ * else at the top. `draw.status` is called with the state of the evaluation.
+ */
+export function frame(part) {
+  return ({ model, el }) => {
+    const send = (message) => model.send(message);
+    const inner = part(send);
+    const line = statusLine(send);
+    const trouble = h("div", { class: "qb-error", role: "alert", hidden: true });
+    const root = h(
+      "div",
+      { class: "qb", "data-busy": "false", "data-lm-suppress-shortcuts": "true" },
+      inner.hasStatus ? null : line.element,
+      trouble,
+      inner.element,
+    );
+    el.replaceChildren(root);
+
+    const complain = (error) => {
+      const place = error?.where ? root.querySelector(`[data-where="${CSS.escape(error.where)}"]`) : null;
+      if (place) place.prepend(trouble);
+      else inner.element.before(trouble);
+      set(trouble, { hidden: !error });
+      const button = (text, action) => h("button", { type: "button", class: "qb-small", onclick: () => send({ do: action }) }, text);
+      const buttons = error ? [error.can_undo ? button("Undo", "undo") : null, error.can_close === false ? null : button("Close", "dismiss")] : [];
+      trouble.replaceChildren(...(error ? [h("span", { class: "qb-grow" }, error.text), ...buttons.filter(Boolean)] : []));
+    };
+    const draw = {
+      ...inner.draw,
+      status: (view) => {
+        set(root, { "data-busy": view.is_busy ? "true" : "false", "aria-busy": view.is_busy ? "true" : "false" });
+        line.draw(view);
+        complain(view.error);
+        inner.draw.status?.(view);
+      },
+    };
+    const guarded = (name) => () => {
+      try {
+        draw[name](model.get(name));
+      } catch (error) {
+        complain({ text: `The ${name} cannot be drawn: ${error.message}. Run the cell again.`, can_close: false });
+        throw error;
+      }
+    };
+    const handlers = Object.keys(draw).map((name) => [`change:${name}`, guarded(name)]);
+    for (const [name, handler] of handlers) {
+      handler();
+      model.on(name, handler);
+    }
+    root.addEventListener("keydown", (event) => {
+      const action = shortcut(event);
+      if (!action) return;
+      event.preventDefault();
+      event.stopPropagation();
+      send({ do: action });
+    });
+    const sizes = new ResizeObserver(() => {
+      if (inner.element.clientWidth > 0) inner.resize?.(inner.element.clientWidth);
+    });
+    sizes.observe(inner.element);
+    send({ do: "opened" });
+    return () => {
+      sizes.disconnect();
+      for (const [name, handler] of handlers) model.off(name, handler);
+      send({ do: "closed" });
+    };
+  };
+}
+
+/** What goes on in the kernel, with a bar and a way to stop it: { element, draw(status) }. */
+export function statusLine(send) {
+  const text = h("span", { class: "qb-status", role: "status" });
+  const bar = h("progress", { class: "qb-progress", max: 1, "aria-label": "Progress of the evaluation" });
+  const stop = h("button", { type: "button", class: "qb-small", onclick: () => send({ do: "cancel" }) }, "Cancel");
+  const element = h("div", { class: "qb-status-line" }, text, bar, stop);
+  return {
+    element,
+    draw(view) {
+      text.textContent = view.message;
+      for (const one of [bar, stop]) set(one, { hidden: !view.is_busy });
+      set(bar, { value: view.progress });
+      set(element, { title: view.message && short(view.message, 400) });
+    },
+  };
+}
+
+/** Ctrl+Z and Ctrl+Shift+Z (or Ctrl+Y) undo and redo, except while a number or a name is typed. */
+function shortcut(event) {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || event.target.closest("input:not([type=checkbox], [type=range]), textarea")) return null;
+  const key = event.key.toLowerCase();
+  if (key === "z") return event.shiftKey ? "redo" : "undo";
+  return key === "y" ? "redo" : null;
+}

@@ -1,0 +1,10 @@
+// The result alone.
+import { frame } from "./frame.js";
+import { resultPanel } from "./result.js";
+
+export default {
+  render: frame(() => {
+    const panel = resultPanel();
+    return { element: panel.element, draw: { result: (view) => panel.draw(view) } };
+  }),
+};

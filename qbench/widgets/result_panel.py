@@ -1,0 +1,44 @@
+"""The result of a session, alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import traitlets
+from matplotlib.figure import Figure
+
+from qbench.plots import result_figure
+from qbench.session.session import Session
+from qbench.views import ResultView, State, result_view
+from qbench.widgets.base import SessionWidget
+from qbench.widgets.modules import module
+
+__all__ = ["ResultPanel"]
+
+
+class ResultPanel(SessionWidget):
+    """What the whole network lost, now and before the last edit, how large it is and how fast.
+
+    Parameters
+    ----------
+    session
+        Its model is calibrated and evaluated here where it was not yet.
+    """
+
+    _esm = module("resultpanel")
+
+    result: Any = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+
+    def view(self) -> ResultView:
+        """What is shown now, as frozen data."""
+        return result_view(self._live.state(), self._live.before)
+
+    def figure(self) -> Figure:
+        """The result as a picture."""
+        return result_figure(self.view())
+
+    def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
+        return {"result": result_view(state, self._live.before).to_dict()}
