@@ -21,7 +21,9 @@ from qbench.ir.types import TensorType
 
 __all__ = ["Growth", "Source"]
 
-HELPERS = frozenset({"expand_dims", "nn.pad", "reshape", "squeeze", "transpose"})
+HELPERS = frozenset(
+    {"expand_dims", "nn.pad", "qnn.dequantize", "qnn.quantize", "qnn.reinterpret", "reshape", "squeeze", "transpose"}
+)
 """Ops that stand before or after the main node of a conversion."""
 
 

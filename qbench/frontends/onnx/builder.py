@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +12,11 @@ from qbench.errors import ModelError, UnsupportedOpsError, shown
 from qbench.frontends.growth import Growth
 from qbench.frontends.onnx.sizes import Size, dim_of
 from qbench.frontends.onnx.source import Array, SourceNode, is_finite
+from qbench.frontends.onnx.stored import Stored
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr
+from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
 
 __all__ = ["Builder", "Unsupported", "Value"]
@@ -28,23 +30,35 @@ class Unsupported(UnsupportedOpsError):
 class Value:
     """What an ONNX tensor became: a value of the graph, or an array known while importing.
 
-    The array may have dtype object and hold sizes that are known only at run time.
+    The array may have dtype object and hold sizes that are known only at run time. Real numbers that the file stores as
+    integers have no array, but `stored`.
     """
 
     name: str
     shape: tuple[Dim, ...]
     dtype: str
     array: Array | None = None
+    stored: Stored | None = None
 
     @staticmethod
     def known(name: str, array: Array) -> Value:
         """A value known while importing."""
         return Value(name, tuple(array.shape), "int64" if array.dtype == object else array.dtype.name, array)
 
+    @staticmethod
+    def dequantized(name: str, stored: Stored) -> Value:
+        """Real numbers that the file stores as integers."""
+        return Value(name, tuple(stored.integers.shape), stored.dtype, stored=stored)
+
     @property
     def rank(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether its elements are known, as real numbers or as integers that stand for them."""
+        return self.stored is not None or self.constant is not None
 
     @property
     def constant(self) -> Array | None:
@@ -86,6 +100,11 @@ class Value:
 class Builder(Growth):
     """The graph so far. Converters emit nodes into it; the importer calls `start` and `finish` around each of them."""
 
+    def __init__(self, inputs: Mapping[str, TensorType], taken: Iterable[str]) -> None:
+        super().__init__(inputs, taken)
+        self._reals: dict[str, str] = {}
+        """The real numbers of stored constants, by the name of their integers."""
+
     def start(self, source: SourceNode) -> None:
         """Begin to convert a node."""
         self.begin(source)
@@ -94,13 +113,27 @@ class Builder(Growth):
         """Add a node with one output."""
         return self.emit_many(op, operands, 1, **attrs)[0]
 
+    def emit_quantized(self, op: str, data: Value, q: QParams) -> Value:
+        """Add a node that makes integers of these qparams."""
+        return self._emit(op, (data,), 1, {}, q)[0]
+
     def emit_many(self, op: str, operands: Sequence[Value | Array], count: int, **attrs: Attr) -> tuple[Value, ...]:
         """Add a node with `count` outputs; attributes equal to the op's default are left out."""
+        return self._emit(op, operands, count, attrs)
+
+    def _emit(
+        self,
+        op: str,
+        operands: Sequence[Value | Array],
+        count: int,
+        attrs: Mapping[str, Attr],
+        q: QParams | None = None,
+    ) -> tuple[Value, ...]:
         source = self.now()
         values = [self._operand(operand, op in _MASKED) for operand in operands]
         base = next(filter(None, source.outputs), source.name)
         outputs = tuple(self.fresh(f"{base}.{op.split('.')[-1]}") for _ in range(count))
-        types = self.add(op, [(value.name, _type(value)) for value in values], attrs, outputs)
+        types = self.add(op, [(value.name, _type(value)) for value in values], attrs, outputs, (q,) * count)
         return tuple(Value(name, t.shape, t.dtype) for name, t in zip(outputs, types, strict=True))
 
     def finish(self, results: Sequence[Value]) -> dict[str, Value]:
@@ -117,6 +150,10 @@ class Builder(Growth):
             if output and result.name in made and result.name not in renamed:
                 renamed[result.name] = output
         self.settle(renamed)
+        dequantized = [
+            node for node in self._pending if node.op == "qnn.dequantize" and node.inputs[0] in self.constants
+        ]
+        self._reals |= {node.inputs[0]: renamed.get(node.output, node.output) for node in dequantized}
         return {
             output: dataclasses.replace(result, name=renamed.get(result.name, result.name))
             if result.array is None
@@ -140,11 +177,22 @@ class Builder(Growth):
         """The same constant in another layout; it keeps its name."""
         return Value.known(like.name, np.ascontiguousarray(array))
 
+    def moved(self, value: Value, move: Callable[[Array], Array]) -> Value:
+        """A `fixed` value in another layout; it keeps its name, and integers stay integers."""
+        if value.stored is None:
+            return self.known(value, move(np.asarray(value.constant)))
+        try:
+            return Value.dequantized(value.name, value.stored.moved(move))
+        except ValueError as error:
+            raise Unsupported(str(error)) from None
+
     def materialize(self, value: Value, is_mask: bool = False) -> Value:
         """Make sure that a value is in the graph: a known array becomes a constant.
 
         Infinity in a mask becomes the largest finite number, which hides as well and leaves every range finite.
         """
+        if value.stored is not None:
+            return self._dequantize(value.name, value.stored)
         if value.array is None:
             return value
         if value.array.dtype == object:
@@ -161,6 +209,20 @@ class Builder(Growth):
             )
         constant = Constant(array)
         return Value(self.constant(value.name, constant), constant.shape, constant.dtype)
+
+    def _dequantize(self, name: str, stored: Stored) -> Value:
+        """The real numbers, by a node that comes before the first one that reads them."""
+        kind, wish = Constant(stored.integers), stored.name
+        if self.qparams.get(wish, stored.q) != stored.q:  # the same integers stand for other numbers elsewhere
+            wish = self.fresh(wish)
+        integers = self.constant(wish, kind)
+        self.qparams[integers] = stored.q
+        real = self._reals.get(integers)
+        if real is None:
+            real = self.fresh(name) if name in self._producers else name
+            self.add("qnn.dequantize", [(integers, kind.type)], {}, (real,))
+        value = Value(real, kind.shape, "float32")
+        return value if stored.dtype == "float32" else self.emit("cast", value, dtype=stored.dtype)
 
     def _operand(self, operand: Value | Array, is_mask: bool) -> Value:
         if isinstance(operand, np.ndarray):

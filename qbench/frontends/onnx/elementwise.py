@@ -15,19 +15,19 @@ _BIASED = {"nn.dense": -1, "nn.conv2d": 1, "nn.conv2d_transpose": 1}
 @converter("Add", "A B")
 def add(builder: Builder, node: SourceNode, a: Value, b: Value) -> Value:
     """A constant that runs along the channels of a layer's output is its bias."""
-    if a.array is not None:
+    if a.fixed:
         return _biased(builder, b, a) or builder.emit("add", a, b)
     return _biased(builder, a, b) or builder.emit("add", a, b)
 
 
 def _biased(builder: Builder, data: Value, addend: Value) -> Value | None:
-    if builder.producer(data) not in _BIASED or addend.constant is None or addend.rank > data.rank:
+    if builder.producer(data) not in _BIASED or not addend.fixed or addend.rank > data.rank:
         return None
     axis = data.axis(_BIASED[builder.producer(data) or ""])
     aligned = (1,) * (data.rank - addend.rank) + addend.shape
     if aligned != tuple(size if i == axis else 1 for i, size in enumerate(data.shape)):
         return None
-    return builder.emit("nn.bias_add", data, builder.known(addend, addend.constant.reshape(-1)), axis=axis)
+    return builder.emit("nn.bias_add", data, builder.moved(addend, np.ravel), axis=axis)
 
 
 def _binary(onnx_op: str, op: str) -> None:

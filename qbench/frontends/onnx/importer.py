@@ -6,6 +6,7 @@ import dataclasses
 import graphlib
 import re
 from collections.abc import Mapping, Sequence
+from typing import overload
 
 from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.onnx import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
@@ -42,6 +43,13 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Gr
         raise ModelError(f"{shown(source.name)}: {error}") from error
 
 
+MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Ops that move the elements of their first input, so that those of a stored constant may stay integers."""
+
+KEPT = frozenset({"DequantizeLinear", "QuantizeLinear"})
+"""Ops that are converted also where all their inputs are constants."""
+
+
 class _Importer:
     def __init__(self, source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> None:
         symbols = _Symbols()
@@ -49,7 +57,7 @@ class _Importer:
         taken = source.value_names() | {node.name for node in source.nodes}
         self.source = source
         self.builder = Builder(inputs, taken)
-        self.values = {name: Value(name, t.shape, t.dtype) for name, t in inputs.items()}
+        self.values: dict[str, Value] = {name: Value(name, t.shape, t.dtype) for name, t in inputs.items()}
         self.values |= {name: Value.known(name, array) for name, array in source.initializers.items()}
         self.unsupported: dict[str, str] = {}
         self.missing: dict[str, SourceNode] = {}  # outputs that a converter does not make (an index, a mask)
@@ -70,13 +78,9 @@ class _Importer:
             self._blame(name)
         if self.unsupported:
             lines = "".join(f"\n  {line}" for line in self.unsupported.values())
-            hint = "\nThis model is quantized already: start from the float one." if self._is_quantized() else ""
-            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}{hint}")
-        outputs = self._outputs()
-        return build(self.source.name, self.builder.inputs, outputs, self.builder.nodes, self.builder.constants)
-
-    def _is_quantized(self) -> bool:
-        return any(node.op in ("QuantizeLinear", "DequantizeLinear", "QLinearConv") for node in self.source.nodes)
+            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
+        outputs, builder = self._outputs(), self.builder
+        return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
 
     def _take(self, node: SourceNode) -> None:
         lost = [name for name in node.inputs if name and name not in self.values]
@@ -87,17 +91,43 @@ class _Importer:
                 self._give_up(node, "")
             return
         values = [self.values[name] if name else None for name in node.inputs]
-        made = self._folded(node, values)
+        made = self._moved(node, values) or self._folded(node, values)
         if made is None:
             if (node.domain, node.op) not in CONVERTERS:
                 raise Unsupported("")
-            self.builder.start(node)
-            made = self.builder.finish(CONVERTERS[node.domain, node.op](self.builder, node, values))
+            made = self._converted(node, values)
         self.values |= made
         self.missing |= {name: node for name in node.outputs if name and name not in made}
 
+    def _converted(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value]:
+        """The node's outputs, by its converter: on constants stored as integers, or else on their real numbers."""
+        convert = CONVERTERS[node.domain, node.op]
+        try:
+            self.builder.start(node)
+            return self.builder.finish(convert(self.builder, node, values))
+        except Unsupported:
+            if all(value is None or value.stored is None for value in values):
+                raise
+            self.builder.start(node)
+            return self.builder.finish(convert(self.builder, node, [_real(value) for value in values]))
+
+    def _moved(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
+        """The output of a node that moves the elements of a constant stored as integers; None for any other."""
+        data, *rest = values or [None]
+        arrays = [value and value.constant for value in rest]
+        if data is None or data.stored is None or any(v is not None and v.constant is None for v in rest):
+            return None
+        if node.domain or node.op not in MOVES:
+            return None
+        made = self.builder.moved(data, lambda array: fold_constants(node, [array, *arrays])[0])
+        return {node.outputs[0]: dataclasses.replace(made, name=node.outputs[0])}
+
     def _folded(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
         """The node's outputs, if they follow from constants or from sizes; None if it has to run."""
+        if node.op in KEPT:
+            return None
+        if can_fold(node) and any(value is not None and value.stored is not None for value in values):
+            values = [_real(value) for value in values]
         arrays = [value and value.array for value in values]
         if any(value is not None and value.array is None for value in values) or not can_fold(node):
             return None
@@ -120,13 +150,15 @@ class _Importer:
 
     def _outputs(self) -> list[str]:
         """Graph outputs keep their names, also where Identity or a constant stands behind them."""
-        nodes = self.builder.nodes
+        nodes, qparams = self.builder.nodes, self.builder.qparams
         names: list[str] = []
         for name in self.source.outputs:
-            value = self.builder.materialize(self.values[name])
+            value = self.builder.materialize(_real(self.values[name]))
             if value.name == name:
                 names.append(name)
                 continue
+            if value.name in qparams:
+                qparams[name] = qparams[value.name]
             renamable = value.name not in (*self.source.outputs, *self.builder.inputs, *self.builder.constants)
             if renamable and value.name not in names:
                 nodes[:] = [_renamed(node, value.name, name) for node in nodes]
@@ -139,6 +171,15 @@ class _Importer:
                 nodes.append(dataclasses.replace(copy, attrs=type(copy.attrs)({"newshape": value.shape})))
             names.append(name)
         return names
+
+
+@overload
+def _real(value: Value) -> Value: ...
+@overload
+def _real(value: Value | None) -> Value | None: ...
+def _real(value: Value | None) -> Value | None:
+    """A constant that is stored as integers, as the real numbers that they stand for."""
+    return value if value is None or value.stored is None else Value.known(value.name, value.stored.reals)
 
 
 def _renamed(node: Node, old: str, new: str) -> Node:

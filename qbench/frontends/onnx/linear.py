@@ -12,8 +12,8 @@ from qbench.frontends.onnx.table import converter
 @converter("MatMul", "A B")
 def matmul(builder: Builder, node: SourceNode, lhs: Value, rhs: Value) -> Value:
     """A constant matrix on the right is a dense layer's weight, stored [units, in]."""
-    if rhs.constant is not None and rhs.rank == 2 and lhs.rank >= 2:
-        return builder.emit("nn.dense", lhs, builder.known(rhs, rhs.constant.T))
+    if rhs.fixed and rhs.rank == 2 and lhs.rank >= 2:
+        return builder.emit("nn.dense", lhs, builder.moved(rhs, np.transpose))
     if lhs.rank == 1:
         lhs = builder.emit("expand_dims", lhs, axes=(0,))
         return builder.emit("squeeze", matmul(builder, node, lhs, rhs), axes=(max(rhs.rank - 2, 0),))
@@ -31,17 +31,20 @@ def gemm(builder: Builder, node: SourceNode, a: Value, b: Value, c: Value | None
     if node.flag("transA"):
         a = builder.emit("transpose", a, axes=(1, 0))
     if b.constant is not None:
-        weight = b.constant if transposed else b.constant.T
-        y = builder.emit("nn.dense", a, builder.known(b, weight if alpha == 1 else weight * alpha))
+        b, alpha = builder.known(b, b.constant if alpha == 1 else b.constant * alpha), 1
+    if b.fixed:
+        y = builder.emit("nn.dense", a, b if transposed else builder.moved(b, np.transpose))
     else:
         y = builder.emit("nn.batch_matmul", a, b, transpose_rhs=transposed)
-        if alpha != 1:
-            y = builder.emit("multiply", y, np.asarray(alpha))
+    if alpha != 1:
+        y = builder.emit("multiply", y, np.asarray(alpha))
     if c is None or beta == 0:
         return y
-    if c.constant is not None and c.shape in ((), (1,), (1, 1), y.shape[1:], (1, *y.shape[1:])):
-        scaled = c.constant if beta == 1 else c.constant * beta
-        return builder.emit("nn.bias_add", y, builder.known(c, np.broadcast_to(scaled.ravel(), (y.size(1),))))
+    if c.constant is not None and beta != 1:
+        c, beta = builder.known(c, c.constant * beta), 1
+    if c.fixed and beta == 1 and c.shape in ((), (1,), (1, 1), y.shape[1:], (1, *y.shape[1:])):
+        units = y.size(1)
+        return builder.emit("nn.bias_add", y, builder.moved(c, lambda bias: np.broadcast_to(bias.ravel(), (units,))))
     if beta != 1:
         c = builder.emit("multiply", c, np.asarray(beta))
     return builder.emit("add", y, c)

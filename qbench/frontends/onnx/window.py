@@ -32,8 +32,8 @@ def flattened(builder: Builder, value: Value) -> Value:
     """A line as an image of height 1."""
     if value.rank == 4:
         return value
-    if value.constant is not None:
-        return builder.known(value, value.constant[:, :, None, :])
+    if value.fixed:
+        return builder.moved(value, lambda array: array[:, :, None, :])
     return builder.emit("expand_dims", value, axes=(2,))
 
 
