@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from qbench.ir.archive import save
     from qbench.ir.diff import diff
     from qbench.ir.graph import Graph
+    from qbench.lab.compare import compare
+    from qbench.lab.comparison import Comparison
     from qbench.quant.config import QuantConfig
     from qbench.runtime.interpreter import call as run
     from qbench.runtime.planner import plan
@@ -45,6 +47,8 @@ __all__ = [
     "plan",
     "Program",
     "diff",
+    "compare",
+    "Comparison",
     # quantization
     "QuantConfig",
     "register_calibrator",
@@ -60,6 +64,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Comparison": "qbench.lab.comparison",
     "Graph": "qbench.ir.graph",
     "Program": "qbench.runtime.program",
     "QBenchError": "qbench.errors",
@@ -67,6 +72,7 @@ _HOMES = {
     "Report": "qbench.engine.report",
     "Session": "qbench.session.session",
     "Workbench": "qbench.widgets",
+    "compare": "qbench.lab.compare",
     "diff": "qbench.ir.diff",
     "export_onnx": "qbench.session.export",
     "export_overrides": "qbench.session.export",

@@ -7,7 +7,8 @@ import qbench
 
 EXPECTED = {
     "Graph", "load", "load_data", "save", "run", "diff", "QuantConfig", "register_calibrator", "Session", "Report",
-    "export_onnx", "export_overrides", "Workbench", "plan", "Program", "QBenchError", "__version__",
+    "export_onnx", "export_overrides", "Workbench", "plan", "Program", "compare", "Comparison",
+    "QBenchError", "__version__",
 }  # fmt: skip
 SLOW = {"numpy", "pandas", "matplotlib", "ipywidgets", "anywidget", "onnx", "numba", "pydantic"}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 
 from qbench.bench.result import Entry, Ratio, Result, StepTime
+from qbench.engine.text import aligned, shortened
 
 __all__ = ["bench_table"]
 
@@ -64,7 +65,7 @@ def _timings(result: Result) -> str:
         )
         for row, timing in zip(result.rows(), result.timings, strict=True)
     ]
-    table = _aligned(_HEADERS, lines, names=3) if lines else ""
+    table = aligned(_HEADERS, lines, names=3) if lines else ""
     failed = [f"{_told(failure)}: {failure.error}" for failure in result.failures]
     return "\n".join(filter(None, (table, *failed)))
 
@@ -105,7 +106,7 @@ def _profiles(steps: Iterable[StepTime], most: int | None) -> list[str]:
             for step in every[:most]
         ]
         parts.append(
-            f"{title}: {len(every)} steps, {whole:.2f} ms; slowest first\n{_aligned(_STEP_HEADERS, lines, names=2)}"
+            f"{title}: {len(every)} steps, {whole:.2f} ms; slowest first\n{aligned(_STEP_HEADERS, lines, names=2)}"
         )
     return parts
 
@@ -134,25 +135,9 @@ def _remarks(result: Result) -> list[str]:
     return [*lines, *result.notes]
 
 
-def _aligned(headers: Sequence[str], lines: Sequence[Sequence[str]], names: int) -> str:
-    """Columns of one width each; the first few are names and stand on the left."""
-    rows = [headers, *lines]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(headers))]
-    texts = [
-        "  ".join(
-            cell.ljust(width) if column < names else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join([texts[0], "-" * max(map(len, texts)), *texts[1:]])
-
-
 def _percent(fraction: float | None) -> str:
     return "" if fraction is None else f"{fraction:.0%}"
 
 
 def _short(text: str) -> str:
-    """Names come from files: no control characters, no 10,000 letters."""
-    text = "".join(c if c.isprintable() else "?" for c in text)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 9]}...{text[-6:]}"
+    return shortened(text, _LONGEST)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 
 from qbench.engine.report import LayerReport, OutputReport, Report
+from qbench.engine.text import shortened
 
 __all__ = ["report_table"]
 
 _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
-    ("layer", lambda layer: _short(layer.name, 32)),
+    ("layer", lambda layer: shortened(layer.name, 32)),
     ("op", lambda layer: layer.op),
     ("runs as", lambda layer: layer.runs_as),
     ("SQNR dB", lambda layer: _number(layer.sqnr_db, ".1f")),
@@ -20,7 +21,7 @@ _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("scale", lambda layer: _values(layer.scale)),
     ("zero", lambda layer: _values(layer.zero_point)),
     ("threshold", lambda layer: _values(layer.threshold)),
-    ("why", lambda layer: _short(layer.reason or layer.chosen_by or "", 60)),
+    ("why", lambda layer: shortened(layer.reason or layer.chosen_by or "", 60)),
 )
 _SPOILED_DB = 10.0
 _RIGHT = {"SQNR dB", "weight dB", "worst ch.", "clipped", "scale", "zero", "threshold"}
@@ -55,7 +56,7 @@ def _remarks(report: Report) -> list[str]:
     worst = min(spoiled, key=lambda layer: layer.sqnr_db if layer.sqnr_db is not None else math.inf)
     return [
         f"one scale for all channels spoils the weights of {len(spoiled)} layers (a channel below {_SPOILED_DB:g} dB), "
-        f"{_short(worst.name, 32)} suffers most; weights.axis='channel' gives each channel its own"
+        f"{shortened(worst.name, 32)} suffers most; weights.axis='channel' gives each channel its own"
     ]
 
 
@@ -76,9 +77,3 @@ def _values(value: float | tuple[float, ...] | None) -> str:
     if isinstance(value, tuple):
         return f"{min(value):.4g}..{max(value):.4g}" if value else ""
     return "" if value is None else f"{value:.4g}"
-
-
-def _short(text: str, limit: int) -> str:
-    """Names come from files: no control characters, no 10,000 letters."""
-    text = "".join(c if c.isprintable() else "?" for c in text)
-    return text if len(text) <= limit else f"{text[: limit - 9]}...{text[-6:]}"

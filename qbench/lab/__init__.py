@@ -1,0 +1,24 @@
+"""The bit-exactness lab: where two "int8" runtimes disagree, why, and how often theory says they must."""
+
+from __future__ import annotations
+
+from qbench.lab.compare import Comparable, compare
+from qbench.lab.comparison import Comparison, LayerComparison
+from qbench.lab.difference import Difference
+from qbench.lab.ours import Ours
+from qbench.lab.runner import Made, Portion, Runner
+from qbench.lab.theory import Mode, disagreement
+
+__all__ = [
+    "Comparable",
+    "Comparison",
+    "Difference",
+    "LayerComparison",
+    "Made",
+    "Mode",
+    "Ours",
+    "Portion",
+    "Runner",
+    "compare",
+    "disagreement",
+]
