@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from qbench.plots.curves import curves_figure
 from qbench.plots.figures import png
-from qbench.plots.histogram import histogram_figure
+from qbench.plots.histogram import channels_figure, histogram_figure
 from qbench.plots.ir_diff import ir_diff_figure
 from qbench.plots.layers import layers_figure
 from qbench.plots.result import result_figure
 from qbench.plots.workbench import workbench_figure
 
 __all__ = [
+    "channels_figure",
     "curves_figure",
     "histogram_figure",
     "ir_diff_figure",

@@ -8,6 +8,7 @@ import io
 from functools import lru_cache
 from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
@@ -15,13 +16,25 @@ from PIL import Image
 
 __all__ = ["ACCENT", "BAD", "GOOD", "SOFT", "TEXT", "bare", "decibels", "figure", "number", "percent", "png", "safe"]
 
-TEXT, SOFT, ACCENT, GOOD, POOR, BAD = "#1f2328", "#57606a", "#1976d2", "#388e3c", "#f57c00", "#d32f2f"
+TEXT, SOFT = "#1f2328", "#57606a"
+# of the palette of Okabe and Ito, which people with any colour vision tell apart
+ACCENT, GOOD, POOR, BAD = "#0072b2", "#009e73", "#e69f00", "#d55e00"
 _DPI = 110
+_TEXT_AS_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "qbench"}
+
+
+class _PaperFigure(Figure):
+    """Saved as SVG or PDF its letters stay letters, which can be searched, edited and set in the paper's font."""
+
+    def savefig(self, fname: Any, **kwargs: Any) -> None:
+        """As :meth:`matplotlib.figure.Figure.savefig`; the same figure gives the same SVG."""
+        with rc_context(_TEXT_AS_TEXT):
+            super().savefig(fname, **kwargs)
 
 
 def figure(width: float, height: float) -> Figure:
     """An empty figure of that size in inches."""
-    return Figure(figsize=(width, height), dpi=_DPI, layout="constrained", facecolor="white")
+    return _PaperFigure(figsize=(width, height), dpi=_DPI, layout="constrained", facecolor="white")
 
 
 def png(drawn: Figure) -> bytes:

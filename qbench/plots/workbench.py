@@ -10,7 +10,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from qbench.plots.curves import draw_curves
 from qbench.plots.figures import SOFT, TEXT, figure, safe
-from qbench.plots.histogram import draw_histogram
+from qbench.plots.histogram import draw_channels, draw_histogram
 from qbench.plots.layers import draw_layers
 from qbench.plots.result import draw_result
 from qbench.views import TensorView, WorkbenchView
@@ -40,11 +40,13 @@ def _draw_tensor(area: SubFigure, view: TensorView) -> None:
         axes.axis("off")
         axes.text(0.5, 0.5, safe(view.absent, 90), ha="center", fontsize=9, color=SOFT, parse_math=False)
     elif view.curves is None:
-        draw_histogram(area.subplots(), view.histogram)
+        above, below = _split(area, rows=(1, 1))
+        draw_channels(above.subplots(), view.histogram)
+        draw_histogram(below.subplots(), view.histogram)
     else:
         above, below = _split(area, rows=(1, 1.4))
         draw_histogram(above.subplots(), view.histogram)
-        draw_curves(list(below.subplots(len(view.curves.curves), sharex=True)), view.curves)
+        draw_curves(list(below.subplots(len(view.curves.panels), sharex=True)), view.curves)
 
 
 def _split(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from qbench.views.channels import ChannelsView, channels_view
 from qbench.views.curves import Choice, Curve, CurvesView, curves_view
 from qbench.views.histogram import HistogramView, histogram_view
 from qbench.views.ir_diff import DiffLine, IRDiffView, ir_diff_view
@@ -15,6 +16,7 @@ from qbench.views.tensor import TensorView, tensor_view
 from qbench.views.workbench import WorkbenchView, workbench_view
 
 __all__ = [
+    "ChannelsView",
     "Choice",
     "Curve",
     "CurvesView",
@@ -29,6 +31,7 @@ __all__ = [
     "State",
     "TensorView",
     "WorkbenchView",
+    "channels_view",
     "curves_view",
     "histogram_view",
     "ir_diff_view",

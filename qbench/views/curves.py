@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,19 +48,23 @@ class Curve(View):
 
     Parameters
     ----------
-    name, meaning
-        ``mse`` or ``kl``, and what the values are.
+    name, label
+        ``mse``, the two parts of it (``rounding`` and ``clipping``), or ``kl`` for each kind of KL divergence; and what
+        a legend says.
+    meaning
+        What the values are: curves of one meaning share a plot.
     thresholds, values
         At most 256 points, thresholds ascending; where there were more, the best is among those kept.
     best
-        The threshold of least cost.
+        The threshold of least cost; None for a part of one.
     """
 
     name: str
+    label: str
     meaning: str
     thresholds: tuple[float, ...]
     values: tuple[float, ...]
-    best: float
+    best: float | None
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,9 @@ class Choice(View):
         The same as a config says it.
     threshold
         Its choice.
-    error, clipped
-        Mean squared error, and fraction of the values that saturate, that this leads to (from the histogram).
+    error, rounding, clipped
+        Mean squared error, the part of it that is rounding, and fraction of the values that saturate, that this leads
+        to (from the histogram).
     is_current
         Whether it decides now.
     """
@@ -84,6 +90,7 @@ class Choice(View):
     calibrator: Mapping[str, Any]
     threshold: float
     error: float
+    rounding: float
     clipped: float
     is_current: bool
 
@@ -99,7 +106,7 @@ class CurvesView(View):
     signal
         Mean square of the values: over a mean squared error, it is the SQNR.
     curves
-        Mean squared error and KL divergence.
+        Mean squared error, its parts, and KL divergence.
     choices
         Of every calibrator, the tensor's own among them.
     threshold
@@ -111,6 +118,12 @@ class CurvesView(View):
     curves: tuple[Curve, ...]
     choices: tuple[Choice, ...]
     threshold: float
+
+    @property
+    def panels(self) -> tuple[tuple[Curve, ...], ...]:
+        """The curves by what they mean: those of one panel share an axis."""
+        meanings = dict.fromkeys(curve.meaning for curve in self.curves)
+        return tuple(tuple(curve for curve in self.curves if curve.meaning == meaning) for meaning in meanings)
 
 
 def curves_view(state: State, layer: str, part: Part = "activation") -> CurvesView | None:
@@ -128,8 +141,10 @@ def curves_view(state: State, layer: str, part: Part = "activation") -> CurvesVi
         _choice(spec, curve, statistics, density, settings.grid, decides and spec == settings.calibrator)
         for spec, curve in curves.items()
     ]
-    drawn = tuple(_curve(curves[spec]) for spec in (MseSpec(), KlSpec()))
-    return CurvesView(tensor, density.loss(encoding.qparams).signal, drawn, tuple(choices), reached(encoding)[0])
+    error = _curve(curves[MseSpec()], "mse", "in all")
+    drawn = [error, *_parts(error, statistics, settings.grid)]
+    drawn += [_curve(curve, "kl", describe(spec)) for spec, curve in curves.items() if isinstance(spec, KlSpec)]
+    return CurvesView(tensor, density.loss(encoding.qparams).signal, tuple(drawn), tuple(choices), reached(encoding)[0])
 
 
 def _choice(
@@ -137,10 +152,10 @@ def _choice(
 ) -> Choice:
     loss = density.loss(curve.qparams or grid.qparams(statistics, curve.best))
     said = spec.model_dump(mode="json")
-    return Choice(describe(spec), said, curve.best, loss.error, loss.clipped, current)
+    return Choice(describe(spec), said, curve.best, loss.error, loss.rounding, loss.clipped, current)
 
 
-def _curve(curve: ThresholdCurve) -> Curve:
+def _curve(curve: ThresholdCurve, name: str, label: str) -> Curve:
     finite = np.flatnonzero(np.isfinite(curve.divergence))
     kept = finite
     if len(finite) > _MOST_POINTS:
@@ -148,4 +163,22 @@ def _curve(curve: ThresholdCurve) -> Curve:
         spread = np.linspace(0, len(finite) - 1, _MOST_POINTS - 1).round().astype(np.intp)
         kept = np.unique(np.append(finite[spread], best))
     thresholds, values = curve.candidates[kept].tolist(), curve.divergence[kept].tolist()
-    return Curve(curve.calibrator, curve.meaning, tuple(thresholds), tuple(values), curve.best)
+    return Curve(name, label, curve.meaning, tuple(thresholds), tuple(values), curve.best)
+
+
+def _parts(whole: Curve, statistics: Statistics, grid: Grid) -> tuple[Curve, Curve]:
+    """The mean squared error of the values within the range, and of those without: why a threshold can be too large."""
+    rounding, clipping = _errors(whole.thresholds, statistics, grid)
+    return (
+        Curve("rounding", "by rounding", whole.meaning, whole.thresholds, rounding, None),
+        Curve("clipping", "by clipping", whole.meaning, whole.thresholds, clipping, None),
+    )
+
+
+@lru_cache(maxsize=64)
+def _errors(
+    thresholds: tuple[float, ...], statistics: Statistics, grid: Grid
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    density = Density.of(statistics)
+    losses = [density.loss(grid.qparams(statistics, threshold)) for threshold in thresholds]
+    return tuple(loss.rounding for loss in losses), tuple(loss.clipping for loss in losses)

@@ -27,7 +27,7 @@ class DiffLine(View):
     left, right
         The text.
     layer
-        The layer of the reports that the line belongs to; None where that is not one.
+        The layer of the reports that the line belongs to (a constant: that reads it); None where that is not one.
     notes
         What changed, or what it was merged into or made from.
     """
@@ -86,7 +86,8 @@ def ir_diff_view(state: State, before: int | None = None, after: int | None = No
         if not 0 <= step < len(steps):
             raise SessionError(f"there is no step {step} in a pipeline of {len(steps)}: {', '.join(steps)}")
     owners = _owners(prepared, trace)
-    lines = tuple(_line(entry, owners) for entry in diff(graphs[before], graphs[after]).entries)
+    values = _of_values(graphs[before], owners) | _of_values(graphs[after], owners)
+    lines = tuple(_line(entry, owners, values) for entry in diff(graphs[before], graphs[after]).entries)
     return IRDiffView(steps, before, after, lines)
 
 
@@ -103,9 +104,20 @@ def _owners(prepared: Graph, trace: Trace) -> dict[str, str]:
     return found | {node.name: node.name for node in prepared.nodes}
 
 
-def _line(entry: Entry, owners: dict[str, str]) -> DiffLine:
-    names = (entry.right_name, entry.left_name) if entry.section == "node" else ()
-    layer = next((owners[name] for name in names if name in owners), None)
+def _of_values(graph: Graph, owners: dict[str, str]) -> dict[str, str]:
+    """The layer that first reads each input and constant, and the one that makes each output."""
+    found: dict[str, str] = {}
+    for name in (*graph.inputs, *graph.constants):
+        reader = next((node.name for node in graph.consumers[name] if node.name in owners), None)
+        if reader is not None:
+            found[name] = owners[reader]
+    makers = {name: graph.producers[name].name for name in graph.outputs if name in graph.producers}
+    return found | {name: owners[node] for name, node in makers.items() if node in owners}
+
+
+def _line(entry: Entry, owners: dict[str, str], values: dict[str, str]) -> DiffLine:
+    names, known = (entry.right_name, entry.left_name), owners if entry.section == "node" else values
+    layer = next((known[name] for name in names if name in known), None)
     verb = "merged into" if entry.kind == "removed" else "made from"
     notes = [f"{verb} {', '.join(entry.related)}"] if entry.related else [str(change) for change in entry.changes]
     return DiffLine(entry.kind, entry.section, entry.left, entry.right, layer, tuple(notes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from qbench.calibration.settings import Settings, settings_of
@@ -11,7 +12,9 @@ from qbench.calibration.statistics import Statistics
 from qbench.engine.quantized import Quantized
 from qbench.engine.report import LayerReport, Report
 from qbench.errors import SessionError, nearest, shown
+from qbench.ir.frozen import Constant
 from qbench.passes.annotate import points
+from qbench.quant.points import Point
 from qbench.session.session import Session
 
 __all__ = ["Part", "State"]
@@ -63,9 +66,18 @@ class State:
     def statistics_of(self, tensor: str) -> Statistics:
         """What calibration saw of an activation; the values themselves of a weight."""
         constant = self.quantized.prepared.constants.get(tensor)
-        return self.statistics[tensor] if constant is None else Statistics.of(constant.array, tensor)
+        return self.statistics[tensor] if constant is None else _statistics(constant, tensor)
 
     def settings(self, tensor: str) -> Settings:
         """What the config says about a quantized tensor."""
-        annotated = self.quantized.annotated
-        return settings_of(points(annotated)[tensor], annotated, self.quantized.config)
+        return settings_of(self.points[tensor], self.quantized.annotated, self.quantized.config)
+
+    @cached_property
+    def points(self) -> Mapping[str, Point]:
+        """What is quantized, by tensor."""
+        return points(self.quantized.annotated)
+
+
+@lru_cache(maxsize=64)
+def _statistics(constant: Constant, tensor: str) -> Statistics:
+    return Statistics.of(constant.array, tensor)

@@ -32,6 +32,27 @@ def test_the_curve_has_its_minimum_at_the_choice_and_the_choice_costs_what_resol
     assert min(choice.error for choice in view.choices) == current[0].error
 
 
+def test_rounding_and_clipping_are_what_each_threshold_costs():
+    now = state()
+    view = curves_view(now, "relu_1")
+    assert view is not None
+    mse, rounding, clipping = view.curves[:3]
+    assert [curve.name for curve in view.curves] == ["mse", "rounding", "clipping", "kl", "kl"]
+    assert mse.meaning == rounding.meaning == clipping.meaning
+    assert np.array(rounding.values) + np.array(clipping.values) == pytest.approx(np.array(mse.values))
+    statistics, grid = now.statistics["relu_1"], now.settings("relu_1").grid
+    for at in (0, len(mse.values) // 2, -1):
+        exact = loss(statistics, grid.qparams(statistics, mse.thresholds[at]))
+        assert (rounding.values[at], clipping.values[at]) == (exact.rounding, exact.clipping)
+    assert clipping.values[-1] == 0
+
+
+def test_every_kind_of_kl_has_its_curve():
+    view = curves_view(state(calibrator="kl_mxnet"), "relu_1")
+    assert view is not None
+    assert [curve.label for curve in view.curves if curve.name == "kl"] == ["kl", "kl_nvidia", "kl_mxnet"]
+
+
 def test_kl_keeps_its_best_among_few_points():
     view = curves_view(state(), "relu_1")
     assert view is not None

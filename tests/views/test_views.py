@@ -86,6 +86,10 @@ def test_graph_before_and_after(session: Session):
     assert kinds["%x.quantized"][0] == "added"
     requantize = next(line for line in view.lines if "integer.requantize" in line.right)
     assert requantize.layer in {row.name for row in layer_table(state).rows}
+    weight = next(line for line in view.lines if line.section == "constant" and "dense_1.weight" in line.right)
+    assert weight.layer == "dense_1"
+    ends = {line.section: line.layer for line in view.lines if line.section in ("input", "output")}
+    assert ends == {"input": "dense_0", "output": "y"}
     assert all(line.kind == "same" for line in ir_diff_view(state, 1, 1).lines)
     with pytest.raises(SessionError, match="no step 99"):
         ir_diff_view(state, 0, 99)

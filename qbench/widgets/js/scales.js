@@ -26,7 +26,7 @@ export function logarithmic([low, high], range) {
 
 /** The horizontal axis at height y. */
 export function xAxis(scale, y, width, label, right) {
-  const ticks = scale.ticks(Math.max(2, Math.floor(width / 70)));
+  const ticks = scale.ticks(Math.max(2, Math.floor(width / 80)));
   return s(
     "g",
     { class: "qb-axis" },
@@ -52,10 +52,11 @@ export function yAxis(scale, x, right, wanted, label, top) {
 }
 
 function brief(value) {
-  if (value >= 1e9) return `${number(value / 1e9, 3)}G`;
-  if (value >= 1e6) return `${number(value / 1e6, 3)}M`;
-  if (value >= 1e3) return `${number(value / 1e3, 3)}k`;
-  return value !== 0 && value < 1e-3 ? value.toExponential(0).replace("-", "\u2212") : number(value, 3);
+  const size = Math.abs(value);
+  for (const [unit, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+    if (size >= unit) return size < 1e3 * unit ? `${number(value / unit, 3)}${letter}` : value.toExponential(0);
+  }
+  return size !== 0 && size < 1e-3 ? value.toExponential(0).replaceAll("-", "\u2212") : number(value, 3);
 }
 
 function steps(low, high, wanted) {

@@ -1,27 +1,52 @@
-// The chosen layer: its histogram, the controls of its threshold and scale, its curves.
+// The chosen layer: its histogram and channels, the controls of its threshold and scale, its curves.
+import { channels } from "./channels.js";
 import { curves } from "./curves.js";
 import { h, set } from "./dom.js";
-import { clippedRange, outside, ratio, scaleOf, valueAt } from "./estimate.js";
+import { channelOf, gridOf, limits, lossOf, ratio } from "./estimate.js";
 import { histogram } from "./histogram.js";
 import { count, decibels, number, percent, short } from "./numbers.js";
+import { throttled } from "./throttle.js";
 
-const PATIENCE = 250; // ms without another key before a threshold is sent to the kernel
 const STEPS = 1000;
 
-/** Returns { element, draw(view), resize(width) }; `send(message)` talks to the kernel. */
-export function tensorPanel(send) {
+/**
+ * Returns { element, draw(view), resize(width) }; `send(message)` talks to the kernel. `shows` says which of
+ * "histogram" and "curves" are there.
+ */
+export function tensorPanel(send, shows = ["histogram", "curves"]) {
   let view = null;
-  let timer = null;
-  const settle = (threshold) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => override({ threshold: Number(threshold.toPrecision(5)) }), PATIENCE);
+  let data = null; // what the histogram shows: of the tensor, or of one of its channels
+  let channel = null;
+  const override = (settings, gesture) => send({ do: "override", layer: view.layer, part: view.part, settings, ...(gesture === undefined ? {} : { gesture }) });
+  const commit = throttled((threshold, gesture) => override({ threshold: here("thresholds", Number(threshold.toPrecision(5))) }, gesture));
+  const picture = histogram(
+    (threshold) => {
+      show(threshold);
+      commit.soon(threshold);
+    },
+    (threshold) => commit.now(threshold),
+  );
+  const glance = channels((index) => {
+    commit.stop();
+    look(index);
+  });
+  const costs = curves({
+    choose: (calibrator) => act({ calibrator }),
+    apply: (threshold) => act({ threshold: Number(threshold.toPrecision(5)) }),
+    cost: (threshold) => lossOf(view.histogram, gridOf(view.histogram, threshold)),
+    hint: shows.includes("histogram") ? "Point at the curves, or walk along them with the arrow keys: what a threshold costs is told here." : "",
+  });
+  const act = (settings) => {
+    commit.stop();
+    override(settings);
   };
-  const override = (settings) => {
-    clearTimeout(timer);
-    send({ do: "override", layer: view.layer, part: view.part, settings });
+  /** A setting of what is shown: where that is one channel of many scales, all others as they are. */
+  const here = (list, value) => {
+    if (channel === null || view.histogram.channels === 1) return value;
+    const all = view.histogram.by_channel[list];
+    const widest = Math.max(...all);
+    return all.map((one, i) => (i === channel ? value : one || widest));
   };
-  const picture = histogram((threshold) => show(threshold), settle);
-  const costs = curves((calibrator) => override({ calibrator }));
 
   const heading = h("h3", { class: "qb-name" });
   const about = h("div", { class: "qb-sub" });
@@ -32,76 +57,92 @@ export function tensorPanel(send) {
   const facts = h("p", { class: "qb-facts" });
   const live = h("p", { class: "qb-live", "aria-live": "polite" });
 
-  const slider = h("input", { type: "range", min: 1, max: STEPS, step: 1, "aria-label": "Threshold", oninput: () => slid(), onchange: () => settle(fromSlider()) });
+  const slider = h("input", { type: "range", min: 1, max: STEPS, step: 1, "aria-label": "Threshold", oninput: () => slid(), onchange: () => commit.now(fromSlider()) });
   const threshold = h("input", { type: "number", min: 0, step: "any", "aria-label": "Threshold", onchange: () => typed(threshold, "threshold") });
   const scale = h("input", { type: "number", min: 0, step: "any", "aria-label": "Scale", onchange: () => typed(scale, "scale") });
-  const keep = h("input", { type: "checkbox", onchange: () => override({ keep_float: keep.checked ? true : null }) });
+  const keep = h("input", { type: "checkbox", onchange: () => act({ keep_float: keep.checked ? true : null }) });
   const back = h("button", { type: "button", class: "qb-small", onclick: () => send({ do: "reset", layer: view.layer, part: view.part }) }, "Take back edits");
   const fields = h("div", { class: "qb-fields" }, h("label", { class: "qb-grow" }, "Threshold ", slider, threshold), h("label", {}, "Scale ", scale));
   const choices = h("div", { class: "qb-fields" }, h("label", {}, keep, " keep this layer in float"), back);
 
   const top = h("div", { class: "qb-head" }, h("div", { class: "qb-grow" }, heading, about), h("div", { class: "qb-tabs", role: "group", "aria-label": "Tensor" }, tabs));
-  const element = h("section", { class: "qb-tensor", "aria-label": "Chosen layer" }, top, absent, picture.element, live, fields, facts, choices, costs.element);
+  const drawings = shows.includes("histogram") ? [glance.element, picture.element, live, fields, facts, choices] : [];
+  const element = h("section", { class: "qb-tensor", "aria-label": "Chosen layer" }, top, absent, drawings, shows.includes("curves") ? costs.element : null);
 
-  const largest = () => Math.max(-view.histogram.min, view.histogram.max);
+  const largest = () => Math.max(-data.min, data.max);
   const fromSlider = () => (Number(slider.value) / STEPS) * largest();
   const slid = () => {
     picture.move(fromSlider());
     show(fromSlider());
+    commit.soon(fromSlider());
   };
   const typed = (field, key) => {
     const value = Number(field.value);
-    if (field.value !== "" && value > 0) override({ [key]: value });
-    else field.value = String(Number((key === "scale" ? view.histogram.scale : view.histogram.threshold).toPrecision(5)));
+    if (field.value !== "" && value > 0 && Number.isFinite(value)) act({ [key]: here(`${key}s`, value) });
+    else field.value = String(Number((key === "scale" ? data.scale : data.threshold).toPrecision(5)));
   };
 
   /** What a threshold would do, while it moves. */
   function show(value) {
-    const { histogram: data, curves: curve } = view;
     costs.move(value);
-    slider.value = String(Math.round((value / largest()) * STEPS));
+    const grid = gridOf(data, value);
+    const { clipped, rounding, clipping, error, signal } = lossOf(data, grid);
+    slider.value = String(Math.round((value / (largest() || 1)) * STEPS));
     threshold.value = String(Number(value.toPrecision(5)));
-    const lost = `clips ${percent(outside(data, ...clippedRange(data, value)), 3)} of the values`;
-    const mse = curve?.curves.find((one) => one.name === "mse");
-    const cost = mse ? `, SQNR of this tensor alone ${decibels(ratio(curve.signal, valueAt(mse, value)))} dB` : "";
-    live.textContent = `Threshold ${number(value)}: ${lost}${cost}`;
-    if (value !== data.threshold) scale.value = String(Number(scaleOf(data, value).toPrecision(5)));
-    else if (data.scale !== null) scale.value = String(Number(data.scale.toPrecision(5)));
+    scale.value = String(Number(grid.scale.toPrecision(5)));
+    const whose = data.channel === undefined ? "this tensor" : "this channel";
+    live.textContent =
+      `Threshold ${number(value)}: clips ${percent(clipped, 3)} of the values, rounding error ${number(Math.sqrt(rounding), 3)} and ` +
+      `clipping error ${number(Math.sqrt(clipping), 3)} rms, SQNR of ${whose} alone ${decibels(ratio(signal, error))} dB`;
+    picture.say(`${number(value)}, clips ${percent(clipped)}, SQNR ${decibels(ratio(signal, error))} dB`);
+  }
+
+  /** Show a channel, null for the whole tensor. */
+  function look(index) {
+    channel = index;
+    glance.draw(view.histogram.by_channel && { ...view.histogram.by_channel, ends: limits(view.histogram.dtype) }, index);
+    data = index === null ? view.histogram : channelOf(view.histogram, index);
+    const movable = data.channels === 1;
+    for (const one of [fields, live]) set(one, { hidden: !movable });
+    facts.textContent = describe(data);
+    picture.draw(data, commit.isPending());
+    if (movable) show(picture.at());
   }
 
   function describe(data) {
     const zeros = data.zeros ? `, ${percent(data.zeros / data.count, 1)} of them zero` : "";
+    const [low, high] = data.channel === undefined ? [data.low, data.high] : ((grid) => [grid.least * grid.scale, grid.most * grid.scale])(gridOf(data, data.threshold));
     const steps = data.channels > 1 ? `a scale for each of ${data.channels} channels, thresholds ${number(data.narrowest)} to ${number(data.threshold)}` : `scale ${number(data.scale, 5)}, zero point ${data.zero_point}`;
-    return `${count(data.count)} values from ${number(data.min)} to ${number(data.max)}${zeros}. ${data.dtype}: ${steps}, reaches ${number(data.low)} to ${number(data.high)}. Chosen by ${data.reason}.`;
+    const what = data.channel === undefined ? "" : `Channel ${data.channel}: `;
+    return `${what}${count(data.count)} value${data.count === 1 ? "" : "s"} from ${number(data.min)} to ${number(data.max)}${zeros}. ${data.dtype}: ${steps}, reaches ${number(low)} to ${number(high)}. Chosen by ${data.reason}.`;
   }
 
   return {
     element,
     draw(next) {
-      if (!view || view.layer !== next.layer || view.part !== next.part) clearTimeout(timer);
+      const same = view && view.layer === next.layer && view.part === next.part;
+      if (!same) commit.stop();
       view = next;
-      const data = next.histogram;
-      const movable = data !== null && data.channels === 1;
+      const drawn = next.histogram !== null;
       heading.textContent = short(next.layer ?? "no layer", 60);
       heading.title = (next.layer ?? "").slice(0, 400);
       about.textContent = next.about;
       tabs.forEach((tab) => set(tab, { "aria-pressed": tab.textContent === next.part ? "true" : "false", disabled: !next.parts.includes(tab.textContent) }));
-      absent.textContent = next.absent;
-      for (const one of [picture.element, facts]) set(one, { hidden: data === null });
-      for (const one of [fields, live]) set(one, { hidden: !movable });
-      set(absent, { hidden: data !== null });
+      absent.textContent = drawn && !next.curves && !shows.includes("histogram") ? "Each channel has a threshold of its own: there is no one curve." : next.absent;
+      for (const one of [picture.element, glance.element, facts, fields, live]) set(one, { hidden: !drawn });
       set(back, { hidden: !next.overridden });
       set(choices, { hidden: !next.can_keep_float && !next.overridden });
       keep.checked = next.keep_float;
       set(keep.parentElement, { hidden: !next.can_keep_float });
       costs.draw(next.curves);
-      if (data === null) return;
-      facts.textContent = describe(data);
-      picture.draw(data);
-      if (movable) show(data.threshold);
+      set(absent, { hidden: absent.textContent === "" });
+      if (!drawn) return;
+      const many = next.histogram.by_channel?.scales.length ?? 0;
+      look(same && channel !== null && channel < many ? channel : null);
     },
     resize(width) {
       picture.resize(width);
+      glance.resize(width);
       costs.resize(width);
     },
   };
