@@ -8,9 +8,11 @@ from qbench.plots.histogram import channels_figure, histogram_figure
 from qbench.plots.ir_diff import ir_diff_figure
 from qbench.plots.layers import layers_figure
 from qbench.plots.result import result_figure
+from qbench.plots.tensor import absent_figure, tensor_figure
 from qbench.plots.workbench import workbench_figure
 
 __all__ = [
+    "absent_figure",
     "channels_figure",
     "curves_figure",
     "histogram_figure",
@@ -18,5 +20,6 @@ __all__ = [
     "layers_figure",
     "png",
     "result_figure",
+    "tensor_figure",
     "workbench_figure",
 ]

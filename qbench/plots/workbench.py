@@ -9,10 +9,11 @@ from typing import cast
 from matplotlib.figure import Figure, SubFigure
 
 from qbench.plots.curves import draw_curves
-from qbench.plots.figures import SOFT, TEXT, figure, safe
+from qbench.plots.figures import TEXT, figure, safe
 from qbench.plots.histogram import draw_channels, draw_histogram
 from qbench.plots.layers import draw_layers
 from qbench.plots.result import draw_result
+from qbench.plots.tensor import draw_absent
 from qbench.views import TensorView, WorkbenchView
 
 __all__ = ["workbench_figure"]
@@ -36,9 +37,7 @@ def workbench_figure(view: WorkbenchView) -> Figure:
 
 def _draw_tensor(area: SubFigure, view: TensorView) -> None:
     if view.histogram is None:
-        axes = area.subplots()
-        axes.axis("off")
-        axes.text(0.5, 0.5, safe(view.absent, 90), ha="center", fontsize=9, color=SOFT, parse_math=False)
+        draw_absent(area.subplots(), view.absent)
     elif view.curves is None:
         above, below = _split(area, rows=(1, 1))
         draw_channels(above.subplots(), view.histogram)

@@ -58,6 +58,15 @@ class State:
             raise SessionError(f"no layer is called {shown(name)}{nearest(name, names)}")
         return found
 
+    def find(self, name: str) -> tuple[str, Part]:
+        """The layer of that name, or the one that makes (or multiplies by) the quantized tensor of that name."""
+        layers = self.report.by_layer
+        if any(layer.name == name for layer in layers):
+            return name, "activation"
+        of: dict[str | None, tuple[str, Part]] = {layer.weight: (layer.name, "weight") for layer in layers}
+        of |= {layer.tensor: (layer.name, "activation") for layer in layers}
+        return of[name] if name in of else (self.layer(name).name, "activation")
+
     def tensor(self, layer: str, part: Part = "activation") -> str | None:
         """The quantized tensor that a layer's picture is of; None where it has none."""
         tensor = self.layer(layer).encoded if part == "activation" else self.layer(layer).weight
