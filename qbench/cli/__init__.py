@@ -1,4 +1,4 @@
-"""The command line: ``qbench quantize | inspect | diff | run | bench``."""
+"""The command line: ``qbench quantize | inspect | diff | run | bench | check``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from qbench.cli import bench, diff, inspect, quantize, run
+from qbench.cli import bench, check, diff, inspect, quantize, run
 from qbench.errors import QBenchError
 
 __all__ = ["main"]
@@ -25,13 +25,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 2 after a mistake in the input or a file that cannot be written, which standard error tells about; 130 after
-        an interruption.
+        0; 1 where the answer is no, such as of ``qbench check`` where something differs; 2 after a mistake in the input
+        or a file that cannot be written, which standard error tells about; 130 after an interruption.
     """
     options = _parser().parse_args(arguments)
     try:
-        options.run(options)
+        status: int | None = options.run(options)
         sys.stdout.flush()
+        return status or 0
     except BrokenPipeError:  # `qbench inspect model.onnx | head` is no mistake
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (QBenchError, OSError) as error:
@@ -48,6 +49,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="qbench", description="Quantize neural networks, and see what it costs.")
     parser.add_argument("--version", action="version", version=f"qbench {version('qbench')}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (quantize, inspect, diff, run, bench):
+    for command in (quantize, inspect, diff, run, bench, check):
         command.add(commands)
     return parser

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from qbench.cli.options import add_shape_option
+from qbench.cli.options import add_shape_option, check_writable
 from qbench.errors import ConfigError, nearest, shown
 from qbench.files import write_text
 from qbench.progress import showing
@@ -59,7 +58,7 @@ def _run(options: argparse.Namespace) -> None:
         raise ConfigError(f"--threads {max(threads)}: this process has {cores()} cores; give at most that many")
     path: Path | None = options.json
     if path is not None:
-        _check_writable(path)
+        check_writable("--json", path)
     peers = PEERS if options.peers is None else options.peers
     result = Result(describe())
     for peer in peers:
@@ -86,15 +85,6 @@ def _run(options: argparse.Namespace) -> None:
             if path is not None:
                 write_text(path, result.to_json())
                 print(f"\nwrote {path}")
-
-
-def _check_writable(path: Path) -> None:
-    """Fail now rather than after all the work."""
-    if path.is_dir():
-        raise ConfigError(f"--json {path} is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise ConfigError(f"--json {path}: there is no folder {path.parent}")
-    tempfile.TemporaryFile(dir=path.parent).close()
 
 
 def _check_names(option: str, given: Sequence[str], known: Sequence[str]) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
+import tempfile
 from pathlib import Path
+from typing import Literal
 
 from qbench.engine.data import Samples, load_data
-from qbench.errors import DataError
+from qbench.errors import ConfigError, DataError
 from qbench.frontends import load
 from qbench.ir.graph import Graph
-from qbench.ir.types import Dim
+from qbench.ir.types import Dim, TensorType
 
 __all__ = [
     "DATA",
     "add_image_options",
     "add_shape_option",
     "check_image_options",
+    "check_writable",
     "read_data",
     "read_graph",
     "sized_by",
@@ -32,7 +35,7 @@ def add_image_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--mean", type=_numbers, nargs="+", metavar="M", help="1 or 3 numbers (default: 0)")
     group.add_argument("--std", type=_numbers, nargs="+", metavar="S", help="1 or 3 numbers (default: 1)")
     group.add_argument("--size", type=_size, metavar="N|HxW", help="scale and crop to this size (default: the model's)")
-    group.add_argument("--layout", choices=("NCHW", "NHWC"), help="order of the axes (default: NCHW)")
+    group.add_argument("--layout", choices=("NCHW", "NHWC"), help="order of the axes (default: the model's)")
     group.add_argument("--channels", choices=("RGB", "BGR", "L"), help="L is one grey channel (default: RGB)")
 
 
@@ -60,7 +63,7 @@ def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
     if len(graph.inputs) != 1:
         raise DataError(f"{path} holds images, but the model has {len(graph.inputs)} inputs; give an .npz")
     wanted = graph.types[graph.inputs[0]]
-    layout = options.layout or "NCHW"
+    layout = options.layout or _layout_of(wanted)
     height, width = wanted.shape[layout.index("H") : layout.index("W") + 1] if wanted.rank == 4 else (None, None)
     return load_data(
         path,
@@ -71,6 +74,12 @@ def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
         channels=options.channels or "RGB",
         dtype="uint8" if wanted.dtype == "uint8" else "float32",
     )
+
+
+def _layout_of(wanted: TensorType) -> Literal["NCHW", "NHWC"]:
+    """Where an input has its 1 or 3 channels."""
+    last = wanted.rank == 4 and wanted.shape[3] in (1, 3) and wanted.shape[1] not in (1, 3)
+    return "NHWC" if last else "NCHW"
 
 
 def sized_by(graph: Graph, data: Samples, path: Path, options: argparse.Namespace) -> Graph:
@@ -84,6 +93,15 @@ def sized_by(graph: Graph, data: Samples, path: Path, options: argparse.Namespac
         if name in arrays and len(arrays[name]) and any(isinstance(size, str) for size in kind.shape[1:]):
             shapes[name] = (kind.shape[0], *arrays[name][0].shape)
     return load(path, shapes=shapes) if len(shapes) > len(options.shape) else graph
+
+
+def check_writable(option: str, path: Path) -> None:
+    """Fail now rather than after all the work."""
+    if path.is_dir():
+        raise ConfigError(f"{option} {path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"{option} {path}: there is no folder {path.parent}")
+    tempfile.TemporaryFile(dir=path.parent).close()
 
 
 def check_image_options(options: argparse.Namespace, *paths: Path | None) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
+from qbench.engine.arrays import write_arrays
 from qbench.engine.dataset import Dataset
 from qbench.errors import shown
-from qbench.files import replacing
 from qbench.ir.dtypes import dtype_of, is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import dim_factors
@@ -51,7 +49,7 @@ def _run(options: argparse.Namespace) -> None:
         for chunk in dataset.chunks():
             pieces.append(interpreter.run(graph, chunk.feeds, names.values()))
             told("running", chunk.stop, dataset.samples)
-    _save(options.output, {name: _joined([piece[value] for piece in pieces]) for name, value in names.items()})
+    write_arrays(options.output, {name: _joined([piece[value] for piece in pieces]) for name, value in names.items()})
 
 
 def _with_integers(graph: Graph) -> dict[str, str]:
@@ -91,11 +89,3 @@ def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     if dtype_of(whole.dtype) in ("int4", "uint4"):  # NumPy's files have neither them nor bfloat16
         return whole.astype(np.int8)
     return whole.astype(np.float32) if whole.dtype == numpy_dtype("bfloat16") else whole
-
-
-def _save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Like ``numpy.savez``, for outputs of any name (its own keyword ``file`` among them)."""
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)

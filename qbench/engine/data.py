@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.engine.arrays import read_arrays
 from qbench.engine.images import ImageFolder, find_labels, read_labels
 from qbench.errors import DataError
 
@@ -62,27 +62,13 @@ def load_data(
     if source.suffix not in (".npz", ".npy"):
         missing = "" if source.exists() else " (and there is no such file or folder)"
         raise DataError(f"{source} is neither .npz, .npy nor a folder of images{missing}")
-    arrays = _read(source)
+    arrays = {name: _single(array) for name, array in read_arrays(source).items()}
     if source.suffix == ".npy":
         return Samples(arrays["x"], None)
     y = arrays.pop("y", None)
     if not arrays:
         raise DataError(f"{source} has no array x")
     return Samples(arrays["x"] if list(arrays) == ["x"] else arrays, None if y is None else _labels(source, y))
-
-
-def _read(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with path.open("rb") as stream:
-            if path.suffix == ".npy":
-                return {"x": _single(np.lib.format.read_array(stream, allow_pickle=False))}
-            if not zipfile.is_zipfile(stream):  # NumPy takes what it does not know for a pickle, and says so
-                raise ValueError("this is no .npz archive, or one that is cut off")
-            stream.seek(0)
-            with np.load(stream, allow_pickle=False) as content:
-                return {name: _single(content[name]) for name in content.files}
-    except Exception as error:  # of damaged files NumPy makes errors of every kind, syntax errors among them
-        raise DataError(f"cannot read arrays from {path}: {error}") from error
 
 
 def _single(array: NDArray[Any]) -> NDArray[Any]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from qbench.lab.compare import Comparable, compare
 from qbench.lab.comparison import Comparison, LayerComparison
 from qbench.lab.difference import Difference
+from qbench.lab.onnxruntime import OnnxRuntime
 from qbench.lab.ours import Ours
+from qbench.lab.recorded import Recorded
 from qbench.lab.runner import Made, Portion, Runner
 from qbench.lab.theory import Mode, disagreement
 
@@ -16,8 +18,10 @@ __all__ = [
     "LayerComparison",
     "Made",
     "Mode",
+    "OnnxRuntime",
     "Ours",
     "Portion",
+    "Recorded",
     "Runner",
     "compare",
     "disagreement",

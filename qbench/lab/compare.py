@@ -62,7 +62,7 @@ def compare(
     Cancelled
         `cancel` was set.
     """
-    sides = _runner(left, "qbench"), _runner(right, "qbench")
+    sides = _runner(left), _runner(right)
     if isinstance(sides[0], Ours) and isinstance(sides[1], Ours) and sides[0].label == sides[1].label:
         sides = Ours(sides[0].graph, sides[0].executor, "left"), Ours(sides[1].graph, sides[1].executor, "right")
     graph = next((side.graph for side in sides if isinstance(side, Ours)), None)
@@ -77,11 +77,11 @@ def compare(
     return work.done(dataset.samples)
 
 
-def _runner(given: object, label: str) -> Runner:
+def _runner(given: object) -> Runner:
     if isinstance(given, Program):
-        return Ours(given.graph, label=label)
+        return Ours(given.graph)
     if isinstance(given, Graph):
-        return Ours(given, label=label)
+        return Ours(given)
     if isinstance(given, Runner):
         return given
     raise DataError(

@@ -13,7 +13,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.names import fresh
 from qbench.ir.op import Array
 from qbench.ir.types import TensorType
-from qbench.lab.runner import Made, Portion
+from qbench.lab.runner import Made, Portion, Runner
 from qbench.lab.theory import Mode
 from qbench.passes.legalize import LegalizePass
 from qbench.runtime import interpreter
@@ -22,8 +22,23 @@ from qbench.runtime.programs import Programs
 __all__ = ["Ours", "Segment", "segments"]
 
 
+_PLUMBING = frozenset(
+    {
+        "clip",
+        "integer.requantize",
+        "integer.requantize_float32",
+        "integer.rounding_shift",
+        "nn.bias_add",
+        "qnn.dequantize",
+        "qnn.quantize",
+        "qnn.requantize",
+    }
+)
+"""Ops around the one that a person knows a layer by."""
+
+
 @dataclass(frozen=True)
-class Ours:
+class Ours(Runner):
     """A graph, run by one of qbench's two executors.
 
     Parameters
@@ -32,13 +47,18 @@ class Ours:
         Float, quantized or integer.
     executor
         The fast program, or the interpreter, which is the meaning of every op.
-    label
+    name
         What tables call it.
     """
 
     graph: Graph
     executor: Literal["program", "interpreter"] = "program"
-    label: str = "qbench"
+    name: str = "qbench"
+
+    @property
+    def label(self) -> str:
+        """Its name."""
+        return self.name
 
     @property
     def inputs(self) -> Mapping[str, TensorType]:
@@ -142,6 +162,7 @@ def segments(graph: Graph, names: Iterable[str]) -> dict[str, Segment]:
                 nodes[node.name] = node
                 waiting += node.inputs
         ordered = tuple(sorted(nodes.values(), key=lambda node: place[node.name]))
-        head = next((node for node in ordered if node.name in last.sources), last)
+        own = [node for node in ordered if node.op not in _PLUMBING]
+        head = next((node for node in own if node.name in last.sources), own[-1] if own else last)
         found |= {name: Segment(ordered, head) for name in last.outputs if name in ends}
     return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from qbench.ir.graph import Node
 from qbench.ir.op import Array
@@ -31,32 +32,31 @@ class Portion:
     samples: int
 
 
-@runtime_checkable
-class Runner(Protocol):
+class Runner(ABC):
     """Runs a network, and gives any value of it by the name that it has in the model file.
 
     Values are laid out as in qbench's graphs: see :func:`qbench.load`.
     """
 
     @property
+    @abstractmethod
     def label(self) -> str:
         """What tables call it."""
-        ...
 
     @property
+    @abstractmethod
     def inputs(self) -> Mapping[str, TensorType]:
         """What it wants to be fed."""
-        ...
 
     @property
+    @abstractmethod
     def made(self) -> Mapping[str, Made]:
         """The values that it can give, in the order in which they are made."""
-        ...
 
+    @abstractmethod
     def run(self, portion: Portion, names: Iterable[str]) -> Mapping[str, Array]:
         """Some of those values."""
-        ...
 
+    @abstractmethod
     def rounding(self, head: Node, requantize: Node) -> Mode | None:
         """How it rounds what this requantize does to the result of that node; None where that is not known."""
-        ...

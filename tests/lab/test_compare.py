@@ -82,7 +82,7 @@ def test_a_graph_does_not_differ_from_itself(graphs, digits):
 
 
 def test_the_program_is_compared_with_the_interpreter(graphs, digits):
-    oracle = lab.Ours(graphs[0], "interpreter", label="interpreter")
+    oracle = lab.Ours(graphs[0], "interpreter", name="interpreter")
     found = qb.compare(graphs[0], oracle, digits[:8])
     assert (found.different, found.right) == (0, "interpreter")
 

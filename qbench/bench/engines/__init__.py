@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
+
+from qbench.engine.arrays import read_arrays, write_arrays
 
 __all__ = [
     "Engine",
@@ -84,20 +84,6 @@ class Gauge(Protocol):
     def read(self) -> float | None:
         """One reading; None where the machine was too busy for it."""
         ...
-
-
-def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` by name."""
-    with np.load(path, allow_pickle=False) as content:
-        return {name: content[name] for name in content.files}
-
-
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Like ``numpy.savez``, for inputs of any name (its own keyword ``file`` among them)."""
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
 def engine(name: str, task: Task) -> Engine:

@@ -1,0 +1,102 @@
+"""``qbench check MODEL --against onnxruntime --input X``: whether a runtime gives the same integers."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qbench.cli.options import (
+    DATA,
+    add_image_options,
+    add_shape_option,
+    check_image_options,
+    check_writable,
+    read_data,
+    read_graph,
+)
+from qbench.errors import ConfigError, shown
+from qbench.files import write_text
+from qbench.progress import showing
+
+if TYPE_CHECKING:
+    from qbench.lab import Runner
+
+__all__ = ["add"]
+
+_LEVELS = ("optimized", "unoptimized")
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "check",
+        help="compare a model with another runtime, layer by layer",
+        description="Run a model here and in another runtime, and compare every value that both have. Each op is also "
+        "fed with the other's own integers, so that what one op does otherwise is not counted again behind it. "
+        "Exit status: 0 where nothing differs, 1 where something does, 2 where it cannot be told.",
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="TFLite or ONNX model")
+    parser.add_argument(
+        "--against",
+        required=True,
+        metavar="onnxruntime|F.npz",
+        help="the runtime, or an array for each value as somebody saved it (see qbench golden)",
+    )
+    parser.add_argument(
+        "--kernels",
+        metavar="K",
+        help=f"of onnxruntime: {', '.join(_LEVELS)} (default: optimized)",
+    )
+    parser.add_argument("--input", type=Path, required=True, metavar="X", help=DATA)
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N samples")
+    parser.add_argument("--json", type=Path, metavar="F", help="write everything to this file")
+    add_image_options(parser)
+    add_shape_option(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from qbench.lab import compare  # with numba behind it: nobody else's commands wait for it
+    from qbench.lab.inputs import first, quantized_inputs
+
+    check_image_options(options, options.input)
+    if options.json is not None:
+        check_writable("--json", options.json)
+    other = _runner(options)
+    graph = read_graph(options.model, options)
+    data = quantized_inputs(graph, first(read_data(options.input, options, graph).x, options.limit))
+    with showing() as told:
+        found = compare(graph, other, data, progress=lambda done, total: told("comparing", done, total))
+    print(found)
+    if options.json is not None:
+        write_text(options.json, found.to_json())
+        print(f"wrote {options.json}")
+    return 1 if found.different or found.different_end_to_end else 0
+
+
+def _runner(options: argparse.Namespace) -> Runner:
+    from qbench.lab import OnnxRuntime, Recorded
+
+    against, model = str(options.against), options.model
+    if against == "onnxruntime":
+        _need_suffix(against, model, ".onnx")
+        return OnnxRuntime(model, _chosen(options, _LEVELS) == "optimized")
+    if against.endswith(".npz"):
+        if options.kernels is not None:
+            raise ConfigError(f"--kernels {options.kernels}: a recording has none; leave it out")
+        return Recorded(against)
+    raise ConfigError(f"--against {shown(against)} is neither onnxruntime nor an .npz file of recorded values")
+
+
+def _chosen(options: argparse.Namespace, known: tuple[Any, ...]) -> Any:
+    if options.kernels not in (None, *known):
+        raise ConfigError(
+            f"--kernels {shown(options.kernels)} is none of {', '.join(known)}, which {options.against} has"
+        )
+    return options.kernels or known[0]
+
+
+def _need_suffix(against: str, model: Path, suffix: str) -> None:
+    if model.suffix != suffix:
+        raise ConfigError(f"--against {against} runs {suffix} files, and {model} is none")
