@@ -5,24 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 
+from qbench.errors import ModelError
 from qbench.frontends.onnx import load_onnx
+from qbench.frontends.tflite import is_tflite, load_tflite
 from qbench.ir import archive
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim
+from qbench.quant.semantics import SEMANTICS, Semantics
 
 __all__ = ["load"]
 
 
-def load(path: str | PathLike[str], *, shapes: Mapping[str, Sequence[Dim]] | None = None) -> Graph:
-    """Read a model file.
+def load(
+    path: str | PathLike[str],
+    *,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    semantics: Semantics | None = None,
+    layout: Literal["NCHW"] | None = None,
+) -> Graph:
+    """Read a model file; what it holds decides, not what it is called.
 
     Parameters
     ----------
     path
-        An ONNX model (external data must lie in the same folder), or the folder of a qbench archive.
+        An ONNX model (external data must lie in the same folder), a TFLite model, or the folder of a qbench archive.
     shapes
         Shapes of inputs by name, in place of those that the file states: for files that leave sizes open.
+    semantics
+        Whose arithmetic the quantized ops of a TFLite model get; by default that of TFLite's reference kernels.
+    layout
+        ``"NCHW"`` turns the images that a TFLite model takes and gives, whose channels are last, to channels first.
+        Everything between is so in any case.
 
     Raises
     ------
@@ -31,6 +46,10 @@ def load(path: str | PathLike[str], *, shapes: Mapping[str, Sequence[Dim]] | Non
     UnsupportedOpsError
         The model uses ops without a meaning in qbench; the message lists all such nodes.
     """
+    if semantics not in (None, *SEMANTICS):
+        raise ModelError(f"semantics={semantics!r} is none of {', '.join(SEMANTICS)}")
     if archive.is_archive(path):
         return archive.load(path)
+    if is_tflite(Path(path)):
+        return load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
     return load_onnx(Path(path), shapes or {})

@@ -12,7 +12,7 @@ from onnx import TensorProto, numpy_helper
 
 from qbench.errors import UnsupportedOpsError
 from qbench.frontends import load
-from qbench.frontends.onnx.sizes import Size, Unresolved
+from qbench.frontends.sizes import Size, Unresolved
 from tests.frontends.models import check, model, node, random, save
 
 ONE = {"zero": np.array([0]), "one": np.array([1]), "i0": np.array(0), "minus": np.array([-1])}

@@ -10,9 +10,9 @@ import numpy as np
 
 from qbench.errors import ModelError, UnsupportedOpsError, shown
 from qbench.frontends.growth import Growth
-from qbench.frontends.onnx.sizes import Size, dim_of
 from qbench.frontends.onnx.source import Array, SourceNode, is_finite
 from qbench.frontends.onnx.stored import Stored
+from qbench.frontends.sizes import Size, dim_of
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr

@@ -11,8 +11,8 @@ from onnx import TensorProto, defs, helper
 from onnx.reference import ReferenceEvaluator
 
 from qbench.errors import ModelError
-from qbench.frontends.onnx.sizes import Size, Unresolved
 from qbench.frontends.onnx.source import Array, SourceNode
+from qbench.frontends.sizes import Size, Unresolved
 
 __all__ = ["MAX_ELEMENTS", "can_fold", "fold_constants", "fold_sizes"]
 

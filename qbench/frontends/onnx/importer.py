@@ -12,9 +12,9 @@ from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, 
 from qbench.frontends.onnx import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
-from qbench.frontends.onnx.sizes import Unresolved
 from qbench.frontends.onnx.source import SourceInput, SourceModel, SourceNode
 from qbench.frontends.onnx.table import CONVERTERS
+from qbench.frontends.sizes import Unresolved
 from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.graph import Graph, Node

@@ -9,9 +9,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
-from qbench.frontends.onnx.sizes import element_of
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
+from qbench.frontends.sizes import element_of
 from qbench.ir.dtypes import is_dtype
 from qbench.ir.types import Dim, dim_factors
 

@@ -1,0 +1,37 @@
+"""TFLite models to graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from qbench.errors import ModelError, shown
+from qbench.frontends.tflite.importer import import_model
+from qbench.frontends.tflite.reading import read_model
+from qbench.ir.graph import Graph
+from qbench.ir.types import Dim
+from qbench.quant.semantics import Semantics
+
+__all__ = ["is_tflite", "load_tflite"]
+
+_IDENTIFIER = b"TFL3"
+
+
+def is_tflite(path: Path) -> bool:
+    """Whether a file says that it is a TFLite model."""
+    try:
+        with path.open("rb") as file:
+            return file.read(8)[4:] == _IDENTIFIER
+    except (OSError, ValueError):  # whoever reads it next says why it cannot be read
+        return False
+
+
+def load_tflite(
+    path: Path, shapes: Mapping[str, Sequence[Dim]], semantics: Semantics = "tflite", *, to_nchw: bool = False
+) -> Graph:
+    """Read a TFLite file into a graph; see :func:`qbench.frontends.load`."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {shown(str(path))}: {error.strerror or error}") from None
+    return import_model(read_model(data, path.stem), shapes, semantics, to_nchw=to_nchw)

@@ -1,0 +1,126 @@
+"""Arithmetic on two tensors, with NumPy's broadcasting in the file's layout."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value
+from qbench.frontends.tflite.kinds import activated, is_plain_integer, is_quantized, same_integers
+from qbench.frontends.tflite.products import requantized
+from qbench.frontends.tflite.source import SourceOperator
+from qbench.frontends.tflite.table import converter
+from qbench.ir.qparams import QParams
+from qbench.passes.accumulators import accumulator_qparams
+
+__all__ = ["aligned"]
+
+
+def aligned(builder: Builder, *operands: Value) -> tuple[Value, ...]:
+    """The operands in the layout of the result, those of fewer dimensions made to broadcast there."""
+    if max(value.rank for value in operands) != 4:
+        return operands
+    return tuple(_as_image(builder, value) for value in operands)
+
+
+def _as_image(builder: Builder, value: Value) -> Value:
+    if value.rank == 4:
+        return builder.nchw(value)
+    if value.constant is not None and value.constant.size == 1:
+        return dataclasses.replace(value, nchw=False)
+    front = (1,) * (4 - value.rank)
+    shape = front + value.shape
+    if value.array is not None:
+        q = value.q
+        if q is not None and q.axis is not None:
+            q = dataclasses.replace(q, axis=q.axis + 4 - value.rank)
+        return builder.nchw(
+            dataclasses.replace(value, shape=shape, q=q, array=value.array.reshape(front + value.array.shape))
+        )
+    return builder.nchw(builder.emit("reshape", value, q=value.q, newshape=shape))
+
+
+def _nchw(operands: tuple[Value, ...]) -> bool:
+    return any(value.nchw for value in operands)
+
+
+def _plain(builder: Builder, *operands: Value) -> bool:
+    """Whether integers stand for themselves: counts, indices, sizes."""
+    return all(map(is_plain_integer, operands)) and builder.q is None
+
+
+def _sum(tflite_op: str, options: str, op_name: str) -> None:
+    @converter(tflite_op, "lhs rhs", f"{options} fused_activation_function pot_scale_int16")
+    def convert(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
+        operands = aligned(builder, lhs, rhs)
+        if _plain(builder, lhs, rhs):
+            return activated(builder, op, builder.emit(op_name, *operands, nchw=_nchw(operands)))
+        if not is_quantized(builder, lhs, rhs):
+            return activated(builder, op, builder.emit(op_name, *operands, nchw=_nchw(operands)))
+        value = builder.emit(
+            f"qnn.{op_name}",
+            *operands,
+            q=builder.q,
+            nchw=_nchw(operands),
+            rounding=builder.rounding(f"qnn.{op_name}"),
+            semantics=builder.semantics,
+        )
+        return activated(builder, op, value)
+
+
+_sum("ADD", "AddOptions", "add")
+_sum("SUB", "SubOptions", "subtract")
+
+
+@converter("MUL", "lhs rhs", "MulOptions fused_activation_function")
+def mul(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
+    """The product; quantized, an accumulator and its requantize."""
+    operands = aligned(builder, lhs, rhs)
+    nchw = _nchw(operands)
+    if _plain(builder, lhs, rhs) or not is_quantized(builder, lhs, rhs):
+        return activated(builder, op, builder.emit("multiply", *operands, nchw=nchw))
+    assert lhs.q is not None and rhs.q is not None and builder.q is not None
+    sums = accumulator_qparams(lhs.q, rhs.q, None)
+    if builder.semantics == "tflite":  # LiteRT computes the multiplier in float32
+        product = np.float32(lhs.q.scales[0]) * np.float32(rhs.q.scales[0])
+        sums = QParams(float(product / np.float32(builder.q.scales[0])) * builder.q.scales[0], 0, "int32")
+    value = builder.emit("qnn.multiply", *operands, q=sums, nchw=nchw, label="accumulator")
+    return activated(builder, op, requantized(builder, value, "qnn.multiply"))
+
+
+@converter("DIV", "lhs rhs", "DivOptions fused_activation_function")
+def div(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
+    """The quotient; of integers, rounded towards zero."""
+    operands = aligned(builder, lhs, rhs)
+    if not _plain(builder, lhs, rhs) and is_quantized(builder, lhs, rhs):
+        raise Unsupported("quantized division")
+    return activated(builder, op, builder.emit("divide", *operands, nchw=_nchw(operands)))
+
+
+@converter("MAXIMUM MINIMUM", "lhs rhs", "MaximumMinimumOptions")
+def extremum(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
+    """The larger or the smaller; quantized integers can be compared where their scales are equal."""
+    operands = aligned(builder, lhs, rhs)
+    if not _plain(builder, lhs, rhs) and is_quantized(builder, lhs, rhs):
+        same_integers(builder, lhs, rhs)
+    return builder.emit(op.op.lower(), *operands, q=builder.q, nchw=_nchw(operands))
+
+
+@converter("POW", "lhs rhs", "PowOptions")
+def power(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
+    """lhs to the power of rhs."""
+    operands = aligned(builder, lhs, rhs)
+    if is_quantized(builder, lhs, rhs):
+        raise Unsupported("quantized powers")
+    return builder.emit("power", *operands, nchw=_nchw(operands))
+
+
+@converter("SQUARED_DIFFERENCE", "lhs rhs", "SquaredDifferenceOptions")
+def squared_difference(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
+    """The square of the difference."""
+    operands = aligned(builder, lhs, rhs)
+    if is_quantized(builder, lhs, rhs):
+        raise Unsupported("a quantized squared difference")
+    value = builder.emit("subtract", *operands, nchw=_nchw(operands))
+    return builder.emit("multiply", value, value)

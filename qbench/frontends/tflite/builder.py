@@ -1,0 +1,329 @@
+"""Growing a graph from TFLite operators, which think in NHWC where the graph thinks in NCHW.
+
+Every tensor of four dimensions is an image with channels last to TFLite. The graph has it with channels first, under
+the file's name; the other layout is made, once and by a transpose of its own, where something asks for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbench.errors import ModelError, UnsupportedOpsError, shown
+from qbench.frontends.growth import Growth
+from qbench.frontends.sizes import Size, dim_of
+from qbench.frontends.tflite.source import Array, SourceOperator, SourceTensor
+from qbench.ir.dtypes import is_dtype, is_float
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Attr
+from qbench.ir.op import OPS, bind
+from qbench.ir.qparams import QParams
+from qbench.ir.types import Dim, TensorType, numel
+from qbench.quant.rounding import Rounding
+from qbench.quant.semantics import Semantics, rounding_of
+
+__all__ = ["TO_NCHW", "TO_NHWC", "Builder", "Unsupported", "Value"]
+
+TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
+"""Where each axis of the one layout lies in the other."""
+
+
+class Unsupported(UnsupportedOpsError):
+    """One operator that cannot be converted, with the reason; the importer collects them all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """What a tensor became: a value of the graph, or an array known while importing.
+
+    Parameters
+    ----------
+    name
+        Of the value in the graph.
+    shape
+        In this value's layout.
+    q
+        qparams, where it is quantized.
+    nchw
+        Whether this is an image with its channels moved to the front; else axes are the file's.
+    array
+        In the file's layout. It may have dtype object and hold sizes that are known only at run time.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    dtype: str
+    q: QParams | None = None
+    nchw: bool = False
+    array: Array | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def file_shape(self) -> tuple[Dim, ...]:
+        """The shape in the file's layout."""
+        return tuple(self.shape[axis] for axis in TO_NHWC) if self.nchw else self.shape
+
+    @property
+    def constant(self) -> Array | None:
+        """The array, where it is known and all its elements are plain numbers."""
+        return None if self.array is None or self.array.dtype == object else self.array
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it holds real numbers."""
+        return is_dtype(self.dtype) and is_float(self.dtype)
+
+    def axis(self, axis: int) -> int:
+        """An axis of the file's layout as one of this value's; ModelError where there is none such."""
+        if not -self.rank <= axis < self.rank:
+            raise ModelError(f"axis {axis} is outside {shown(self.name)}, which has {self.rank} dimensions")
+        return TO_NCHW.index(axis % 4) if self.nchw else axis % self.rank
+
+    def integers(self) -> tuple[int, ...]:
+        """The elements of a known list of ints; Unsupported where it is computed at run time."""
+        if self.constant is None:
+            raise Unsupported(f"{shown(self.name)} must be constant")
+        return tuple(int(element) for element in self.constant.ravel())
+
+    def dims(self) -> tuple[Dim | None, ...]:
+        """The elements of a known list of sizes; None for those that only the run can tell."""
+        if self.array is None:
+            raise Unsupported(f"the sizes in {shown(self.name)} must follow from the model's input shapes")
+        return tuple(map(dim_of, self.array.ravel().tolist()))
+
+
+class Builder(Growth):
+    """The graph so far. Converters emit nodes into it; the importer calls `start` and `finish` around each of them.
+
+    Parameters
+    ----------
+    inputs, taken
+        As for :class:`~qbench.frontends.growth.Growth`.
+    semantics
+        Whose arithmetic quantized operators get.
+    file_layout
+        Names of tensors that stay in the file's layout.
+    """
+
+    def __init__(
+        self, inputs: Mapping[str, TensorType], taken: Iterable[str], semantics: Semantics, file_layout: Iterable[str]
+    ) -> None:
+        super().__init__(inputs, taken)
+        self.semantics: Semantics = semantics
+        self._file_layout = frozenset(file_layout)
+        self._twins: dict[str, Value] = {}
+        self._results: tuple[SourceTensor, ...] = ()
+
+    def start(self, source: SourceOperator, results: Sequence[SourceTensor]) -> None:
+        """Begin to convert an operator that makes these tensors."""
+        self.begin(source)
+        self._results = tuple(results)
+
+    @property
+    def result(self) -> SourceTensor:
+        """The first tensor that the operator makes, as the file declares it."""
+        return self._results[0]
+
+    @property
+    def results(self) -> tuple[SourceTensor, ...]:
+        """All tensors that the operator makes."""
+        return self._results
+
+    @property
+    def q(self) -> QParams | None:
+        """qparams of the first tensor that the operator makes."""
+        return self._results[0].qparams
+
+    def rounding(self, op: str) -> Rounding:
+        """How what follows a quantized op is rounded."""
+        return rounding_of(self.semantics, op)
+
+    def emit(
+        self,
+        op: str,
+        *operands: Value,
+        q: QParams | None = None,
+        label: str = "",
+        nchw: bool | None = None,
+        attrs: Mapping[str, Attr] | None = None,
+        **more: Attr,
+    ) -> Value:
+        """Add a node with one output, in the layout of its first operand where none is given.
+
+        Parameters
+        ----------
+        op
+            Name of an op.
+        operands
+            Its inputs.
+        q
+            qparams of the output.
+        label
+            What the output is called behind the tensor's name, if it does not get that name itself.
+        nchw
+            The output's layout.
+        attrs, more
+            The op's attributes.
+        """
+        layout = operands[0].nchw if nchw is None else nchw
+        return self.emit_many(op, operands, (q,), {**(attrs or {}), **more}, nchw=layout, label=label)[0]
+
+    def emit_many(
+        self,
+        op: str,
+        operands: Sequence[Value],
+        qparams: Sequence[QParams | None],
+        attrs: Mapping[str, Attr],
+        *,
+        nchw: bool,
+        label: str = "",
+    ) -> tuple[Value, ...]:
+        """Add a node with an output for each of `qparams`."""
+        self._need(op, attrs)
+        values = [self.materialize(operand) for operand in operands]
+        base = f"{self.result.name}.{label or op.split('.')[-1]}"
+        outputs = tuple(self.fresh(base) for _ in qparams)
+        types = self.add(op, [(value.name, _type(value)) for value in values], attrs, outputs, qparams)
+        made = zip(outputs, types, qparams, strict=True)
+        return tuple(Value(name, t.shape, t.dtype, q, nchw) for name, t, q in made)
+
+    def _need(self, op: str, attrs: Mapping[str, Attr]) -> None:
+        """An op, or a semantics of it, that qbench does not have is the operator's fault, not the file's."""
+        if op not in OPS or ("semantics" in attrs and "semantics" not in OPS[op].attributes()):
+            raise Unsupported(f"qbench has no {op} with {self.semantics} arithmetic")
+
+    def natural(self, value: Value) -> Value:
+        """A value in the layout that the graph computes in."""
+        return self.nchw(value) if value.rank == 4 else value
+
+    def nchw(self, value: Value) -> Value:
+        """An image with its channels first."""
+        return value if value.nchw else self._other(value)
+
+    def filed(self, value: Value) -> Value:
+        """A value in the file's layout."""
+        return self._other(value) if value.nchw else value
+
+    def _other(self, value: Value) -> Value:
+        """The other layout of an image."""
+        if value.rank != 4:
+            raise ModelError(f"{shown(value.name)} should have 4 dimensions, but has {value.rank}")
+        axes = TO_NHWC if value.nchw else TO_NCHW
+        if value.array is not None:
+            shape = tuple(value.shape[axis] for axis in axes)
+            q = value.q
+            if q is not None and q.axis is not None:
+                q = dataclasses.replace(q, axis=axes.index(q.axis))
+            return dataclasses.replace(value, shape=shape, q=q, nchw=not value.nchw)
+        if value.name not in self._twins:
+            wish = f"{value.name}.{'nhwc' if value.nchw else 'nchw'}"
+            name = self.fresh(wish)
+            kind = self.add("transpose", [(value.name, _type(value))], {"axes": axes}, (name,), (value.q,))[0]
+            self._twin(value, Value(name, kind.shape, kind.dtype, value.q, not value.nchw))
+        return self._twins[value.name]
+
+    def _twin(self, one: Value, other: Value) -> None:
+        self._twins[one.name], self._twins[other.name] = other, one
+
+    def known(self, array: Array, name: str = "", q: QParams | None = None) -> Value:
+        """A constant in the file's layout; without a name it is called after the operator."""
+        dtype = "int64" if array.dtype == object else array.dtype.name
+        return Value(name or self.fresh(f"{self.result.name}.constant"), tuple(array.shape), dtype, q, False, array)
+
+    def materialize(self, value: Value) -> Value:
+        """Make sure that a value is in the graph: a known array becomes a constant."""
+        if value.array is None:
+            return value
+        if value.array.dtype == object:
+            open_sizes = ", ".join(str(e.dim) for e in value.array.ravel().tolist() if isinstance(e, Size))
+            raise Unsupported(f"{shown(value.name)} is computed from sizes known only at run time ({open_sizes})")
+        array = value.array.transpose(TO_NCHW) if value.nchw else value.array
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelError(f"constant {shown(value.name)} contains NaN or infinity: the model is damaged")
+        if not is_dtype(array.dtype.name):
+            raise ModelError(f"constant {shown(value.name)} is {array.dtype}, which qbench does not know")
+        constant = Constant(array)
+        name = value.name
+        if name in self.constants and self.qparams.get(name) != value.q:
+            name = self.fresh(name)
+        name = self.constant(name, constant)
+        if value.q is not None:
+            self.qparams[name] = value.q
+        return Value(name, constant.shape, constant.dtype, value.q, value.nchw)
+
+    def finish(self, results: Sequence[Value]) -> list[Value]:
+        """Name what was emitted: the first main node gets the source's name, the results those of the tensors.
+
+        Returns
+        -------
+        list of Value
+            What each tensor became.
+        """
+        self._check(results)
+        renamed: dict[str, str] = {}
+        pairs: list[tuple[Value, Value]] = []
+        values: list[Value] = []
+        for tensor, result in zip(self._results, results, strict=True):
+            if result.name not in self.made() or result.name in renamed:  # an alias, but the tensor has its own name
+                result = self.emit("reshape", result, q=tensor.qparams, label="copy", newshape=result.shape)
+            value = result
+            if result.rank == 4 and result.nchw == (tensor.name in self._file_layout):
+                value = self._other(result)
+                beside = self.fresh(f"{tensor.name}.{'nchw' if result.nchw else 'nhwc'}")
+                renamed[result.name] = beside
+                pairs.append((dataclasses.replace(result, name=beside), dataclasses.replace(value, name=tensor.name)))
+            renamed[value.name] = tensor.name
+            values.append(dataclasses.replace(value, name=tensor.name, q=tensor.qparams))
+        self.settle(renamed)
+        self.qparams |= {tensor.name: tensor.qparams for tensor in self._results if tensor.qparams is not None}
+        self._twins = {
+            name: twin for name, twin in self._twins.items() if name not in renamed and twin.name not in renamed
+        }
+        for one, other in pairs:
+            self._twin(one, other)
+        return values
+
+    def fold(self, results: Sequence[Value]) -> list[Value]:
+        """The results of an operator whose inputs are all known, computed as its nodes would."""
+        self._check(results)
+        total = sum(numel(result.shape) for result in results)
+        if total > MAX_ELEMENTS:
+            raise ModelError(f"operator {self.now()} makes a constant of more than {MAX_ELEMENTS} elements")
+        arrays = {name: constant.array for name, constant in self.constants.items()}
+        for node in self._pending:
+            made = bind(node, self.qparams).compute_all(tuple(arrays[name] for name in node.inputs))
+            arrays.update(zip(node.outputs, made, strict=True))
+        self._pending = []
+        known: list[Value] = []
+        for tensor, result in zip(self._results, results, strict=True):
+            array = result.array if result.array is not None else arrays[result.name]
+            if result.nchw and result.array is None:
+                array = array.transpose(TO_NHWC)
+            known.append(self.known(array, tensor.name, tensor.qparams))
+        return known
+
+    def _check(self, results: Sequence[Value]) -> None:
+        if len(results) != len(self._results):
+            raise ModelError(f"operator {self.now()} makes {len(results)} tensors, not {len(self._results)}")
+        for tensor, result in zip(self._results, results, strict=True):
+            if result.dtype != tensor.dtype:
+                raise ModelError(
+                    f"tensor {tensor} is declared {tensor.dtype}, but operator {self.now()} makes {result.dtype}"
+                )
+
+
+MAX_ELEMENTS = 2**28
+"""No constant that a model computes may be larger."""
+
+
+def _type(value: Value) -> TensorType:
+    if not is_dtype(value.dtype):
+        raise ModelError(f"{shown(value.name)} is {value.dtype}, which qbench does not know")
+    return TensorType(value.shape, value.dtype)

@@ -1,0 +1,7 @@
+"""Imports every family of converters, which fills the table."""
+
+from __future__ import annotations
+
+from qbench.frontends.tflite import arithmetic, border, movement, pools, products, reduce, resize, select, unary
+
+__all__ = ["arithmetic", "border", "movement", "pools", "products", "reduce", "resize", "select", "unary"]

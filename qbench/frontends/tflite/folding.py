@@ -1,0 +1,86 @@
+"""Operators that work on lists of sizes, some of them known only at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from qbench.frontends.sizes import Size, Unresolved
+from qbench.frontends.tflite.builder import Builder, Value
+from qbench.frontends.tflite.source import Array, SourceOperator
+from qbench.frontends.tflite.table import Converter
+
+__all__ = ["fold_sizes"]
+
+_MOVES: dict[str, Callable[[int], bool]] = {
+    # Operators that only move elements, and which of their inputs hold the elements.
+    **dict.fromkeys(("CONCATENATION", "PACK"), lambda index: True),
+    **dict.fromkeys(
+        ("EXPAND_DIMS", "GATHER", "RESHAPE", "SLICE", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE", "UNPACK"),
+        lambda index: index == 0,
+    ),
+    "SPLIT": lambda index: index == 1,
+}
+
+
+def _product(array: Array, axes: Array) -> Array:
+    return np.multiply.reduce(array, axis=tuple(map(int, axes.ravel())))
+
+
+_COMPUTES: dict[str, Callable[..., Any]] = {
+    "ADD": np.add,
+    "CAST": np.asarray,
+    "DIV": np.floor_divide,
+    "FLOOR_DIV": np.floor_divide,
+    "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum,
+    "MUL": np.multiply,
+    "REDUCE_PROD": _product,
+    "SUB": np.subtract,
+}
+
+
+def fold_sizes(builder: Builder, op: SourceOperator, convert: Converter, values: list[Value | None]) -> list[Value]:
+    """The results of an operator on known arrays of which some hold sizes that are known only at run time.
+
+    Raises
+    ------
+    Unresolved
+        The result is no list of such sizes.
+    """
+    if op.op in _MOVES:
+        arrays = _moved(builder, op, convert, values)
+    elif op.op in _COMPUTES:
+        operands = [value.array.astype(object) for value in values if value is not None and value.array is not None]
+        arrays = [np.asarray(_COMPUTES[op.op](*operands), object)]
+    else:
+        raise Unresolved
+    settled = map(_settled, arrays, builder.results)
+    return [builder.known(array, tensor.name) for array, tensor in zip(settled, builder.results, strict=True)]
+
+
+def _moved(builder: Builder, op: SourceOperator, convert: Converter, values: list[Value | None]) -> list[Array]:
+    """Moves numbered tickets as the operator's nodes would, then hands each ticket's element back."""
+    elements: list[object] = [0]
+    tickets: list[Value | None] = []
+    for index, value in enumerate(values):
+        if value is None or value.array is None or not _MOVES[op.op](index):
+            if value is not None and value.array is not None and value.array.dtype == object:
+                raise Unresolved
+            tickets.append(value)
+            continue
+        numbers = np.arange(len(elements), len(elements) + value.array.size).reshape(value.array.shape)
+        elements.extend(value.array.ravel().tolist())
+        tickets.append(builder.known(numbers.astype(builder.result.dtype), value.name))
+    lookup = np.empty(len(elements), object)
+    lookup[:] = elements
+    made = builder.fold(convert(builder, op, tickets))
+    return [lookup[value.array] for value in made if value.array is not None]
+
+
+def _settled(array: Array, tensor: Any) -> Array:
+    """An ordinary array where no element depends on the run any more."""
+    elements: list[object] = array.ravel().tolist()
+    return array if any(isinstance(element, Size) for element in elements) else array.astype(tensor.dtype)

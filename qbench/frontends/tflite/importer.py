@@ -1,0 +1,126 @@
+"""The import itself: operators in order, each folded, converted or put on the list of what is not supported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
+from qbench.frontends.sizes import Unresolved
+from qbench.frontends.tflite import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
+from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
+from qbench.frontends.tflite.folding import fold_sizes
+from qbench.frontends.tflite.source import ABSENT, SourceModel, SourceOperator, SourceTensor
+from qbench.frontends.tflite.table import CONVERTERS
+from qbench.ir.build import build
+from qbench.ir.dtypes import DTYPES, is_dtype
+from qbench.ir.graph import Graph
+from qbench.ir.types import Dim, TensorType
+from qbench.quant.semantics import Semantics
+
+__all__ = ["import_model"]
+
+
+def import_model(
+    source: SourceModel, shapes: Mapping[str, Sequence[Dim]], semantics: Semantics, *, to_nchw: bool = False
+) -> Graph:
+    """Turn what a TFLite file says into a graph.
+
+    Parameters
+    ----------
+    source
+        The model, as :func:`~qbench.frontends.tflite.reading.read_model` gives it.
+    shapes
+        Input shapes, in the file's layout, that replace those of the file.
+    semantics
+        Whose arithmetic quantized operators get.
+    to_nchw
+        Whether images that go in and come out have their channels first, not as the file has them.
+    """
+    known = [source.tensors[number].name for number in source.inputs]
+    for name in shapes:
+        if name not in known:
+            raise ModelError(f"shapes: the model has no input {shown(name)}{nearest(name, known)}")
+    try:
+        return _Importer(source, shapes, semantics, to_nchw).run()
+    except GraphError as error:
+        raise ModelError(f"{shown(source.name)}: {error}") from error
+
+
+class _Importer:
+    def __init__(
+        self, source: SourceModel, shapes: Mapping[str, Sequence[Dim]], semantics: Semantics, to_nchw: bool
+    ) -> None:
+        self.source = source
+        self.values: dict[int, Value] = {}
+        self.unsupported: list[str] = []
+        for number in source.inputs:
+            tensor = source.tensors[number]
+            kind = _input_type(tensor, shapes.get(tensor.name))
+            value = Value(tensor.name, kind.shape, kind.dtype, tensor.qparams)
+            if to_nchw and kind.rank == 4:
+                value = Value(tensor.name, tuple(kind.shape[i] for i in TO_NCHW), kind.dtype, tensor.qparams, True)
+            self.values[number] = value
+        inputs = {
+            self.values[n].name: TensorType(self.values[n].shape, _input_type(source.tensors[n], None).dtype)
+            for n in source.inputs
+        }
+        ends = () if to_nchw else (source.tensors[number].name for number in source.outputs)
+        self.builder = Builder(inputs, (tensor.name for tensor in source.tensors), semantics, ends)
+        for value in self.values.values():
+            if value.q is not None:
+                self.builder.qparams[value.name] = value.q
+        for number, tensor in enumerate(source.tensors):
+            if tensor.array is not None:
+                self.values[number] = self.builder.known(tensor.array, tensor.name, tensor.qparams)
+
+    def run(self) -> Graph:
+        for op in self.source.operators:
+            try:
+                self._take(op)
+            except Unsupported as error:
+                self.unsupported.append(f"{op}: {error}" if str(error) else str(op))
+            except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+                # A malformed operator: lists of the wrong length, numbers out of range. Its converter checks not each.
+                raise ModelError(f"operator {op} makes no sense: {error}") from error
+        if self.unsupported:
+            lines = "".join(f"\n  {line}" for line in self.unsupported)
+            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
+        builder = self.builder
+        outputs = [builder.materialize(self.values[number]).name for number in self.source.outputs]
+        return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
+
+    def _take(self, op: SourceOperator) -> None:
+        convert = CONVERTERS.get(op.op)
+        if convert is None:
+            raise Unsupported("")
+        if any(number not in self.values for number in op.inputs if number != ABSENT):
+            return  # made by an operator that is on the list already
+        values = [None if number == ABSENT else self.values[number] for number in op.inputs]
+        results = [self.source.tensors[number] for number in op.output_numbers]
+        builder = self.builder
+        builder.start(op, results)
+        given = [value for value in values if value is not None]
+        if any(value.array is not None and value.array.dtype == object for value in given) and all(
+            value.array is not None for value in given
+        ):
+            try:
+                made = fold_sizes(builder, op, convert, values)
+            except Unresolved:
+                raise Unsupported("its result depends on sizes known only at run time: fix them with shapes=") from None
+        elif all(value.array is not None for value in given):
+            made = builder.fold(convert(builder, op, values))
+        else:
+            made = convert(builder, op, values)
+            made = made if all(value.array is not None for value in made) else builder.finish(made)
+        self.values.update(zip(op.output_numbers, made, strict=True))
+
+
+def _input_type(tensor: SourceTensor, override: Sequence[Dim] | None) -> TensorType:
+    if not is_dtype(tensor.dtype):
+        raise ModelError(f"input {tensor} is {tensor.dtype}, which is not one of {', '.join(DTYPES)}")
+    if override is not None:
+        return TensorType(tuple(override), tensor.dtype)
+    rank = len(tensor.shape)
+    axes = {0: "N", 1: "H", 2: "W"} if rank == 4 else {0: "N"}
+    sizes = (axes.get(axis, f"D{axis}") if size is None else size for axis, size in enumerate(tensor.shape))
+    return TensorType(tuple(sizes), tensor.dtype)

@@ -1,0 +1,129 @@
+"""What the converters share: in which numbers an operator computes, its fused activation, its padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qbench.errors import ModelError, shown
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value
+from qbench.frontends.tflite.source import SourceOperator
+from qbench.ir.dtypes import integer_range, is_dtype, is_integer
+from qbench.ir.qparams import QParams
+from qbench.ir.types import Dim
+from qbench.ops.windows import Padding, Pair
+
+__all__ = ["activated", "clipped", "clip_bounds", "is_quantized", "padding", "pair", "same_integers"]
+
+_SAME, _VALID = 0, 1
+_ACTIVATIONS = ("none", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
+_BOUNDS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
+
+
+def is_quantized(builder: Builder, *operands: Value) -> bool:
+    """Whether an operator computes in quantized integers, False if in real numbers.
+
+    Raises
+    ------
+    Unsupported
+        It mixes the two, as hybrid (dynamic-range) operators do, or has integers without a scale.
+    """
+    kinds = [(value.name, value.dtype, value.q) for value in operands]
+    kinds += [(tensor.name, tensor.dtype, tensor.qparams) for tensor in builder.results]
+    reals = [shown(name) for name, dtype, _ in kinds if dtype.startswith(("float", "bfloat"))]
+    if len(reals) == len(kinds):
+        return False
+    if reals:
+        rest = [f"{shown(name)} is {dtype}" for name, dtype, _ in kinds if not dtype.startswith(("float", "bfloat"))]
+        raise Unsupported(
+            f"{', '.join(reals)} {'is' if len(reals) == 1 else 'are'} float, but {', '.join(rest)} (a hybrid or "
+            "dynamic-range operator, which quantizes its input anew in every run): "
+            "convert the model with full integer quantization, or without any"
+        )
+    for name, dtype, q in kinds:
+        if q is None:
+            raise Unsupported(f"{shown(name)} is {dtype} without a scale")
+    return True
+
+
+def same_integers(builder: Builder, *operands: Value) -> None:
+    """The operands and the results have one scale and zero point, as an operator that compares integers needs."""
+    for value in operands:
+        if value.q != builder.q:
+            raise Unsupported(f"{shown(value.name)} is quantized otherwise than {shown(builder.result.name)}")
+
+
+def clip_bounds(name: str, q: QParams) -> tuple[int, int]:
+    """The integers between which an activation lies (TFLite's CalculateActivationRangeQuantized)."""
+    low, high = integer_range(q.dtype)
+    scale = np.float32(q.scales[0])
+    least, most = _BOUNDS[name]
+    steps = [np.float32(bound) / scale for bound in (least, most)]
+    rounded = [np.copysign(np.floor(np.abs(step) + np.float32(0.5)), step) for step in steps]
+    bounds = [float(step) + q.zero_points[0] for step in rounded]
+    return int(min(max(bounds[0], low), high)), int(max(min(bounds[1], high), low))
+
+
+def clipped(builder: Builder, value: Value, name: str) -> Value:
+    """A value, bounded as the activation of that name bounds it."""
+    if value.q is None:
+        least, most = _BOUNDS[name]
+        return (
+            builder.emit("nn.relu", value) if name == "RELU" else builder.emit("clip", value, a_min=least, a_max=most)
+        )
+    low, high = clip_bounds(name, value.q)
+    if (low, high) == integer_range(value.q.dtype):
+        return value  # the type bounds it already
+    return builder.emit("clip", value, q=value.q, a_min=float(low), a_max=float(high))
+
+
+def activated(builder: Builder, op: SourceOperator, value: Value) -> Value:
+    """A value with the operator's fused activation behind it."""
+    number = op.integer("fused_activation_function")
+    if not 0 <= number < len(_ACTIVATIONS):
+        raise ModelError(f"operator {op} has the unknown activation {number}")
+    name = _ACTIVATIONS[number]
+    if name == "none":
+        return value
+    if name == "TANH" and value.q is None:
+        return builder.emit("tanh", value)
+    if name not in _BOUNDS:
+        raise Unsupported(f"the fused activation {name}")
+    return clipped(builder, value, name)
+
+
+def pair(op: SourceOperator, kind: str, default: int = 0) -> Pair:
+    """Something for rows and for columns: ``stride`` reads stride_h and stride_w."""
+    names = {"filter": ("filter_height", "filter_width"), "dilation": ("dilation_h_factor", "dilation_w_factor")}
+    height, width = names.get(kind, (f"{kind}_h", f"{kind}_w"))
+    return op.integer(height, default), op.integer(width, default)
+
+
+def padding(op: SourceOperator, sizes: Sequence[Dim], window: Pair, strides: Pair, dilation: Pair = (1, 1)) -> Padding:
+    """Top, left, bottom and right: with SAME padding, what gives size / stride windows, the larger half behind."""
+    scheme = op.integer("padding", _SAME)
+    if scheme not in (_SAME, _VALID):
+        raise ModelError(f"operator {op} has the unknown padding {scheme}")
+    if min(*window, *strides, *dilation) < 1:
+        raise ModelError(f"operator {op}: window {window}, strides {strides} and dilation {dilation} must be positive")
+    pads = [
+        _pads(*given) if scheme == _SAME else (0, 0) for given in zip(sizes, window, strides, dilation, strict=True)
+    ]
+    return pads[0][0], pads[1][0], pads[0][1], pads[1][1]
+
+
+def _pads(size: Dim, window: int, stride: int, dilation: int) -> Pair:
+    reach = (window - 1) * dilation + 1
+    if isinstance(size, str):
+        if stride > 1:
+            raise Unsupported(f"SAME padding with stride {stride} of the open size {size}: fix it with shapes=")
+        total = reach - 1
+    else:
+        total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+    return total // 2, total - total // 2
+
+
+def is_plain_integer(value: Value) -> bool:
+    """Whether it holds integers that stand for themselves."""
+    return is_dtype(value.dtype) and is_integer(value.dtype) and value.q is None

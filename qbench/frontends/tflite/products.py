@@ -1,0 +1,222 @@
+"""Sums of products: convolutions, fully connected layers, matrix products, and what follows them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from qbench.errors import ModelError, shown
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value
+from qbench.frontends.tflite.kinds import activated, is_quantized, padding, pair
+from qbench.frontends.tflite.source import Array, SourceOperator
+from qbench.frontends.tflite.table import converter
+from qbench.ir.graph import Attr
+from qbench.ir.qparams import QParams
+from qbench.ir.types import dim_factors, dim_product
+from qbench.passes.accumulators import accumulator_qparams, largest_product_sum
+from qbench.quant.semantics import Semantics
+
+__all__ = ["requantized", "sum_qparams"]
+
+_WINDOW = "padding stride_w stride_h fused_activation_function quantized_bias_type"
+
+
+@converter("CONV_2D", "input filter bias?", f"Conv2DOptions {_WINDOW} dilation_w_factor dilation_h_factor")
+def conv2d(builder: Builder, op: SourceOperator, x: Value, w: Value, bias: Value | None) -> Value:
+    """Filters are (out, h, w, in / groups); how many groups there are follows from the input's channels."""
+    array = _filter(w)
+    channels, inner = x.file_shape[-1], array.shape[3]
+    if not isinstance(channels, int) or not inner or channels % inner:
+        raise ModelError(f"{channels} channels of {shown(x.name)} do not fit filters of {inner} ({shown(w.name)})")
+    weight = _weight(w, array.transpose(0, 3, 1, 2), 0, 0)
+    return _convolved(builder, op, x, weight, bias, channels // inner)
+
+
+@converter(
+    "DEPTHWISE_CONV_2D",
+    "input filter bias?",
+    f"DepthwiseConv2DOptions {_WINDOW} depth_multiplier dilation_w_factor dilation_h_factor",
+)
+def depthwise_conv2d(builder: Builder, op: SourceOperator, x: Value, w: Value, bias: Value | None) -> Value:
+    """Filters are (1, h, w, in * multiplier); the option depth_multiplier only repeats what shapes say."""
+    array = _filter(w)
+    channels = x.file_shape[-1]
+    if array.shape[0] != 1 or not isinstance(channels, int) or not channels or array.shape[3] % channels:
+        raise ModelError(f"filters {array.shape} ({shown(w.name)}) do not fit {channels} channels of {shown(x.name)}")
+    weight = _weight(w, array.transpose(3, 0, 1, 2), 3, 0)
+    return _convolved(builder, op, x, weight, bias, channels)
+
+
+def _convolved(builder: Builder, op: SourceOperator, x: Value, weight: Value, bias: Value | None, groups: int) -> Value:
+    data = builder.nchw(x)
+    window = (int(weight.shape[2]), int(weight.shape[3]))
+    strides, dilation = pair(op, "stride"), pair(op, "dilation", 1)
+    pads = padding(op, data.shape[2:], window, strides, dilation)
+    attrs: dict[str, Attr] = {"strides": strides, "padding": pads, "dilation": dilation, "groups": groups}
+    return activated(builder, op, _summed(builder, "nn.conv2d", data, weight, bias, 1, attrs))
+
+
+@converter("TRANSPOSE_CONV", "output_shape weights input bias?", f"TransposeConvOptions {_WINDOW}")
+def transpose_conv(builder: Builder, op: SourceOperator, size: Value, w: Value, x: Value, bias: Value | None) -> Value:
+    """Filters are (out, h, w, in); padding is that of the convolution which would undo this one."""
+    array, data = _filter(w), builder.nchw(x)
+    dims = size.dims()
+    if len(dims) != 4 or not isinstance(dims[1], int) or not isinstance(dims[2], int):
+        raise Unsupported(f"the sizes in {shown(size.name)} must be four numbers")
+    out, strides = (dims[1], dims[2]), pair(op, "stride")
+    window = (array.shape[1], array.shape[2])
+    top, left, _, _ = padding(op, out, window, strides)
+    ends: list[int] = []
+    for axis, before in enumerate((top, left)):
+        have = data.shape[2 + axis]
+        if not isinstance(have, int):
+            raise Unsupported(f"the size {have} of {shown(x.name)} must be known: fix it with shapes=")
+        ends.append((have - 1) * strides[axis] + window[axis] - before - out[axis])
+    attrs: dict[str, Attr] = {
+        "strides": strides,
+        "padding": (top, left, max(ends[0], 0), max(ends[1], 0)),
+        "output_padding": (max(-ends[0], 0), max(-ends[1], 0)),
+    }
+    weight = _weight(w, array.transpose(3, 0, 1, 2), 0, 1)
+    return activated(builder, op, _summed(builder, "nn.conv2d_transpose", data, weight, bias, 1, attrs))
+
+
+@converter(
+    "FULLY_CONNECTED",
+    "input weights bias?",
+    "FullyConnectedOptions fused_activation_function keep_num_dims quantized_bias_type weights_format "
+    "asymmetric_quantize_inputs",
+)
+def fully_connected(builder: Builder, op: SourceOperator, x: Value, w: Value, bias: Value | None) -> Value:
+    """Weights are (units, in); all axes but the last become rows unless keep_num_dims says otherwise."""
+    if op.integer("weights_format"):
+        raise Unsupported("shuffled weights")
+    if w.rank != 2 or not all(isinstance(size, int) for size in w.shape):
+        raise ModelError(f"weights {shown(w.name)} should have 2 dimensions, but have {w.rank}")
+    inner = w.shape[1]
+    data = builder.filed(x)
+    number, symbol = dim_factors(dim_product(data.shape))
+    if not isinstance(inner, int) or not inner or number % inner:
+        raise ModelError(
+            f"{shown(x.name)} of shape {x.file_shape} does not fill rows of {inner}, as {shown(w.name)} has"
+        )
+    keep = op.flag("keep_num_dims") and data.shape[-1:] == (inner,)
+    if not keep and (data.rank != 2 or data.shape[1] != inner):
+        flat = _flattened(builder, x)
+        rows = dim_product((number // inner, symbol)) if symbol else number // inner
+        data = builder.emit("reshape", flat, q=x.q, nchw=False, newshape=(rows, inner))
+    weight = _weight(w, w.constant, 0, 0) if w.constant is not None else builder.filed(w)
+    return activated(builder, op, _summed(builder, "nn.dense", data, weight, bias, data.rank - 1, {}))
+
+
+def _flattened(builder: Builder, x: Value) -> Value:
+    """The input in whichever layout has its elements in the file's order without being moved."""
+    if x.nchw and (x.shape[1] == 1 or x.shape[2:] == (1, 1)):
+        return x
+    return builder.filed(x)
+
+
+@converter("BATCH_MATMUL", "x y", "BatchMatMulOptions adj_x adj_y asymmetric_quantize_inputs")
+def batch_matmul(builder: Builder, op: SourceOperator, x: Value, y: Value) -> Value:
+    """Matrix products over the last two axes of the file's layout."""
+    attrs: dict[str, Attr] = {"transpose_lhs": op.flag("adj_x"), "transpose_rhs": op.flag("adj_y")}
+    return _summed(builder, "nn.batch_matmul", builder.filed(x), builder.filed(y), None, None, attrs)
+
+
+def _filter(w: Value) -> Array:
+    if w.constant is None:
+        raise Unsupported(f"the filters {shown(w.name)} must be constant")
+    if w.rank != 4:
+        raise ModelError(f"filters {shown(w.name)} should have 4 dimensions, but have {w.rank}")
+    return w.constant
+
+
+def _weight(w: Value, array: Array | None, axis: int, to: int) -> Value:
+    """Weights in the graph's layout; their scales may run along one axis of the file's."""
+    assert array is not None
+    q = w.q
+    if q is not None and q.axis is not None:
+        if q.axis != axis:
+            raise ModelError(
+                f"weights {shown(w.name)} have scales along axis {q.axis}; the operator's are along {axis}"
+            )
+        q = dataclasses.replace(q, axis=to)
+    return Value(w.name, tuple(array.shape), w.dtype, q, False, np.ascontiguousarray(array))
+
+
+def _summed(
+    builder: Builder, op: str, data: Value, weight: Value, bias: Value | None, axis: int | None, attrs: dict[str, Attr]
+) -> Value:
+    """Products, their bias along `axis`, and the requantize of a quantized operator."""
+    if not is_quantized(builder, data, weight):
+        value = builder.emit(op, data, weight, attrs=attrs)
+        return value if bias is None else builder.emit("nn.bias_add", value, _bias(bias, value, axis), axis=axis)
+    assert data.q is not None and weight.q is not None
+    if data.q.axis is not None or builder.q is None or builder.q.axis is not None:
+        raise Unsupported("activations with scales per axis")
+    op = f"qnn.{op.removeprefix('nn.')}"
+    legacy = data.dtype == "uint8" or op not in ("qnn.conv2d", "qnn.conv2d_transpose")
+    sums = sum_qparams(builder.semantics, data.q, weight.q, axis, legacy=legacy)
+    if data.dtype == "int16":
+        sums, attrs = dataclasses.replace(sums, dtype="int64"), {**attrs, "accumulator": "int64"}
+    value = builder.emit(op, data, weight, q=sums, label="accumulator", attrs=attrs)
+    added = None if bias is None else _bias(bias, value, axis)
+    if sums.dtype == "int32":
+        added = _fitting(op, data, weight, sums, builder.q, added)
+    if added is not None:
+        q = dataclasses.replace(sums, axis=None if sums.axis is None else 0)
+        added = dataclasses.replace(added, q=q)
+        value = builder.emit("nn.bias_add", value, added, q=sums, label="biased", axis=axis)
+    return requantized(builder, value, op)
+
+
+def _fitting(op: str, data: Value, weight: Value, sums: QParams, out: QParams, bias: Value | None) -> Value | None:
+    """The bias, such that no sum leaves 32 bits.
+
+    A bias near the end of the range, as dead channels have, is brought nearer where the output is at its end anyhow.
+    """
+    assert data.q is not None and weight.q is not None
+    array, q = weight.constant, weight.q
+    if array is not None and op == "qnn.conv2d_transpose":
+        array, q = array.swapaxes(0, 1), dataclasses.replace(q, axis=None if q.axis is None else 0)
+    depth = max((size for size in weight.shape if isinstance(size, int)), default=1)
+    products = np.asarray(largest_product_sum(data.q, q, array, depth))
+    added = np.zeros(1, np.int64) if bias is None or bias.array is None else bias.array.astype(np.int64)
+    room = 2**31 - 1 - products
+    saturated = np.asarray(sums.scales) / out.scales[0] * (room - products) > 2 * (out.qmax - out.qmin)
+    if np.any((np.abs(added) > room) & ~saturated) or np.any(room < 0):
+        raise Unsupported(f"sums with {shown(weight.name)} may leave 32 bits, where LiteRT wraps around")
+    if bias is None or bias.array is None or np.all(np.abs(added) <= room):
+        return bias
+    return dataclasses.replace(bias, array=np.clip(added, -room, room).astype(np.int32))
+
+
+def _bias(bias: Value, value: Value, axis: int | None) -> Value:
+    """A bias of the type of the sums."""
+    if bias.constant is None or axis is None:
+        raise Unsupported(f"the bias {shown(bias.name)} must be constant")
+    array = bias.constant.ravel()
+    if bias.dtype != value.dtype and not (bias.dtype == "int32" and value.dtype == "int64"):
+        raise Unsupported(f"the bias {shown(bias.name)} is {bias.dtype}, but what it is added to {value.dtype}")
+    if array.size != value.shape[axis]:
+        raise ModelError(
+            f"bias {shown(bias.name)} has {array.size} elements, but there are {value.shape[axis]} channels"
+        )
+    return Value(bias.name, (array.size,), value.dtype, None, False, array.astype(value.dtype))
+
+
+def sum_qparams(semantics: Semantics, data: QParams, weight: QParams, axis: int | None, *, legacy: bool) -> QParams:
+    """qparams of an accumulator.
+
+    LiteRT multiplies the two scales in float32 where it has one multiplier for all channels (matrix products, and all
+    of uint8), in float64 where it has one for each.
+    """
+    if semantics == "tflite" and legacy and weight.axis is None:
+        return QParams(float(np.float32(data.scales[0]) * np.float32(weight.scales[0])), 0, "int32")
+    return accumulator_qparams(data, weight, axis)
+
+
+def requantized(builder: Builder, value: Value, op: str) -> Value:
+    """The result's integers from an accumulator that the op made."""
+    return builder.emit("qnn.requantize", value, q=builder.q, label="requantized", rounding=builder.rounding(op))

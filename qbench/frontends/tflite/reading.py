@@ -1,0 +1,203 @@
+"""A TFLite file to plain data. Whatever is wrong with the file becomes a ModelError here."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from qbench.errors import ModelError, shown
+from qbench.frontends.tflite.elements import TYPES, read_array, read_qparams
+from qbench.frontends.tflite.guard import Budget, damaged, guarded
+from qbench.frontends.tflite.options import array_of, ints, names_of, read_options
+from qbench.frontends.tflite.source import ABSENT, Array, Option, SourceModel, SourceOperator, SourceTensor
+
+__all__ = ["read_model"]
+
+_VERSION = 3
+
+
+def read_model(data: bytes, name: str) -> SourceModel:
+    """Read and check a TFLite file: names, references, buffers and scales, not yet the operators.
+
+    Parameters
+    ----------
+    data
+        The file's content.
+    name
+        What to call the model.
+    """
+    return _Reader(data, _parser()).model(name)
+
+
+@cache
+def _parser() -> Any:
+    try:
+        return importlib.import_module("tflite")
+    except ImportError:
+        raise ModelError("reading TFLite needs its parser: pip install 'qbench[tflite]'") from None
+
+
+class _Reader:
+    def __init__(self, data: bytes, parser: Any) -> None:
+        self.data, self.parser, self.budget = data, parser, Budget(len(data))
+
+    def model(self, name: str) -> SourceModel:
+        root = guarded(self.parser.Model(), self.data, int.from_bytes(self.data[:4], "little"), self.budget)
+        if root.Version() != _VERSION:
+            raise ModelError(f"the file is of TFLite version {root.Version()}; qbench reads version {_VERSION}")
+        count = root.SubgraphsLength()
+        if count != 1:
+            raise ModelError(
+                f"the model has {count} subgraphs; qbench reads models with one: export the function that is wanted"
+            )
+        graph = self._guard(root.Subgraphs(0))
+        codes = [self._code(code) for code in self._tables(root.OperatorCodesLength(), root.OperatorCodes)]
+        buffers = [self._buffer(buffer) for buffer in self._tables(root.BuffersLength(), root.Buffers)]
+        tables = list(self._tables(graph.TensorsLength(), graph.Tensors))
+        names = _unique([_text(table.Name()) or f"tensor_{index}" for index, table in enumerate(tables)])
+        operators = [
+            self._operator(table, codes, names) for table in self._tables(graph.OperatorsLength(), graph.Operators)
+        ]
+        inputs, outputs = ints(graph.InputsAsNumpy()), ints(graph.OutputsAsNumpy())
+        _check_numbers(inputs, names, "the model's inputs")
+        _check_numbers(outputs, names, "the model's outputs")
+        computed = {*inputs, *(number for op in operators for number in op.output_numbers)}
+        tensors = [self._tensor(table, names[index], buffers, index in computed) for index, table in enumerate(tables)]
+        self._refuse(tables, names)
+        source = SourceModel(name, tuple(tensors), tuple(operators), inputs, outputs)
+        _check_order(source)
+        return source
+
+    def _guard(self, table: Any) -> Any:
+        if table is None:
+            raise damaged("a table is missing")
+        return guarded(table, self.data, table._tab.Pos, self.budget)
+
+    def _tables(self, count: int, element: Callable[[int], Any]) -> Iterator[Any]:
+        self.budget.spend(4 * count)
+        return (self._guard(element(index)) for index in range(count))
+
+    def _code(self, code: Any) -> str:
+        number = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())  # files since 2020 have both
+        if number == self.parser.BuiltinOperator.CUSTOM:
+            return f"custom {shown(_text(code.CustomCode()))}"
+        return names_of(self.parser.BuiltinOperator).get(number, f"builtin operator {number}")
+
+    def _buffer(self, buffer: Any) -> Array | None:
+        if buffer.Offset() > 1:  # behind the flatbuffer, as in files beyond 2 GiB
+            start, size = buffer.Offset(), buffer.Size()
+            if start + size > len(self.data):
+                raise damaged(f"a buffer of {size} bytes at byte {start} of {len(self.data)}")
+            return np.frombuffer(self.data, np.uint8, size, start)
+        content = array_of(buffer.DataAsNumpy())
+        return content if content is not None and content.size else None
+
+    def _tensor(self, table: Any, name: str, buffers: Sequence[Array | None], computed: bool) -> SourceTensor:
+        sizes, signature = ints(table.ShapeAsNumpy()), ints(table.ShapeSignatureAsNumpy())
+        if len(signature) != len(sizes):
+            signature = sizes
+        if min((*sizes, *signature), default=0) < -1:
+            raise ModelError(f"tensor {shown(name)} has the shape {sizes}, {signature} in its signature")
+        kind: int = table.Type()
+        buffer: int = table.Buffer()
+        if not 0 <= kind < len(TYPES):
+            raise ModelError(f"tensor {shown(name)} has the unknown element type {kind}")
+        if not 0 <= buffer < max(len(buffers), 1):
+            raise ModelError(f"tensor {shown(name)} refers to buffer {buffer} of {len(buffers)}")
+        dtype = TYPES[kind]
+        content = buffers[buffer] if buffers else None
+        array = None
+        if not computed and (content is not None or 0 in sizes):
+            content = np.empty(0, np.uint8) if content is None else content
+            array = read_array(content, name, sizes, dtype, self.budget)
+        quantization = table.Quantization()
+        qparams = None if quantization is None else read_qparams(self._guard(quantization), name, sizes, dtype)
+        shape = tuple(None if -1 in pair else pair[0] for pair in zip(sizes, signature, strict=True))
+        return SourceTensor(name, shape, dtype, qparams, array)
+
+    def _operator(self, table: Any, codes: Sequence[str], names: Sequence[str]) -> SourceOperator:
+        number: int = table.OpcodeIndex()
+        if not 0 <= number < len(codes):
+            raise ModelError(f"an operator refers to operator code {number} of {len(codes)}")
+        op = codes[number]
+        inputs, outputs = ints(table.InputsAsNumpy()), ints(table.OutputsAsNumpy())
+        _check_numbers([number for number in inputs if number != ABSENT], names, f"an operator ({op})")
+        _check_numbers(outputs, names, f"an operator ({op})")
+        if not outputs:
+            raise ModelError(f"an operator ({op}) makes no tensor")
+        made = tuple(names[number] for number in outputs)
+        kind, options = self._options(table)
+        return SourceOperator(made[0], op, inputs, outputs, made, kind, options)
+
+    def _options(self, table: Any) -> tuple[str, dict[str, Option]]:
+        number, union = table.BuiltinOptionsType(), table.BuiltinOptions()
+        if not number or union is None:
+            return "", {}
+        kind = names_of(self.parser.BuiltinOptions).get(number, f"options {number}")
+        table_class = getattr(self.parser, kind, None)
+        return kind, {} if table_class is None else read_options(table_class, self.data, union.Pos, self.budget)
+
+    def _refuse(self, tables: Sequence[Any], names: Sequence[str]) -> None:
+        variable = [table.IsVariable() for table in tables]
+        sparse = [table.Sparsity() is not None for table in tables]
+        for what, marked in (("variable", variable), ("sparse", sparse)):
+            found = [shown(name) for name, mark in zip(names, marked, strict=True) if mark]
+            if found:
+                more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+                raise ModelError(f"{what} tensors are not supported: {', '.join(found[:8])}{more}")
+
+
+def _check_numbers(numbers: Sequence[int], names: Sequence[str], who: str) -> None:
+    for number in numbers:
+        if not 0 <= number < len(names):
+            raise ModelError(f"{who} refers to tensor {number} of {len(names)}")
+
+
+def _check_order(source: SourceModel) -> None:
+    """Operators run in the file's order, so each tensor must be there before it is read, and be made once."""
+    names = [tensor.name for tensor in source.tensors]
+    for what, numbers in (("inputs", source.inputs), ("outputs", source.outputs)):
+        twins = [shown(names[number]) for number, count in Counter(numbers).items() if count > 1]
+        if twins:
+            raise ModelError(f"the model names {', '.join(twins)} twice among its {what}")
+    if not source.outputs:
+        raise ModelError("the model has no outputs")
+    known = {*source.inputs, *(number for number, t in enumerate(source.tensors) if t.array is not None)}
+    later = {number for op in source.operators for number in op.output_numbers}
+    for op in source.operators:
+        for number in op.inputs:
+            if number not in known and number != ABSENT:
+                why = "which is made only after it" if number in later else "which has no data and is made by nothing"
+                raise ModelError(f"operator {op} reads {shown(names[number])}, {why}")
+        for number in op.output_numbers:
+            if number in known:
+                raise ModelError(f"operator {op} makes {shown(names[number])}, which is there already")
+            known.add(number)
+    for number in source.outputs:
+        if number not in known:
+            raise ModelError(f"the model's output {shown(names[number])} is made by nothing")
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """The names, those that came before with a number behind them."""
+    counts: Counter[str] = Counter()
+    taken = {*names}
+    result: list[str] = []
+    for name in names:
+        counts[name] += 1
+        unique = name
+        while counts[name] > 1 and unique in taken:
+            unique = f"{name}.{counts[name]}"
+            counts[name] += unique in taken
+        taken.add(unique)
+        result.append(unique)
+    return result
+
+
+def _text(content: bytes | None) -> str:
+    return (content or b"").decode("utf-8", "backslashreplace")

@@ -1,0 +1,162 @@
+"""Functions of one element, and the two that normalize a vector."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from qbench.errors import ModelError, shown
+from qbench.frontends.tflite.arithmetic import aligned
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value
+from qbench.frontends.tflite.kinds import clipped, is_quantized
+from qbench.frontends.tflite.source import SourceOperator
+from qbench.frontends.tflite.table import converter
+from qbench.ir.graph import Attr
+
+
+def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -> Value:
+    """A function of one element: an op of floats, or a table of integers."""
+    data = builder.natural(x)
+    if not is_quantized(builder, x):
+        return builder.emit(function, data, attrs=attrs)
+    parameters: dict[str, Attr] = {"parameters": tuple(attrs.items())} if attrs else {}
+    return builder.emit(
+        "qnn.unary", data, q=builder.q, function=function, semantics=builder.semantics, attrs=parameters
+    )
+
+
+def _unary(tflite_op: str, options: str, function: str) -> None:
+    @converter(tflite_op, "x", options)
+    def convert(builder: Builder, op: SourceOperator, x: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
+        return _function(builder, x, function)
+
+
+for _op, _options, _name in (
+    ("ABS", "AbsOptions", "abs"),
+    ("CEIL", "", "ceil"),
+    ("COS", "CosOptions", "cos"),
+    ("ELU", "", "nn.elu"),
+    ("EXP", "ExpOptions", "exp"),
+    ("FLOOR", "", "floor"),
+    ("HARD_SWISH", "HardSwishOptions", "nn.hard_swish"),
+    ("LOG", "", "log"),
+    ("LOGISTIC", "", "sigmoid"),
+    ("NEG", "NegOptions", "negative"),
+    ("ROUND", "", "round"),
+    ("SIGN", "SignOptions", "sign"),
+    ("SIN", "", "sin"),
+    ("SQRT", "", "sqrt"),
+    ("TANH", "", "tanh"),
+):
+    _unary(_op, _options, _name)
+
+
+@converter("RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1", "x")
+def relu(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """An activation of its own; quantized, it may change the scale."""
+    data = builder.natural(x)
+    if is_quantized(builder, x) and x.q != builder.q:
+        data = builder.emit(
+            "qnn.requantize", data, q=builder.q, label="requantized", rounding=builder.rounding("qnn.requantize")
+        )
+    return clipped(builder, data, op.op)
+
+
+@converter("LEAKY_RELU", "x", "LeakyReluOptions alpha")
+def leaky_relu(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """x where positive, else alpha times x."""
+    return _function(builder, x, "nn.leaky_relu", alpha=_finite(op, "alpha"))
+
+
+@converter("GELU", "x", "GeluOptions approximate")
+def gelu(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """x times the normal distribution's probability below it."""
+    return _function(builder, x, "nn.gelu", approximate="tanh" if op.flag("approximate") else "none")
+
+
+@converter("RSQRT", "x")
+def rsqrt(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """One divided by the square root."""
+    if is_quantized(builder, x):
+        return _function(builder, x, "rsqrt")
+    return builder.emit("reciprocal", builder.emit("sqrt", builder.natural(x)))
+
+
+@converter("SQUARE", "x", "SquareOptions")
+def square(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """x times x."""
+    if is_quantized(builder, x):
+        raise Unsupported("a quantized square")
+    data = builder.natural(x)
+    return builder.emit("multiply", data, data)
+
+
+@converter("PRELU", "x alpha")
+def prelu(builder: Builder, op: SourceOperator, x: Value, alpha: Value) -> Value:
+    """x where positive, else x times an alpha that broadcasts; usually there is one for each channel."""
+    if alpha.constant is None:
+        raise Unsupported(f"the slopes {shown(alpha.name)} must be constant")
+    data = builder.natural(x)
+    channels = x.file_shape[-1]
+    by_channel = alpha.constant.size == alpha.shape[-1] if alpha.rank else False
+    slopes = alpha.constant.reshape(-1)
+    if slopes.size == 1 and isinstance(channels, int):
+        slopes, by_channel = np.repeat(slopes, channels), True
+    if is_quantized(builder, x, alpha):
+        if not by_channel:
+            raise Unsupported(f"quantized slopes of shape {alpha.shape} ({shown(alpha.name)}), not one per channel")
+        known = builder.known(slopes, alpha.name, alpha.q)
+        return builder.emit(
+            "qnn.prelu", data, known, q=builder.q, axis=data.axis(x.rank - 1), semantics=builder.semantics
+        )
+    if by_channel:
+        return builder.emit("nn.prelu", data, builder.known(slopes, alpha.name), axis=data.axis(x.rank - 1))
+    zero = builder.known(np.zeros((), np.float32))
+    _, factors = aligned(builder, data, alpha)
+    below = builder.emit("multiply", builder.emit("minimum", data, zero), factors)
+    return builder.emit("add", builder.emit("maximum", data, zero), below)
+
+
+@converter("SOFTMAX", "x", "SoftmaxOptions beta")
+def softmax(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """Along the file's last axis, the input first multiplied by beta."""
+    data, beta = builder.natural(x), _finite(op, "beta")
+    if is_quantized(builder, x):
+        return builder.emit(
+            "qnn.softmax", data, q=builder.q, axis=data.axis(-1), beta=beta, semantics=builder.semantics
+        )
+    if beta != 1:
+        data = builder.emit("multiply", data, builder.known(np.asarray(beta, np.float32)))
+    return builder.emit("nn.softmax", data, axis=data.axis(-1))
+
+
+@converter("LOG_SOFTMAX", "x", "LogSoftmaxOptions")
+def log_softmax(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """Along the file's last axis."""
+    data = builder.natural(x)
+    if is_quantized(builder, x):
+        return builder.emit("qnn.log_softmax", data, q=builder.q, axis=data.axis(-1), semantics=builder.semantics)
+    return builder.emit("nn.log_softmax", data, axis=data.axis(-1))
+
+
+@converter("L2_NORMALIZATION", "x", "L2NormOptions fused_activation_function")
+def l2_normalization(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """Vectors along the file's last axis, divided by their lengths."""
+    if op.integer("fused_activation_function"):
+        raise Unsupported("a fused activation")
+    data = builder.natural(x)
+    axis = data.axis(-1)
+    if is_quantized(builder, x):
+        return builder.emit("qnn.l2_normalize", data, q=builder.q, axis=axis, semantics=builder.semantics)
+    total = builder.emit("sum", builder.emit("multiply", data, data), axes=(axis,))
+    least = builder.known(np.asarray(1e-6, np.float32))
+    length = builder.emit("maximum", builder.emit("sqrt", total), least)
+    return builder.emit("divide", data, length)
+
+
+def _finite(op: SourceOperator, name: str) -> float:
+    value = op.real(name)
+    if not math.isfinite(value):
+        raise ModelError(f"operator {op}: {name} is {value}")
+    return value
