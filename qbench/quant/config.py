@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
@@ -147,6 +147,11 @@ class QuantConfig(StrictModel):
     def without_layer(self, name: str) -> Self:
         """A copy without the override of a layer; ConfigError where there is none."""
         return self._without("layers", name)
+
+    def without_many(self, kind: Literal["tensors", "layers"], names: Collection[str | None]) -> Self:
+        """A copy without the overrides of tensors or layers of those names."""
+        kept = {name: override for name, override in self.to_data()[kind].items() if name not in names}
+        return self.with_value(kind, kept)
 
     def with_rule(self, **settings: Any) -> Self:
         """A copy with one more rule, which wins over those before it; `settings` are the fields of `Rule`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,18 +92,18 @@ def overridden(config: QuantConfig, targets: Iterable[Target], settings: Mapping
     return config.override_many("tensors", tensors, **for_tensor) if tensors else config
 
 
-def without(config: QuantConfig, target: Target) -> QuantConfig:
-    """The config without any override of a target; SessionError where there is none."""
-    layer = target.node is not None and target.node in config.layers
-    tensor = target.tensor is not None and target.tensor in config.tensors
-    if not (layer or tensor):
-        near = nearest(target.name, [*config.layers, *config.tensors])
-        raise SessionError(f"{shown(target.name)} has no override{near}")
-    if layer and target.node is not None:
-        config = config.without_layer(target.node)
-    if tensor and target.tensor is not None:
-        config = config.without_tensor(target.tensor)
-    return config
+def without(config: QuantConfig, targets: Sequence[Target]) -> QuantConfig:
+    """The config without any override of the targets; SessionError where there is none."""
+    layers = {target.node for target in targets if target.node in config.layers}
+    tensors = {target.tensor for target in targets if target.tensor in config.tensors}
+    if not (layers or tensors):
+        first = next(iter(targets))
+        if len(targets) > 1:
+            raise SessionError(f"none of {shown(first.name)} and {len(targets) - 1} more has an override")
+        near = nearest(first.name, [*config.layers, *config.tensors])
+        raise SessionError(f"{shown(first.name)} has no override{near}")
+    config = config.without_many("layers", layers)
+    return config.without_many("tensors", tensors)
 
 
 def _heir(prepared: Graph, node: Node) -> Node | None:

@@ -341,17 +341,16 @@ class Session:
         several = list(dict.fromkeys(names))
         if not several:
             raise SessionError("nothing to override: give the names of layers or tensors")
-        said = ", ".join(map(shown, several[:_FEW])) + (f" and {len(several) - _FEW} more" if several[_FEW:] else "")
-        self._override(said, several, settings)
+        self._override(_few(several), several, settings)
 
     def reset(self, name: str) -> None:
         """Take back all overrides of one layer or tensor; SessionError where there are none."""
+        self._reset(shown(name), [name])
 
-        def reset(config: QuantConfig) -> QuantConfig:
-            (target,) = find(self._graph, self.prepared, self._points(config), [name])
-            return without(config, target)
-
-        self._change(f"reset {shown(name)}", reset)
+    def reset_many(self, names: Iterable[str]) -> None:
+        """Take back all overrides of several layers or tensors, as one edit; SessionError where none has any."""
+        several = list(dict.fromkeys(names))
+        self._reset(_few(several), several)
 
     def edit(self, label: str, config: QuantConfig) -> None:
         """Make another config count; the history notes it under `label`. The same config again changes nothing.
@@ -457,6 +456,15 @@ class Session:
         what = ", ".join(f"{key}={_brief(value)}" for key, value in settings.items())
         self._change(f"override {said}: {what}", override)
 
+    def _reset(self, said: str, names: Sequence[str]) -> None:
+        if not names:
+            raise SessionError("nothing to reset: give the names of layers or tensors")
+
+        def reset(config: QuantConfig) -> QuantConfig:
+            return without(config, find(self._graph, self.prepared, self._points(config), names))
+
+        self._change(f"reset {said}", reset)
+
     def _points(self, config: QuantConfig, settings: Collection[str] = ()) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
         excluded = FrozenMap[str, str]() if "keep_float" in settings else excluded_nodes(self.prepared, config)
@@ -484,6 +492,10 @@ class Session:
         report = self._evaluate(snapshot.config)
         self._record.keep(name, Snapshot(snapshot.config, report))
         return report
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(map(shown, names[:_FEW])) + (f" and {len(names) - _FEW} more" if names[_FEW:] else "")
 
 
 def _brief(value: object) -> str:

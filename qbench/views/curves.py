@@ -29,10 +29,10 @@ from qbench.views.histogram import reached
 from qbench.views.state import Part, State
 from qbench.views.view import View
 
-__all__ = ["Choice", "Curve", "CurvesView", "curves_view"]
+__all__ = ["OFFERED", "Choice", "Curve", "CurvesView", "curves_view"]
 
 _MOST_POINTS = 256
-_OFFERED: tuple[CalibratorSpec, ...] = (
+OFFERED: tuple[CalibratorSpec, ...] = (
     MaxSpec(),
     PercentileSpec(),
     MseSpec(),
@@ -40,6 +40,7 @@ _OFFERED: tuple[CalibratorSpec, ...] = (
     KlSpec(**CALIBRATOR_PRESETS["kl_nvidia"]),
     PowerOfTwoSpec(),
 )
+"""The calibrators that a person may choose from."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def curves_view(state: State, layer: str, part: Part = "activation") -> CurvesVi
     statistics = state.statistics_of(tensor)
     density = Density.of(statistics)
     decides = encoding.calibrator != "override"
-    specs = dict.fromkeys([*_OFFERED, settings.calibrator])
+    specs = dict.fromkeys([*OFFERED, settings.calibrator])
     curves = {spec: threshold_curve(statistics, calibrator_of(spec), settings.grid, tensor) for spec in specs}
     choices = [
         _choice(spec, curve, statistics, density, settings.grid, decides and spec == settings.calibrator)

@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 from qbench.engine.report import LayerReport, Number
 from qbench.quant.config import QuantConfig
+from qbench.views.bulk import BULK, BulkView
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["LayerRow", "LayerTableView", "layer_table"]
+__all__ = ["LayerRow", "LayerTableView", "Level", "Noise", "layer_table", "noise"]
+
+Level = Literal["low", "some", "high"]
+"""How much quantization error there is: under 1/300, under 1/30, or more of the signal's power."""
+_QUIET_DB, _SOME_DB, _HIGH_DB = 60, 25, 15
+
+
+@dataclass(frozen=True)
+class Noise(View):
+    """A signal to noise ratio, and how it is drawn.
+
+    Parameters
+    ----------
+    sqnr_db
+        In dB; infinite where there is no error.
+    share
+        Length of a bar from 0 (60 dB or more) to 1 (0 dB or less): a longer bar is more error.
+    level
+        The same in a word.
+    """
+
+    sqnr_db: float
+    share: float
+    level: Level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +46,10 @@ class LayerRow(View):
     ----------
     shape
         Of the layer's output, such as ``N x 512``.
+    is_float
+        Whether it runs in float; `reason` says why.
+    error, own, inherited
+        All of the error at its output; that which it makes itself; that which it was given. None where not measured.
     overridden
         What the user set for the layer or its tensors, such as ``threshold``; empty where that is nothing.
     """
@@ -28,6 +58,7 @@ class LayerRow(View):
     op: str
     shape: str
     runs_as: str
+    is_float: bool
     reason: str | None
     bits: int | None
     scale: Number
@@ -35,9 +66,12 @@ class LayerRow(View):
     threshold: Number
     chosen_by: str | None
     clipped: float | None
-    sqnr_db: float | None
+    error: Noise | None
+    own: Noise | None
+    inherited: Noise | None
     weight_sqnr_db: float | None
     macs: int
+    ms: float | None
     tensor: str | None
     weight: str | None
     overridden: tuple[str, ...]
@@ -52,22 +86,27 @@ class LayerTableView(View):
     rows
         One per node of the prepared float graph.
     worst
-        Name of the layer with the lowest SQNR; None where none was measured.
+        Name of the layer that makes the most error itself (where that was not measured: has the lowest SQNR); None
+        where none was measured.
+    bulk
+        What can be set for several of them.
     """
 
     rows: tuple[LayerRow, ...]
     worst: str | None
+    bulk: BulkView = BULK
 
 
 def layer_table(state: State) -> LayerTableView:
     """The table of a session's state."""
-    types, config = state.quantized.prepared.types, state.quantized.config
+    config = state.quantized.config
     rows = tuple(
         LayerRow(
             name=layer.name,
             op=layer.op,
-            shape=" x ".join(map(str, types[layer.tensor].shape)) or "scalar",
+            shape=" x ".join(map(str, layer.shape)) or "scalar",
             runs_as=layer.runs_as,
+            is_float="float" in layer.runs_as,
             reason=layer.reason,
             bits=layer.bits,
             scale=layer.scale,
@@ -75,17 +114,33 @@ def layer_table(state: State) -> LayerTableView:
             threshold=layer.threshold,
             chosen_by=layer.chosen_by,
             clipped=layer.clipped,
-            sqnr_db=layer.sqnr_db,
+            error=noise(layer.sqnr_db),
+            own=noise(layer.own_sqnr_db),
+            inherited=noise(layer.inherited_sqnr_db),
             weight_sqnr_db=layer.weight_sqnr_db,
             macs=layer.macs,
+            ms=layer.ms,
             tensor=layer.encoded,
             weight=layer.weight,
             overridden=_overridden(config, layer),
         )
         for layer in state.report.by_layer
     )
-    measured = [(row.sqnr_db, row.name) for row in rows if row.sqnr_db is not None]
-    return LayerTableView(rows, min(measured, key=lambda pair: pair[0])[1] if measured else None)
+    return LayerTableView(rows, _worst(rows))
+
+
+def noise(sqnr_db: float | None) -> Noise | None:
+    """An SQNR as a bar; None where it was not measured, or is not a number."""
+    if sqnr_db is None or math.isnan(sqnr_db):
+        return None
+    level: Level = "high" if sqnr_db < _HIGH_DB else "some" if sqnr_db < _SOME_DB else "low"
+    return Noise(sqnr_db, min(1.0, max(0.0, 1 - sqnr_db / _QUIET_DB)), level)
+
+
+def _worst(rows: tuple[LayerRow, ...]) -> str | None:
+    own = [(row.own.sqnr_db, row.name) for row in rows if row.own is not None]
+    found = own or [(row.error.sqnr_db, row.name) for row in rows if row.error is not None]
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def _overridden(config: QuantConfig, layer: LayerReport) -> tuple[str, ...]:

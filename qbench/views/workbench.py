@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from qbench.engine.report import Report
+from qbench.engine.report import LayerReport, Report
 from qbench.errors import SessionError
 from qbench.views.layers import LayerTableView, layer_table
 from qbench.views.result import ResultView, result_view
@@ -53,13 +54,17 @@ def workbench_view(
 
 
 def first_layer(state: State) -> str:
-    """Of the layers whose own output is quantized the one with the lowest SQNR, else the first."""
+    """Of the layers whose own output is quantized the one that makes the most error itself, else the first."""
     layers = state.report.by_layer
-    measured = [
-        (layer.sqnr_db, layer.name) for layer in layers if layer.encoded == layer.tensor and layer.sqnr_db is not None
-    ]
-    if measured:
-        return min(measured)[1]
+    measured = [(_ratio(layer), layer.name) for layer in layers if layer.encoded == layer.tensor]
+    found = min(measured, default=(math.inf, ""))
+    if found[0] < math.inf:
+        return found[1]
     if not layers:
         raise SessionError("this model has no layers: there is nothing to look at")
     return layers[0].name
+
+
+def _ratio(layer: LayerReport) -> float:
+    ratio = layer.sqnr_db if layer.own_sqnr_db is None else layer.own_sqnr_db
+    return math.inf if ratio is None or math.isnan(ratio) else ratio

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from qbench.widgets.ir_diff import IRDiff
+from qbench.widgets.layer_table import LayerTable
 from qbench.widgets.result_panel import ResultPanel
 from qbench.widgets.scale_controls import ScaleControls
 from qbench.widgets.tensor_widgets import DivergenceCurves, Histogram
 from qbench.widgets.workbench import Workbench
 
-__all__ = ["DivergenceCurves", "Histogram", "IRDiff", "ResultPanel", "ScaleControls", "Workbench"]
+__all__ = ["DivergenceCurves", "Histogram", "IRDiff", "LayerTable", "ResultPanel", "ScaleControls", "Workbench"]

@@ -73,6 +73,14 @@ class SessionWidget(anywidget.AnyWidget):
             case {"do": "reset", "layer": str(layer), "part": str(part)}:
                 name = self._target(layer, part)
                 live.edit(lambda: session.reset(name))
+            case {"do": "override_many", "layers": list(), "part": str(part), "settings": dict()}:
+                names = [self._target(layer, part) for layer in cast("list[str]", message["layers"])]
+                wanted = cast("dict[str, Any]", message["settings"])
+                live.edit(lambda: session.override_many(names, **wanted))
+            case {"do": "reset_many", "layers": list()}:
+                layers = [live.state().layer(layer) for layer in cast("list[str]", message["layers"])]
+                every = [name for layer in layers for name in (layer.name, layer.weight) if name is not None]
+                live.edit(lambda: session.reset_many(every))
             case {"do": "undo"}:
                 live.edit(session.undo)
             case {"do": "redo"}:

@@ -49,8 +49,8 @@ _STOPPED = Stage(message="stopped; Re-run goes on from what was computed")
 class Live:
     """A session that is looked at. Widgets get it from `of`; it lives as long as one of them does.
 
-    Edits of the widgets are evaluated on another thread; a new edit cancels an evaluation that goes on. Edits from
-    elsewhere are shown too.
+    An edit of a widget is first probed, which gives numbers at once, and then evaluated in full. Both happen on another
+    thread, and a newer edit cancels the evaluation. Edits from elsewhere are probed, and what others evaluate is shown.
     """
 
     _all: ClassVar[WeakValueDictionary[int, Live]] = WeakValueDictionary()
@@ -72,17 +72,17 @@ class Live:
         self.watchers = Watchers()
         self._lock = threading.RLock()  # never held while something long runs, or while the session is changed
         self._runner = Runner(self._run)
-        self._stage = Stage()
+        self._stage, self._revision = Stage(), 0
         self._config, self._earlier = session.config, session.config
-        self._reports: dict[QuantConfig, Report] = {}
+        self._full, self._probed = _Reports(), _Reports()
+        self._shown = session.report or session.run()
+        self._full.keep(session.config, self._shown)
+        self._edits = threading.Lock()  # one edit of the widgets at a time
+        self._gesture: tuple[object, int] | None = None  # and the generation that its last step made
         self._editing: int | None = None  # threads that change the session from here
         self._running: int | None = None
-        self._gesture: tuple[object, int] | None = None
-        self._revision = 0
-        self._is_wanted = False  # that all of the data is evaluated
-        self._edits = threading.Lock()  # one edit of the widgets at a time
-        if session.report is not None:
-            self._reports[session.config] = session.report
+        self._wanted: frozenset[str] = frozenset()
+        self._stop = threading.Event()
         session.watch(self._noticed)
 
     # what there is
@@ -99,20 +99,26 @@ class Live:
         with self._lock:
             return self._revision
 
+    def state(self) -> State:
+        """What to draw: with the report of all data where there is one, else that of the probe, else an older one."""
+        config = self.session.config
+        with self._lock:
+            report = self._full.get(config) or self._probed.get(config)
+            self._shown = report or self._shown
+            shown = self._shown
+        return State(self.session.quantized(config), self.session.statistics, shown, report is None)
+
     @property
     def before(self) -> Report | None:
-        """What the config before the last change cost; None where that is not known, or there was none."""
+        """What the config before the last change cost, on the same data; None where that is not known."""
         with self._lock:
-            return self._reports.get(self._earlier) if self._earlier != self._config else None
-
-    def state(self) -> State:
-        """What to draw."""
-        return State.of(self.session)
+            reports = self._probed if self._shown.output.data == "probe" else self._full
+            return reports.get(self._earlier) if self._earlier != self._config else None
 
     def report_of(self, config: QuantConfig) -> Report | None:
-        """What is known of another config."""
+        """What is known of another config, on all data."""
         with self._lock:
-            return self._reports.get(config)
+            return self._full.get(config)
 
     # what can be done
 
@@ -141,14 +147,16 @@ class Live:
                 self._editing = None
         self.request()
 
-    def request(self) -> None:
-        """Evaluate what is stale; returns at once."""
-        self._is_wanted = True
-        self._tell(Stage(is_busy=True, message="running"))
+    def request(self, *, latency: bool = False) -> None:
+        """Evaluate what is stale, and measure the latency too; returns at once."""
+        with self._lock:
+            self._wanted |= {"evaluation", "latency"} if latency else {"evaluation"}
+        self._tell(Stage(is_busy=True, message="probing"))
         self._runner.request()
 
     def cancel(self) -> None:
         """Stop the evaluation; the next goes on from what was computed."""
+        self._stop.set()
         self._runner.cancel()
         self._tell(_STOPPED)
 
@@ -161,21 +169,38 @@ class Live:
     def _run(self, cancel: threading.Event) -> None:
         """On the runner's thread; what is drawn is drawn from here, each time from a newer state."""
         self._running = threading.get_ident()
-        is_wanted, self._is_wanted = self._is_wanted, False
+        with self._lock:
+            wanted, self._wanted = self._wanted, frozenset()
         try:
+            self._stop.clear()
+            if self._full.get(self.session.config) is None:
+                self._probe()  # to its end, whatever comes: a handle that is dragged has numbers to show
             self._draw()
-            if is_wanted:
+            if "evaluation" in wanted:
                 self.session.run(progress=self._progress, cancel=cancel)
-                self._draw(Stage())
+                self._draw()
+            if "latency" in wanted:
+                self._tell(Stage(True, "measuring the latency"))
+                self.session.latency(cancel)
+                self.session.run(cancel=cancel)  # which says it
+            if self._probed.get(self.session.config) is None:
+                self._probe()  # what the next edit is compared with
+            self._draw(Stage())
         except Cancelled:
-            if self._runner.is_wanted:
-                self._is_wanted = True  # of the newer state, then
-            else:
+            with self._lock:
+                self._wanted |= wanted if self._runner.is_wanted else frozenset()  # of the newer state, then
+            if not self._runner.is_wanted:
                 self._tell(_STOPPED)
         except Exception as error:
             self._tell(Stage(error=error))
         finally:
             self._running = None
+
+    def _probe(self) -> None:
+        config = self.session.config
+        report = self.session.probe(self._stop)
+        with self._lock:
+            self._probed.keep(config, report)
 
     def _draw(self, stage: Stage | None = None) -> None:
         with self._lock:
@@ -200,13 +225,26 @@ class Live:
                 joins = self._gesture is not None and self._editing == threading.get_ident()
                 self._earlier, self._config = self._earlier if joins else self._config, config
             if report is not None and not is_stale:
-                self._reports.pop(config, None)
-                self._reports[config] = report
-                while len(self._reports) > _REMEMBERED:
-                    del self._reports[next(iter(self._reports))]
+                self._full.keep(config, report)
         if threading.get_ident() in (self._editing, self._running):
             return  # who draws soon
         if is_new or not self._runner.is_busy:
             self._runner.request()
         else:
             self._draw()
+
+
+class _Reports:
+    """The newest reports by config."""
+
+    def __init__(self) -> None:
+        self._reports: dict[QuantConfig, Report] = {}
+
+    def get(self, config: QuantConfig) -> Report | None:
+        return self._reports.get(config)
+
+    def keep(self, config: QuantConfig, report: Report) -> None:
+        self._reports.pop(config, None)
+        self._reports[config] = report
+        while len(self._reports) > _REMEMBERED:
+            del self._reports[next(iter(self._reports))]

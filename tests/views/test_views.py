@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ from qbench.errors import SessionError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.types import TensorType
+from qbench.quant.config import QuantConfig
 from qbench.session.session import Session
 from qbench.views import State, ir_diff_view, layer_table, result_view, tensor_view, workbench_view
+from qbench.views.bulk import BULK
 from qbench.views.result import constant_bytes
 from qbench.views.view import plain
 from tests.engine.networks import mlp, node, samples
@@ -35,9 +39,35 @@ def test_rows_are_the_reports_layers_in_graph_order(session: Session):
     assert [row.name for row in view.rows] == [node.name for node in session.prepared.nodes]
     row = view.rows[2]
     assert (row.name, row.op, row.shape, row.runs_as, row.bits) == ("relu_0", "nn.relu", "N x 16", "uint8", 8)
-    assert row.sqnr_db == session.report.by_layer[2].sqnr_db
-    assert view.rows[-1].reason == "default for this op: softmax stays in float"
-    assert view.worst == min((r for r in view.rows if r.sqnr_db is not None), key=lambda r: r.sqnr_db).name
+    assert row.error.sqnr_db == session.report.by_layer[2].sqnr_db
+    assert (view.rows[-1].is_float, view.rows[-1].reason) == (True, "default for this op: softmax stays in float")
+
+
+def test_the_worst_layer_is_the_one_that_makes_most_error_itself(session: Session):
+    state, ratios = State.of(session), [40.0, 12.0, 30.0, None, 9.0, 50.0, None, math.inf, math.nan]
+    layers = tuple(
+        replace(layer, own_sqnr_db=own, inherited_sqnr_db=7.0)
+        for layer, own in zip(state.report.by_layer, ratios, strict=True)
+    )
+    view = layer_table(replace(state, report=replace(state.report, by_layer=layers)))
+    assert view.worst == layers[4].name
+    assert [row.own and row.own.level for row in view.rows] == [
+        "low", "high", "low", None, "high", "low", None, "low", None,
+    ]  # fmt: skip
+    assert view.rows[1].own.share == pytest.approx(0.8)
+    assert (view.rows[7].own.share, view.rows[0].inherited.sqnr_db) == (0, 7)
+    strict(view)
+    unmeasured = tuple(replace(layer, own_sqnr_db=None) for layer in layers)
+    lowest = min((row for row in view.rows if row.error), key=lambda row: row.error.sqnr_db)
+    assert layer_table(replace(state, report=replace(state.report, by_layer=unmeasured))).worst == lowest.name
+
+
+def test_what_several_layers_can_be_given_is_what_a_config_takes():
+    for settings, name in ((BULK.activation, "relu_1"), (BULK.weight, "dense_1.weight")):
+        for setting in settings:
+            for choice in setting.choices:
+                QuantConfig().override_tensor(name, **{setting.key: choice.value})
+        assert all(setting.choices[-1].value is None for setting in settings)
 
 
 def test_edits_are_marked_where_they_were_made(session: Session):

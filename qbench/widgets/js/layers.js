@@ -1,109 +1,273 @@
-// The table of all layers: what each runs as, and what that costs.
+// The table of all layers: what each runs as, and what that costs. Only the rows in sight are in the page.
+import { bulkBar } from "./bulk.js";
+import { COLUMNS, nameCell, order } from "./columns.js";
 import { h, set } from "./dom.js";
-import { count, decibels, number, percent, short } from "./numbers.js";
 
-const GOOD_DB = 50;
+const ROW = 26; // px, as in layers.css
+const SPARE = 6; // rows drawn beyond what is in sight
+const PATIENCE = 150; // ms between the layers that are looked at while a key is held
+const FORGET = 3000; // ms until an answer of the kernel counts again that is not the one waited for
+const FILTERS = [
+  ["all", "all layers", () => true],
+  ["quantized", "quantized", (row) => !row.is_float],
+  ["float", "in float", (row) => row.is_float],
+  ["edited", "edited", (row) => row.overridden.length > 0],
+  ["error", "SQNR below 25 dB", (row) => row.error !== null && row.error.level !== "low"],
+  ["own", "own error above \u221225 dB", (row) => row.own !== null && row.own.level !== "low"],
+  ["selected", "selected", (row, selected) => selected.has(row.name)],
+];
+let made = 0;
 
-/** Returns { element, draw(view, selected) }; `select(name)` is called with the layer that was chosen. */
-export function layerTable(select) {
-  const body = h("tbody");
-  const heads = [
-    ["Layer", "", "op and shape of the output"],
-    ["Runs as", "", "what the layer computes with, and why where that is float"],
-    ["Scale", "qb-number", "one step of the integers, and their zero point"],
-    ["Clipped", "qb-number", "fraction of the values outside of what the integers can say"],
-    ["SQNR dB", "qb-number", "signal to quantization noise at the layer's output, errors of earlier layers included"],
-  ];
-  const head = h("tr", {}, heads.map(([text, kind, title]) => h("th", { class: kind, scope: "col", title }, text)));
-  const table = h("table", { class: "qb-layers", "aria-label": "Layers" }, h("thead", {}, head), body);
-  const element = h("div", { class: "qb-scroll" }, table);
-  let rows = [];
+/** Returns { element, draw(view, chosen), mark(name), resize() }; `send(message)` talks to the kernel. */
+export function layerTable(send) {
+  const id = `qb-layers-${(made += 1)}`;
+  let view = { rows: [], worst: null };
+  let rows = []; // those that the filter leaves, sorted
   let chosen = null;
+  let sorted = null; // { column, descends }
+  let anchor = null; // where a range of selected layers starts
+  let awaited = null; // { name, until }: what the kernel was asked for
+  let told = 0;
+  let timer = null;
+  const selected = new Set();
+  const known = new Map(); // elements of rows by name
 
-  const mark = (name) => {
-    chosen = name;
-    for (const row of rows) {
-      set(row.element, { "aria-selected": row.name === name ? "true" : "false", tabindex: row.name === name ? 0 : -1 });
-    }
-    if (rows.length && !rows.some((row) => row.name === name)) set(rows[0].element, { tabindex: 0 });
-    reveal(rows.find((row) => row.name === name)?.element);
-  };
-  /** Scroll the table, and never the page, to a row. */
-  const reveal = (row) => {
-    if (!row) return;
-    const top = row.offsetTop - head.offsetHeight;
-    const bottom = row.offsetTop + row.offsetHeight - element.clientHeight;
-    if (element.scrollTop > top) element.scrollTop = top;
-    else if (element.scrollTop < bottom) element.scrollTop = bottom;
-  };
-  const choose = (row) => {
-    if (!row) return;
-    row.element.focus({ preventScroll: true });
-    if (row.name === chosen) return;
-    mark(row.name);
-    select(row.name);
-  };
-  body.addEventListener("click", (event) => choose(rows.find((row) => row.element.contains(event.target))));
-  body.addEventListener("keydown", (event) => {
-    const index = rows.findIndex((row) => row.element === event.target);
+  const search = h("input", { type: "search", class: "qb-search", placeholder: "Filter layers", "aria-label": "Filter layers by name, op, type or reason", oninput: () => arrange(true) });
+  const filter = h("select", { "aria-label": "Which layers", onchange: () => arrange(true) }, FILTERS.map(([key, label]) => h("option", { value: key }, label)));
+  const tally = h("span", { class: "qb-sub", role: "status" });
+  const legend = h(
+    "span",
+    { class: "qb-sub qb-legend" },
+    h("span", { class: "qb-bar" }, h("span", { class: "qb-some qb-own", style: "width:100%" })), " own",
+    h("span", { class: "qb-bar" }, h("span", { class: "qb-some qb-inherited", style: "width:100%" })), " inherited: longer is more error",
+  );
+  const bulk = bulkBar((message) => send({ ...message, where: "layers" }), () => choose(new Set()));
+  const everyone = h("input", { type: "checkbox", tabindex: -1, "aria-label": "Select all layers shown", onchange: () => choose(new Set(everyone.checked ? rows.map((row) => row.name) : [])) });
+  const heads = COLUMNS.map((column, i) => {
+    const button = h("button", { type: "button", tabindex: i ? -1 : 0, title: `${column.tip}. Click to sort.`, onclick: () => sort(column) }, h("span", {}, column.label), h("span", { class: "qb-arrow", "aria-hidden": "true" }));
+    return h("div", { role: "columnheader", "aria-colindex": i + 2, "aria-sort": "none", class: `qb-cell qb-${column.kind} qb-col-${column.key}` }, button);
+  });
+  const head = h("div", { role: "row", class: "qb-row qb-heads", "aria-rowindex": 1 }, h("div", { role: "columnheader", class: "qb-cell qb-check", "aria-colindex": 1 }, everyone), heads);
+  const body = h("div", { role: "rowgroup", class: "qb-body" });
+  const grid = h(
+    "div",
+    { role: "grid", class: "qb-table", tabindex: 0, "aria-label": "Layers", "aria-multiselectable": "true", "aria-colcount": COLUMNS.length + 1 },
+    h("div", { role: "rowgroup", class: "qb-head-group" }, head),
+    body,
+  );
+  const nothing = h("p", { class: "qb-nothing", hidden: true }, "No layer fits the filter. ", h("button", { type: "button", class: "qb-small", onclick: () => clear() }, "Show all layers"));
+  const element = h(
+    "section",
+    { class: "qb-layers", "aria-label": "Layers", "data-where": "layers" },
+    h("div", { class: "qb-table-bar" }, search, filter, tally, legend),
+    bulk.element,
+    grid,
+    nothing,
+  );
+
+  // which rows, and where
+
+  function arrange(top = false) {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const [, , fits] = FILTERS.find(([key]) => key === filter.value);
+    rows = view.rows.filter((row) => fits(row, selected) && words.every((word) => said(row).includes(word)));
+    if (sorted) rows.sort(order(sorted.column, sorted.descends));
+    COLUMNS.forEach((column, i) => {
+      const direction = sorted?.column !== column ? "none" : sorted.descends ? "descending" : "ascending";
+      set(heads[i], { "aria-sort": direction });
+    });
+    const all = view.rows.length;
+    tally.textContent = rows.length === all ? `${all} ${all === 1 ? "layer" : "layers"}` : `${rows.length} of ${all} layers`;
+    set(grid, { "aria-rowcount": rows.length + 1 });
+    set(nothing, { hidden: rows.length > 0 || all === 0 });
+    body.style.height = `${rows.length * ROW}px`;
+    grid.style.setProperty("--qb-rows", String(Math.max(3, rows.length)));
+    if (top) grid.scrollTop = 0;
+    paint();
+  }
+  function sort(column) {
+    const first = sorted?.column !== column;
+    const done = !first && sorted.descends !== column.descends;
+    sorted = done ? null : { column, descends: first ? column.descends : !column.descends };
+    arrange();
+    reveal();
+  }
+  function clear() {
+    search.value = "";
+    filter.value = "all";
+    arrange();
+    grid.focus();
+  }
+
+  // drawing
+
+  function paint() {
+    const height = Math.max(grid.clientHeight, 14 * ROW);
+    const first = Math.max(0, Math.floor(grid.scrollTop / ROW) - SPARE);
+    const last = Math.min(rows.length, Math.ceil((grid.scrollTop + height) / ROW) + SPARE);
+    const shown = Array.from({ length: Math.max(0, last - first) }, (_, i) => first + i);
+    const active = rows.findIndex((row) => row.name === chosen);
+    if (active >= 0 && (active < first || active >= last)) shown.push(active); // a screen reader is there
+    const lines = shown.map(place);
+    if (lines.length !== body.childElementCount || lines.some((one, at) => body.children[at] !== one)) body.replaceChildren(...lines);
+    set(grid, { "aria-activedescendant": active < 0 ? null : `${id}-${active}` });
+    const count = rows.filter((row) => selected.has(row.name)).length;
+    everyone.checked = count > 0 && count === rows.length;
+    everyone.indeterminate = count > 0 && count < rows.length;
+  }
+  /** The element of a row, made once for each time that there are new numbers. */
+  function place(index) {
+    const row = rows[index];
+    if (!known.has(row.name)) known.set(row.name, line(row));
+    const element = known.get(row.name);
+    const isSelected = selected.has(row.name);
+    element.dataset.index = index;
+    element.style.top = `${index * ROW}px`;
+    element.querySelector("input").checked = isSelected;
+    return set(element, {
+      id: `${id}-${index}`,
+      "aria-rowindex": index + 2,
+      "aria-selected": isSelected ? "true" : "false",
+      "aria-current": row.name === chosen ? "true" : null,
+    });
+  }
+  function line(row) {
+    const worst = row.name === view.worst ? h("span", { class: "qb-mark qb-worst", title: "makes the most error itself" }, "worst") : null;
+    const box = h("input", { type: "checkbox", tabindex: -1, "aria-label": `Select ${row.name.slice(0, 200)}` });
+    const cells = COLUMNS.map((column, i) =>
+      h("div", { role: "gridcell", "aria-colindex": i + 2, class: `qb-cell qb-${column.kind} qb-col-${column.key}` }, column.key === "name" ? nameCell(row, worst) : (column.cell(row) ?? dash())),
+    );
+    return h("div", { role: "row", class: "qb-row" }, h("div", { role: "gridcell", class: "qb-cell qb-check", "aria-colindex": 1 }, box), cells);
+  }
+  /** Scroll the table, and never the page, to the chosen row. */
+  function reveal() {
+    const index = rows.findIndex((row) => row.name === chosen);
+    if (index < 0) return;
+    const room = grid.clientHeight - head.offsetHeight;
+    if (grid.scrollTop > index * ROW) grid.scrollTop = index * ROW;
+    else if (room > ROW && grid.scrollTop < (index + 1) * ROW - room) grid.scrollTop = (index + 1) * ROW - room;
+    paint();
+  }
+
+  // choosing one to look at, and selecting many to edit
+
+  function look(index) {
+    const row = rows[index];
+    if (!row || row.name === chosen) return reveal();
+    chosen = row.name;
+    awaited = { name: chosen, until: Date.now() + FORGET };
+    reveal();
+    clearTimeout(timer);
+    const ask = () => {
+      told = Date.now();
+      send({ do: "select", layer: chosen });
+    };
+    const rest = told + PATIENCE - Date.now();
+    if (rest <= 0) ask();
+    else timer = setTimeout(ask, rest);
+  }
+  function choose(names) {
+    selected.clear();
+    for (const one of names) selected.add(one);
+    bulk.draw(view.bulk, view.rows.filter((row) => selected.has(row.name)));
+    if (filter.value === "selected") arrange();
+    else paint();
+  }
+  function toggle(index) {
+    const names = new Set(selected);
+    if (!names.delete(rows[index].name)) names.add(rows[index].name);
+    anchor = rows[index].name;
+    choose(names);
+  }
+  function range(index, more) {
+    const start = rows.findIndex((row) => row.name === (anchor ?? chosen));
+    const [low, high] = [Math.min(start < 0 ? index : start, index), Math.max(start, index)];
+    anchor ??= chosen;
+    choose(new Set([...(more ? selected : []), ...rows.slice(low, high + 1).map((row) => row.name)]));
+  }
+
+  const at = (event) => Number(event.target.closest(".qb-row[data-index]")?.dataset.index ?? -1);
+  body.addEventListener("mousedown", (event) => {
+    if (event.shiftKey) event.preventDefault(); // selects rows, not text
+  });
+  body.addEventListener("click", (event) => {
+    const index = at(event);
+    if (index < 0) return;
+    grid.focus({ preventScroll: true });
+    const boxed = event.target.closest(".qb-check");
+    if (event.shiftKey) range(index, true);
+    else if (boxed || event.ctrlKey || event.metaKey) toggle(index);
+    if (event.shiftKey || boxed) return;
+    anchor = rows[index].name;
+    look(index);
+  });
+  grid.addEventListener("keydown", (event) => {
+    if (event.target !== grid) return;
+    const index = rows.findIndex((row) => row.name === chosen);
+    const page = Math.max(1, Math.floor(grid.clientHeight / ROW) - 2);
     const last = rows.length - 1;
-    const to = { ArrowDown: Math.min(index + 1, last), ArrowUp: Math.max(index - 1, 0), Home: 0, End: last, Enter: index }[event.key];
-    if (index < 0 || to === undefined) return;
+    const to = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + page, PageUp: index - page, Home: 0, End: last, Enter: index }[event.key];
+    if (to !== undefined && last >= 0) {
+      const goal = Math.min(last, Math.max(0, to));
+      if (event.shiftKey) range(goal, false);
+      else anchor = rows[goal].name;
+      look(goal);
+    } else if (event.key === " " && index >= 0) toggle(index);
+    else if (event.key === "Escape" && selected.size) choose(new Set());
+    else if (event.key.toLowerCase() === "a" && (event.ctrlKey || event.metaKey)) choose(new Set(rows.map((row) => row.name)));
+    else if (event.key === "/") search.focus();
+    else return;
     event.preventDefault();
     event.stopPropagation();
-    choose(rows[to]);
   });
+  head.addEventListener("keydown", (event) => {
+    const buttons = heads.map((one) => one.firstChild);
+    const index = buttons.indexOf(event.target);
+    const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (index < 0 || !buttons[to]) return;
+    event.preventDefault();
+    buttons[to].focus();
+  });
+  head.addEventListener("focusin", (event) => {
+    if (event.target === everyone) return;
+    for (const { firstChild } of heads) set(firstChild, { tabindex: firstChild === event.target ? 0 : -1 });
+  });
+  search.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" && event.key !== "Enter" && event.key !== "ArrowDown") return;
+    if (event.key === "Escape") clear();
+    else grid.focus();
+    event.preventDefault();
+  });
+  grid.addEventListener("scroll", paint, { passive: true });
+  new ResizeObserver(() => paint()).observe(grid);
 
   return {
     element,
-    mark,
-    draw(view, selected) {
-      const focused = rows.find((row) => row.element === element.ownerDocument.activeElement)?.name;
-      rows = view.rows.map((row) => ({ name: row.name, element: line(row, row.name === view.worst) }));
-      body.replaceChildren(...rows.map((row) => row.element));
-      mark(selected);
-      rows.find((row) => row.name === focused)?.element.focus({ preventScroll: true });
+    draw(next, name) {
+      view = next;
+      known.clear();
+      if (name !== undefined && !awaited) chosen = name;
+      const names = new Set(view.rows.map((row) => row.name));
+      for (const one of selected) if (!names.has(one)) selected.delete(one);
+      bulk.draw(view.bulk, view.rows.filter((row) => selected.has(row.name)));
+      arrange();
     },
+    /** Another layer is shown; while one is asked for, answers to earlier requests do not count. */
+    mark(name) {
+      if (awaited && awaited.name !== name && Date.now() < awaited.until) return;
+      awaited = null;
+      if (name === chosen) return;
+      chosen = name;
+      reveal();
+    },
+    resize: () => reveal(),
   };
 }
 
-function line(row, worst) {
-  const isFloat = row.runs_as.includes("float");
-  const bits = row.bits === null ? "" : `${row.bits} bit${Array.isArray(row.scale) ? ", per channel" : ""}`;
-  const set_by = row.overridden.length ? h("span", { class: "qb-mark", title: `you set: ${row.overridden.join(", ")}` }, "edited") : null;
-  return h(
-    "tr",
-    { role: "row", "aria-label": row.name.slice(0, 200) },
-    h(
-      "td",
-      {},
-      h("div", { class: "qb-name", title: row.name.slice(0, 400) }, short(row.name, 40), set_by),
-      h("div", { class: "qb-sub" }, `${row.op} \u00b7 ${row.shape.replaceAll(" x ", "\u00d7")}`),
-    ),
-    h(
-      "td",
-      {},
-      h("div", { class: isFloat ? "qb-float" : "" }, row.runs_as),
-      h("div", { class: "qb-sub", title: row.reason ?? row.chosen_by ?? "" }, row.reason ?? row.chosen_by ?? ""),
-    ),
-    h("td", { class: "qb-number" }, h("div", {}, number(row.scale)), h("div", { class: "qb-sub" }, bits)),
-    h("td", { class: "qb-number" }, percent(row.clipped)),
-    h("td", { class: "qb-number" }, quality(row, worst)),
-  );
+function said(row) {
+  return `${row.name} ${row.op} ${row.runs_as} ${row.reason ?? ""} ${row.chosen_by ?? ""}`.toLowerCase();
 }
 
-function quality(row, worst) {
-  if (row.sqnr_db === null) return decibels(null);
-  const db = row.sqnr_db === "inf" ? Infinity : Number(row.sqnr_db);
-  const share = Math.max(0, Math.min(1, db / GOOD_DB));
-  const level = db < 15 ? "bad" : db < 25 ? "poor" : "good";
-  const weight = row.weight_sqnr_db === null ? null : h("div", { class: "qb-sub" }, `weight ${decibels(row.weight_sqnr_db)}`);
-  const work = row.macs ? `${count(row.macs)} multiply-adds per sample` : null;
-  return h(
-    "div",
-    { title: work },
-    h("div", { class: "qb-spread" }, worst ? h("span", { class: "qb-worst", title: "the lowest of all layers" }, "lowest") : null, h("span", {}, decibels(row.sqnr_db))),
-    h("div", { class: "qb-bar" }, h("div", { class: `qb-${level}`, style: `width:${(100 * share).toFixed(1)}%` })),
-    weight,
-  );
+function dash() {
+  return h("span", { class: "qb-none", "aria-label": "none" }, "\u2013");
 }

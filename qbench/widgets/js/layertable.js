@@ -4,11 +4,7 @@ import { layerTable } from "./layers.js";
 
 export default {
   render: frame((send) => {
-    let chosen = null;
-    const table = layerTable((layer) => {
-      chosen = layer;
-      send({ do: "select", layer });
-    });
-    return { element: table.element, draw: { layers: (view) => table.draw(view, chosen) } };
+    const table = layerTable(send);
+    return { element: table.element, draw: { layers: (view) => table.draw(view) }, resize: () => table.resize() };
   }),
 };

@@ -32,6 +32,17 @@ export function count(value) {
   return Number(value).toLocaleString("en-US");
 }
 
+/** A large count in few letters: 1.2k, 30.1M, 4G. */
+export function brief(value) {
+  const power = Math.min(3, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
+  return `${number(value / 1000 ** power, 3)}${["", "k", "M", "G"][power]}`;
+}
+
+/** Milliseconds in a unit that suits them. */
+export function duration(ms) {
+  return ms < 0.1 ? `${number(1000 * ms, 2)} \u00b5s` : ms < 1000 ? `${number(ms, 3)} ms` : `${number(ms / 1000, 3)} s`;
+}
+
 /** A size in memory. */
 export function bytes(value) {
   const units = ["B", "kB", "MB", "GB"];

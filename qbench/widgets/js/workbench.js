@@ -19,19 +19,19 @@ function workbench(send) {
   const status = statusLine(send);
 
   const results = resultPanel();
-  const layers = layerTable((layer) => send({ do: "select", layer }));
+  const layers = layerTable(send);
   const tensor = tensorPanel((message) => send({ where: "tensor", ...message }));
   const graph = irDiff((before, after) => send({ do: "compare", before, after, where: "graph" }), (layer) => send({ do: "select", layer, where: "graph" }));
   set(tensor.element, { "data-where": "tensor" });
   set(graph.element, { "data-where": "graph" });
-  const right = h("div", { class: "qb-right" }, tensor.element);
   let chosen = null;
   const element = h(
     "div",
     { class: "qb-bench" },
     h("header", { class: "qb-top" }, title, status.element, undo, redo, run, save),
     results.element,
-    h("div", { class: "qb-columns" }, layers.element, right),
+    layers.element,
+    tensor.element,
     graph.element,
   );
 
@@ -58,7 +58,7 @@ function workbench(send) {
     },
     resize: () => {
       if (tensor.element.clientWidth > 0) tensor.resize(tensor.element.clientWidth);
-      layers.mark(chosen);
+      layers.resize();
     },
   };
 }
