@@ -47,14 +47,14 @@ def encoded_tensors(prepared: Graph, encodings: Collection[str]) -> dict[str, st
     outputs = group_of(prepared)
     found: dict[str, str | None] = {}
     for node in prepared.nodes:
-        tensor = outputs[node.name]
+        own = node.outputs[0]
+        tensor = own if own in encodings else outputs[node.name]
         while tensor not in encodings and tensor in prepared.producers:
             maker = prepared.producers[tensor]
             if OPS[maker.op].rule != QuantRule.SAME:
                 break
             tensor = maker.inputs[0]
-        own = node.outputs[0]
-        found[node.name] = tensor if tensor in encodings else own if own in encodings else None
+        found[node.name] = tensor if tensor in encodings else None
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from qbench.calibration.resolve import resolve
 from qbench.calibration.statistics import Statistics
 from qbench.calibration.suitable import check_overrides
+from qbench.engine.imported import check_imported, same_for_tied, shared_statistics, template_of, with_reasons
 from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
@@ -20,6 +21,7 @@ from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.pipeline import Pipeline, Step, Trace
 from qbench.passes.realize import RealizePass
+from qbench.passes.unbake import AnnotateTwinPass, RebakePass
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import check_selectors
 from qbench.quant.config_paths import shown_path
@@ -81,13 +83,20 @@ def quantize_graph(
         A threshold cannot be computed.
     """
     graph, memo = prepared.graph, memo or Memo()
-    check_config(graph, config, memo)
-    annotated, marked = annotate(graph, excluded_nodes(graph, config), memo, config.weights.narrow)
-    encodings = resolve(marked.values(), annotated, statistics, config, memo)
+    check_config(prepared, config, memo)
+    annotated, marked = annotate(prepared, excluded_nodes(graph, config), memo, config.weights.narrow)
+    template, roundings = template_of(prepared), node_roundings(graph, config)
+    if template is None:
+        encodings = resolve(marked.values(), annotated, statistics, config, memo)
+        realize = RealizePass(config.rounding, roundings, config.semantics, memo)
+    else:
+        shared = shared_statistics(template, statistics, marked)
+        tied = same_for_tied(template, config, marked)
+        encodings = with_reasons(template, resolve(marked.values(), annotated, shared, tied, memo), marked)
+        realize = RebakePass(template, roundings, memo)
     bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
     correct = [_bias_correction(statistics, memo)] if config.weights.bias_correction else []
     to_half = [Float16Pass()] if config.float_dtype == "float16" else []
-    realize = RealizePass(config.rounding, node_roundings(graph, config), memo)
     done = Pipeline((*correct, realize, LegalizePass(memo), *to_half)).run(bound)
     steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
     corrected = done.steps[0].graph if correct else bound
@@ -95,15 +104,17 @@ def quantize_graph(
 
 
 def annotate(
-    prepared: Graph, excluded: FrozenMap[str, str], memo: Memo, narrow: bool = True
+    prepared: Trace, excluded: FrozenMap[str, str], memo: Memo, narrow: bool = True
 ) -> tuple[Graph, dict[str, Point]]:
     """The annotated graph, without qparams, and its points."""
+    template = template_of(prepared)
 
     def work() -> tuple[Graph, dict[str, Point]]:
-        annotated = AnnotatePass(excluded, narrow)(prepared)
+        mark = AnnotatePass(excluded, narrow) if template is None else AnnotateTwinPass(template, excluded, narrow)
+        annotated = mark(prepared.graph)
         return annotated, points(annotated)
 
-    return memo.recall((AnnotatePass.name, bool(excluded), narrow), (prepared, excluded), work)
+    return memo.recall((AnnotatePass.name, bool(excluded), narrow), (prepared.graph, excluded), work)
 
 
 def _bias_correction(statistics: Mapping[str, Statistics], memo: Memo) -> CorrectBiasPass:
@@ -115,7 +126,7 @@ def _bias_correction(statistics: Mapping[str, Statistics], memo: Memo) -> Correc
     return CorrectBiasPass(FrozenMap(given), memo)
 
 
-def check_config(prepared: Graph, config: QuantConfig, memo: Memo | None = None) -> None:
+def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None) -> None:
     """Raise ConfigError unless every rule and override is about something in the graph, and can be carried out.
 
     An override of a tensor may stay while the layers around it are kept in float: it counts again once they are not.
@@ -123,13 +134,16 @@ def check_config(prepared: Graph, config: QuantConfig, memo: Memo | None = None)
     if not isinstance(config, QuantConfig):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
         kind = type(config).__name__  # pyright: ignore[reportUnreachable]
         raise ConfigError(f"a config is a QuantConfig, not {kind}; QuantConfig.load(path) reads one from a file")
-    everything, some = FrozenMap[str, str](), excluded_nodes(prepared, config)
+    graph, template = prepared.graph, template_of(prepared)
+    everything, some = FrozenMap[str, str](), excluded_nodes(graph, config)
     annotated = [annotate(prepared, excluded, memo or Memo()) for excluded in dict.fromkeys((everything, some))]
     tensors = [tensor for _, marked in annotated for tensor in marked]
-    check_selectors(config, {node.name: node.op for node in prepared.nodes}, tensors)
-    for graph, marked in annotated:
-        check_overrides(marked.values(), graph, config)
+    check_selectors(config, {node.name: node.op for node in graph.nodes}, tensors)
+    if template is not None:
+        check_imported(template, config, dict.fromkeys(tensors))
+    for marked_graph, marked in annotated:
+        check_overrides(marked.values(), marked_graph, config)
     for name, layer in config.layers.items():
-        op = OPS[prepared.node(name).op]
+        op = OPS[graph.node(name).op]
         if layer.keep_float is False and op.rule == QuantRule.FLOAT:
             raise ConfigError(f"{shown_path(('layers', name, 'keep_float'))}: cannot be false: {op.float_reason}")

@@ -14,6 +14,7 @@ from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, remembered_groups
 from qbench.passes.realize_group import realize_group
 from qbench.quant.rounding import Rounding
+from qbench.quant.semantics import Semantics
 
 __all__ = ["RealizePass"]
 
@@ -28,6 +29,8 @@ class RealizePass:
         Of every requantize and add.
     overrides
         Another rounding for single nodes; one for any node of a fused group holds for the group.
+    semantics
+        Whose arithmetic to compute in where no override says otherwise; `rounding` then plays no part.
     memo
         Of earlier runs.
     """
@@ -35,6 +38,7 @@ class RealizePass:
     name: ClassVar[str] = "realize"
     rounding: Rounding = "tflite_single"
     overrides: FrozenMap[str, Rounding] = field(default_factory=FrozenMap[str, Rounding])
+    semantics: Semantics | None = None
     memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
     def __call__(self, graph: Graph) -> Graph:

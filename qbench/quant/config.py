@@ -16,6 +16,7 @@ from qbench.ir.dtypes import DType
 from qbench.ir.frozen import FrozenMap
 from qbench.quant.config_paths import format_path, parse_path, with_part
 from qbench.quant.rounding import Rounding
+from qbench.quant.semantics import Semantics
 from qbench.quant.specs import LayerOverride, Rule, TensorOverride, TensorSpec, WeightSpec
 from qbench.quant.strict import PartialModel, StrictModel, fault, read_json, tuples
 
@@ -47,6 +48,8 @@ class QuantConfig(StrictModel):
     weights: WeightSpec = WeightSpec()
     rounding: Rounding = "tflite_single"
     """How accumulators become integers, in every layer that no rule or override speaks of."""
+    semantics: Semantics | None = None
+    """Whose arithmetic integers are computed in: it then decides, in place of `rounding`, how each op rounds."""
     float_dtype: Literal["float32", "float16"] = "float32"
     """Type of what stays in float."""
     rules: tuple[Rule, ...] = ()

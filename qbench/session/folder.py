@@ -4,6 +4,7 @@
 
     session.json          format, digest of the model, digests of the data: which of the parts below count
     model.qbench/         the model as it was given
+    float.qbench/         the float model that came with a quantized one
     calibration-D/        the data, as npz; D says which data
     evaluation-D/         the same, with labels.npy
     statistics-K.npz      what calibration saw; K says in which data and in which graph
@@ -29,11 +30,12 @@ from qbench.ir import archive
 from qbench.ir.graph import Graph
 from qbench.ir.printer import print_graph
 from qbench.session.arrays import load_dataset, save_dataset
+from qbench.session.model import Model
 
 __all__ = ["Part", "SessionFolder", "graph_digest"]
 
 Part = Literal["history.json", "report.json", "snapshots.json"]
-_MANIFEST, _MODEL = "session.json", "model.qbench"
+_MANIFEST, _MODEL, _FLOAT = "session.json", "model.qbench", "float.qbench"
 
 
 class Manifest(pydantic.BaseModel, extra="forbid", strict=True, frozen=True):
@@ -42,6 +44,7 @@ class Manifest(pydantic.BaseModel, extra="forbid", strict=True, frozen=True):
     format: Literal["qbench.session"] = "qbench.session"
     version: Literal[1] = 1
     model: str
+    float_model: str | None = None
     fold_scale_axis: bool
     calibration: str
     evaluation: str | None
@@ -86,8 +89,7 @@ class SessionFolder:
     def make(
         cls,
         path: Path,
-        graph: Graph,
-        fold_scale_axis: bool,
+        model: Model,
         calibration: Dataset,
         evaluation: Dataset | None,
         history: str,
@@ -100,17 +102,18 @@ class SessionFolder:
             Another model's session, or something else, is there: nothing of it is touched. Or nothing can be written.
         """
         manifest = Manifest(
-            model=graph_digest(graph),
-            fold_scale_axis=fold_scale_axis,
+            model=graph_digest(model.graph),
+            float_model=None if model.float_model is None else graph_digest(model.float_model),
+            fold_scale_axis=model.fold_scale_axis,
             calibration=calibration.digest,
             evaluation=evaluation.digest + evaluation.labels_digest if evaluation else None,
         )
         try:
             if not path.exists() or (path.is_dir() and not any(path.iterdir())):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                return cls._create(path, manifest, graph, calibration, evaluation, history)
+                return cls._create(path, manifest, model, calibration, evaluation, history)
             folder = cls.open(path)
-            if folder.manifest.model != manifest.model:
+            if (folder.manifest.model, folder.manifest.float_model) != (manifest.model, manifest.float_model):
                 raise SessionError(
                     f"{shown(str(path))} holds the session of another model; choose another path, or remove it"
                 )
@@ -121,22 +124,28 @@ class SessionFolder:
                 raise
             raise SessionError(f"cannot save the session to {shown(str(path))}: {error}") from error
 
-    def load(self) -> tuple[Graph, Dataset, Dataset | None]:
+    def load(self) -> tuple[Model, Dataset, Dataset | None]:
         """The model and the data; SessionError where they are damaged or not what they were."""
-        try:
-            graph = archive.load(self.path / _MODEL)
-        except QBenchError as error:
-            raise SessionError(f"the model of the session cannot be read: {error}") from error
-        if graph_digest(graph) != self.manifest.model:
-            raise SessionError(f"{shown(str(self.path))} holds another model than the session was made for")
-        calibration = load_dataset(graph, self._data("calibration"), "calibration", self.manifest.calibration)
-        wanted = self.manifest.evaluation
+        said = self.manifest
+        float_model = None if said.float_model is None else self._graph(_FLOAT, said.float_model)
+        model = Model(self._graph(_MODEL, said.model), float_model, said.fold_scale_axis)
+        calibration = load_dataset(model.fed, self._data("calibration"), "calibration", said.calibration)
+        wanted = said.evaluation
         if wanted is None:
-            return graph, calibration, None
-        evaluation = load_dataset(graph, self._data("evaluation"), "evaluation", wanted[: len(calibration.digest)])
+            return model, calibration, None
+        evaluation = load_dataset(model.fed, self._data("evaluation"), "evaluation", wanted[: len(calibration.digest)])
         if evaluation.labels_digest != wanted[len(evaluation.digest) :]:
             raise SessionError(f"{self._data('evaluation')}: the labels were changed after they were saved")
-        return graph, calibration, evaluation
+        return model, calibration, evaluation
+
+    def _graph(self, part: str, digest: str) -> Graph:
+        try:
+            graph = archive.load(self.path / part)
+        except QBenchError as error:
+            raise SessionError(f"the model of the session cannot be read: {error}") from error
+        if graph_digest(graph) != digest:
+            raise SessionError(f"{shown(str(self.path))} holds another model than the session was made for")
+        return graph
 
     def write(self, part: Part, text: str) -> None:
         """Replace a part; SessionError where that fails (then the old one is still there).
@@ -181,7 +190,7 @@ class SessionFolder:
         cls,
         path: Path,
         manifest: Manifest,
-        graph: Graph,
+        model: Model,
         calibration: Dataset,
         evaluation: Dataset | None,
         history: str,
@@ -191,7 +200,9 @@ class SessionFolder:
         try:
             made = cls(scratch / "new", manifest)
             made.path.mkdir()
-            archive.save(graph, made.path / _MODEL)
+            archive.save(model.graph, made.path / _MODEL)
+            if model.float_model is not None:
+                archive.save(model.float_model, made.path / _FLOAT)
             made._save_data(calibration, evaluation)
             made.write("history.json", history)
             write_text(made.path / _MANIFEST, manifest.model_dump_json(indent=1))

@@ -16,12 +16,11 @@ from qbench.engine.dataset import Dataset
 from qbench.engine.keys import value_keys
 from qbench.engine.quantized import Quantized, quantize_graph
 from qbench.errors import SessionError
-from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
-from qbench.passes.prepare import prepare
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 from qbench.session.arrays import load_statistics, save_statistics
+from qbench.session.model import Model
 
 __all__ = ["Quantizer"]
 
@@ -33,25 +32,22 @@ class Quantizer:
 
     Parameters
     ----------
-    graph, calibration
-        The float model, and the data that ranges are measured on.
+    model, calibration
+        The model, and the data that ranges are measured on.
     executor
         For the calibration pass.
-    fold_scale_axis
-        See :func:`qbench.passes.prepare.prepare`.
     folder
         Where statistics are kept between processes; None: nowhere.
     """
 
     def __init__(
         self,
-        graph: Graph,
+        model: Model,
         calibration: Dataset,
         executor: Executor | None = None,
-        fold_scale_axis: bool = False,
         folder: Path | None = None,
     ) -> None:
-        self.prepared = prepare(graph, fold_scale_axis)
+        self.prepared = model.prepared
         self.calibration = calibration
         self.memo = Memo()
         self._executor = executor

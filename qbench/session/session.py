@@ -14,6 +14,7 @@ from qbench.engine.compare import compare
 from qbench.engine.data import Samples
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate
+from qbench.engine.imported import recalibrated, restored
 from qbench.engine.probe import PROBE_SAMPLES, Probe
 from qbench.engine.quantized import Quantized, annotate, check_config
 from qbench.engine.report import Latency, Report
@@ -25,12 +26,14 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.passes.choices import excluded_nodes
 from qbench.passes.pipeline import Trace
+from qbench.passes.unbake import integer_borders
 from qbench.progress import Cancel, StageProgress, showing
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encodings
 from qbench.session.changes import SessionDiff, session_diff
 from qbench.session.folder import SessionFolder
 from qbench.session.history import Edit, History
+from qbench.session.model import Model
 from qbench.session.names import find, overridden, without
 from qbench.session.quantizer import Quantizer
 from qbench.session.record import Record
@@ -56,7 +59,8 @@ class Session:
     Parameters
     ----------
     graph
-        A float model, as :func:`qbench.load` gives it.
+        A model, as :func:`qbench.load` gives it. One that is quantized already starts with its own scales as overrides;
+        as long as they are untouched it computes the same bits.
     calibration
         What ranges are measured on: an array, a mapping of input name to array, a list or other re-iterable of those
         (see :class:`~qbench.engine.dataset.Dataset`), or what :func:`qbench.engine.data.load_data` gave.
@@ -76,13 +80,16 @@ class Session:
         Also fold constant multiplications per channel into weights, see :func:`qbench.passes.prepare.prepare`.
     probe_samples
         How many samples :meth:`probe` runs.
+    float_model
+        For a quantized model: the float one that it was made from, whose weights and biases then stand in the reports
+        and in what is requantized. None: its own weights, dequantized.
 
     Raises
     ------
     DataError
         NaN, infinity, nothing at all, wrong shape or dtype in the data.
     SessionError
-        The graph is quantized already, or `path` holds something else.
+        A quantized graph that cannot be tuned, or a float model of something else; or `path` holds something else.
     """
 
     def __init__(
@@ -97,25 +104,26 @@ class Session:
         cache_bytes: int = _CACHE_BYTES,
         fold_scale_axis: bool = False,
         probe_samples: int = PROBE_SAMPLES,
+        float_model: Graph | None = None,
     ) -> None:
         if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
             kind = type(graph).__name__  # pyright: ignore[reportUnreachable]
             raise SessionError(f"a session is made of a graph, not {kind}; qbench.load(path) reads one")
-        if graph.qparams:
-            raise SessionError("this graph is quantized already; start from the float model")
         x, y = evaluation, None
         if isinstance(evaluation, tuple) and len(cast("tuple[object, ...]", evaluation)) == 2:
             x, y = cast("tuple[object, object]", evaluation)
-        cases = None if x is None else Dataset(graph, x, y, what="evaluation")
-        data = Dataset(graph, calibration.x if isinstance(calibration, Samples) else calibration, what="calibration")
-        model = Quantizer(graph, data, executor, fold_scale_axis)
-        history, folder = History.start(config or QuantConfig()), None
-        check_config(model.prepared.graph, history.config)
+        model = Model(graph, float_model, fold_scale_axis)
+        cases = None if x is None else Dataset(model.fed, model.reals(x), y, what="evaluation")
+        given = calibration.x if isinstance(calibration, Samples) else calibration
+        data = Dataset(model.fed, model.reals(given), what="calibration")
+        quantizer = Quantizer(model, data, executor)
+        history, folder = History.start(config or model.config), None
+        check_config(model.prepared, history.config)
         if path is not None:
-            folder = SessionFolder.make(Path(path), graph, fold_scale_axis, data, cases, history.to_json())
-            model.folder = folder.path
+            folder = SessionFolder.make(Path(path), model, data, cases, history.to_json())
+            quantizer.folder = folder.path
         saved = History.from_json(folder.read("history.json")) if folder else history
-        self._set_up(graph, model, cases, cache_bytes, folder, saved, probe_samples)
+        self._set_up(model, quantizer, cases, cache_bytes, folder, saved, probe_samples)
         if self.config != history.config:
             self._record.change(lambda saved: saved.push(history.edits[0]))
 
@@ -136,16 +144,16 @@ class Session:
             No session is there, or one that is damaged; it says what.
         """
         folder = SessionFolder.open(Path(path))
-        graph, calibration, evaluation = folder.load()
-        quantizer = Quantizer(graph, calibration, executor, folder.manifest.fold_scale_axis, folder.path)
+        model, calibration, evaluation = folder.load()
+        quantizer = Quantizer(model, calibration, executor, folder.path)
         session = cls.__new__(cls)
         history = History.from_json(folder.read("history.json"))
-        session._set_up(graph, quantizer, evaluation, cache_bytes, folder, history, probe_samples)
+        session._set_up(model, quantizer, evaluation, cache_bytes, folder, history, probe_samples)
         return session
 
     def _set_up(
         self,
-        graph: Graph,
+        model: Model,
         quantizer: Quantizer,
         evaluation: Dataset | None,
         cache_bytes: int,
@@ -153,9 +161,9 @@ class Session:
         history: History,
         probe_samples: int,
     ) -> None:
-        self._graph, self._quantizer, self._evaluation = graph, quantizer, evaluation
+        self._model, self._quantizer, self._evaluation = model, quantizer, evaluation
         self._cache = ValueCache(cache_bytes)
-        self._probe = Probe(graph, evaluation or quantizer.calibration, probe_samples)
+        self._probe = Probe(model.fed, evaluation or quantizer.calibration, probe_samples)
         self._timings = Timings()
         data = [quantizer.calibration] if evaluation is None else [quantizer.calibration, evaluation]
         self._record = Record(history, folder, " ".join(one.digest + one.labels_digest for one in data))
@@ -199,7 +207,7 @@ class Session:
     @property
     def source(self) -> Graph:
         """The model as it was given."""
-        return self._graph
+        return self._model.graph
 
     @property
     def prepared(self) -> Graph:
@@ -224,8 +232,9 @@ class Session:
 
     @property
     def graph(self) -> Graph:
-        """The integer graph, for the config that counts now."""
-        return self.quantized().graph
+        """The integer graph, for the config that counts now; that of an imported model takes and gives what it does."""
+        graph, template = self.quantized().graph, self._model.template
+        return graph if template is None else integer_borders(graph, template.borders)
 
     def quantized(self, config: QuantConfig | None = None) -> Quantized:
         """The model quantized by a config; None: the one that counts now."""
@@ -344,13 +353,44 @@ class Session:
         self._override(_few(several), several, settings)
 
     def reset(self, name: str) -> None:
-        """Take back all overrides of one layer or tensor; SessionError where there are none."""
+        """Take back all overrides of one layer or tensor; SessionError where there are none.
+
+        What an imported model came with counts again.
+        """
         self._reset(shown(name), [name])
 
     def reset_many(self, names: Iterable[str]) -> None:
         """Take back all overrides of several layers or tensors, as one edit; SessionError where none has any."""
         several = list(dict.fromkeys(names))
         self._reset(_few(several), several)
+
+    def recalibrate(self, *names: str) -> None:
+        """Drop the scales that an imported model came with: the config's calibrators choose anew.
+
+        Parameters
+        ----------
+        names
+            Of layers or tensors, as for :meth:`override`; none: all. Tensors that must have one scale go together.
+
+        Raises
+        ------
+        SessionError
+            The model was not quantized when it was loaded, or nothing of that name is quantized.
+        """
+        template = self._model.template
+        if template is None:
+            raise SessionError("this model came without scales: they are calibrated anyway")
+
+        def drop(config: QuantConfig) -> QuantConfig:
+            if not names:
+                return recalibrated(template, config, template.tensors)
+            targets = find(self.source, self.prepared, self._points(config), names)
+            tensors = [target.tensor for target in targets if target.tensor is not None]
+            if len(tensors) < len(targets):
+                raise SessionError(f"nothing of {shown(names[[t.tensor for t in targets].index(None)])} is quantized")
+            return recalibrated(template, config, tensors)
+
+        self._change(f"recalibrate {', '.join(map(shown, names)) or 'all'}", drop)
 
     def edit(self, label: str, config: QuantConfig) -> None:
         """Make another config count; the history notes it under `label`. The same config again changes nothing.
@@ -440,7 +480,7 @@ class Session:
     def _change(self, label: str, edit: Callable[[QuantConfig], QuantConfig]) -> None:
         def push(history: History) -> History:
             config = edit(history.config)
-            check_config(self.prepared, config, self._quantizer.memo)
+            check_config(self._quantizer.prepared, config, self._quantizer.memo)
             return history.push(Edit(label, config))
 
         self._record.change(push)
@@ -450,7 +490,7 @@ class Session:
             raise SessionError(f"nothing to set for {said}: give threshold=, scale=, dtype=, keep_float= or others")
 
         def override(config: QuantConfig) -> QuantConfig:
-            targets = find(self._graph, self.prepared, self._points(config, settings), names)
+            targets = find(self.source, self.prepared, self._points(config, settings), names)
             return overridden(config, targets, settings)
 
         what = ", ".join(f"{key}={_brief(value)}" for key, value in settings.items())
@@ -461,14 +501,17 @@ class Session:
             raise SessionError("nothing to reset: give the names of layers or tensors")
 
         def reset(config: QuantConfig) -> QuantConfig:
-            return without(config, find(self._graph, self.prepared, self._points(config), names))
+            targets = find(self.source, self.prepared, self._points(config), names)
+            config, template = without(config, targets), self._model.template
+            tensors = [target.tensor for target in targets if target.tensor is not None]
+            return config if template is None else restored(template, config, tensors)
 
         self._change(f"reset {said}", reset)
 
     def _points(self, config: QuantConfig, settings: Collection[str] = ()) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
         excluded = FrozenMap[str, str]() if "keep_float" in settings else excluded_nodes(self.prepared, config)
-        return list(annotate(self.prepared, excluded, self._quantizer.memo)[1])
+        return list(annotate(self._quantizer.prepared, excluded, self._quantizer.memo)[1])
 
     def _evaluate(
         self, config: QuantConfig, progress: bool | StageProgress = True, cancel: Cancel | None = None

@@ -1,0 +1,124 @@
+"""What a quantized op means in real numbers: the float op and attributes that stand for it in a float twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.op import OPS, bind
+from qbench.ir.qparams import QParams
+
+__all__ = ["IDENTITY", "LARGEST", "Form", "clamp", "float_form", "implied_clamp", "is_narrow", "is_wide"]
+
+LARGEST = float(np.finfo(np.float32).max)
+IDENTITY = ("clip", FrozenMap[str, Attr]({"a_min": -LARGEST, "a_max": LARGEST}))
+"""The float op that passes its input on: bounds at the ends of float32."""
+
+_ARITHMETIC = ("accumulator", "rounding", "semantics", "denominator", "ties", "ties_to_even")
+"""Attributes that say how integers are computed: real numbers need none of them."""
+_FORMS = {"qnn.sum_pool2d": "nn.avg_pool2d", "qnn.resize_linear": "image.resize2d"}
+_SNAPPED = (0.0, 6.0, 1.0, -1.0)
+"""Bounds that activations usually have."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A float op, its attributes, and constants that it reads after the quantized op's own inputs."""
+
+    op: str
+    attrs: FrozenMap[str, Attr]
+    extra: tuple[NDArray[np.float32], ...] = ()
+
+
+def is_wide(graph: Graph, value: str) -> bool:
+    """Whether a value is a quantized accumulator or bias."""
+    return value in graph.qparams and graph.qparams[value].dtype in ("int32", "int64")
+
+
+def is_narrow(graph: Graph, value: str) -> bool:
+    """Whether a value is a tensor of integers with a scale of its own."""
+    return value in graph.qparams and not is_wide(graph, value)
+
+
+def float_form(graph: Graph, node: Node) -> Form | None:
+    """The float op of a node that computes on integers; None where real numbers have no such op."""
+    if node.op == "qnn.unary":
+        return _function(graph, node)
+    if node.op == "qnn.sum":
+        return _form(node, "mean" if _divides(graph, node) else "sum")
+    if node.op == "qnn.requantize":
+        return Form(*IDENTITY)
+    if node.op == "clip":
+        return clamp(graph.qparams[node.output], node)
+    if not node.op.startswith(("qnn.", "integer.")):
+        return Form(node.op, _real_fill(graph, node))
+    stem = node.op.partition(".")[2]
+    names = (_FORMS.get(node.op, ""), f"nn.{stem}", stem, f"image.{stem}")
+    op = next((name for name in names if name in OPS), None)
+    return None if op is None or node.op.startswith("integer.") else _form(node, op)
+
+
+def clamp(q: QParams, node: Node) -> Form:
+    """A clip between integers as one between real numbers; a relu where it is one."""
+    op = bind(node)
+    low, high = (int(getattr(op, key)) for key in ("a_min", "a_max"))
+    return _clamp(q, max(low, q.qmin), min(high, q.qmax))
+
+
+def implied_clamp(q: QParams) -> Form | None:
+    """The relu that a range from 0 upwards stands for: what is negative saturates there, whatever made it."""
+    return _clamp(q, q.qmin, q.qmax) if q.axis is None and q.zero_points[0] == q.qmin else None
+
+
+def _clamp(q: QParams, low: int, high: int) -> Form:
+    scale, zero_point = q.scales[0], q.zero_points[0]
+
+    def real(bound: int, end: int, beyond: float) -> float:
+        for usual in _SNAPPED:
+            if round(usual / scale) + zero_point == bound and (bound != end or usual in (0.0, 6.0)):
+                return usual
+        return beyond if bound == end else scale * (bound - zero_point)
+
+    bounds = real(low, q.qmin, -LARGEST), real(high, q.qmax, LARGEST)
+    if bounds == (0.0, LARGEST):
+        return Form("nn.relu", FrozenMap())
+    return Form("clip", FrozenMap({"a_min": bounds[0], "a_max": bounds[1]}))
+
+
+def _form(node: Node, op: str) -> Form | None:
+    """The op with those attributes that it has; None where another one says something."""
+    attrs: Mapping[str, Attr] = node.attrs
+    known = OPS[op].attributes()
+    told = {key: value for key, value in attrs.items() if key in known}
+    if op == "image.resize2d":
+        told["method"] = "linear"
+    defaults = {key: field.default for key, field in OPS[node.op].attributes().items()}
+    lost = [key for key, value in attrs.items() if key not in known and value != defaults[key]]
+    return None if set(lost) - set(_ARITHMETIC) else Form(op, FrozenMap(told))
+
+
+def _function(graph: Graph, node: Node) -> Form | None:
+    op = bind(node, graph.qparams)
+    function, slopes, axis, parameters = (getattr(op, key) for key in ("function", "slopes", "axis", "parameters"))
+    if slopes:
+        attrs: dict[str, Attr] = {} if axis is None else {"axis": axis}
+        return Form("nn.prelu", FrozenMap(attrs), (np.asarray(slopes, np.float32),))
+    return Form(function, FrozenMap(dict(parameters))) if function in OPS else None
+
+
+def _divides(graph: Graph, node: Node) -> bool:
+    """Whether the scale of a sum holds a division by the number of elements."""
+    return graph.qparams[node.output].scales[0] != graph.qparams[node.inputs[0]].scales[0]
+
+
+def _real_fill(graph: Graph, node: Node) -> FrozenMap[str, Attr]:
+    q = graph.qparams.get(node.outputs[0])
+    if node.op != "nn.pad" or q is None:
+        return node.attrs
+    fill = float(getattr(bind(node), "pad_value", 0.0))
+    return FrozenMap({**node.attrs, "pad_value": q.scales[0] * (fill - q.zero_points[0])})

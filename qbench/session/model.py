@@ -1,0 +1,74 @@
+"""What a session is about: a float model, or an imported quantized one with its float twin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from qbench.engine.imported import Imported, as_reals
+from qbench.errors import GraphError, SessionError
+from qbench.ir.graph import Graph
+from qbench.passes.pipeline import Step, Trace
+from qbench.passes.prepare import prepare
+from qbench.passes.unbake import Template, imported_config, take_apart, with_float_weights
+from qbench.quant.config import QuantConfig
+
+__all__ = ["Model"]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model, and what was said about how to prepare it.
+
+    Parameters
+    ----------
+    graph
+        As it was loaded.
+    float_model
+        For a quantized graph: the float model that it was made from; None: its own weights, dequantized.
+    fold_scale_axis
+        For a float graph, see :func:`qbench.passes.prepare.prepare`.
+
+    Raises
+    ------
+    SessionError
+        On first use: nodes that have no meaning in real numbers, or a float model that is of something else.
+    """
+
+    graph: Graph
+    float_model: Graph | None = None
+    fold_scale_axis: bool = False
+
+    @cached_property
+    def template(self) -> Template | None:
+        """A quantized graph, taken apart; None for a float one."""
+        if not self.graph.qparams:
+            if self.float_model is not None:
+                raise SessionError("float_model= goes with a quantized model, but this one is float itself")
+            return None
+        try:
+            template = take_apart(self.graph)
+            return template if self.float_model is None else with_float_weights(template, self.float_model)
+        except GraphError as error:
+            raise SessionError(f"this quantized model cannot be tuned: {error}") from error
+
+    @cached_property
+    def prepared(self) -> Trace:
+        """How the model became the float graph that is quantized."""
+        if self.template is None:
+            return prepare(self.graph, self.fold_scale_axis)
+        return Imported(self.graph, (Step("unbake", self.template.twin),), self.template)
+
+    @property
+    def fed(self) -> Graph:
+        """The graph whose inputs data is for."""
+        return self.graph if self.template is None else self.template.twin
+
+    @property
+    def config(self) -> QuantConfig:
+        """The config that a session starts with."""
+        return QuantConfig() if self.template is None else imported_config(self.template)
+
+    def reals(self, data: object) -> object:
+        """Data with the integers that the file takes made real numbers; anything else as it is."""
+        return data if self.template is None else as_reals(self.template, data)
