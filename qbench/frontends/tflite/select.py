@@ -114,7 +114,7 @@ def strided_slice(builder: Builder, op: SourceOperator, x: Value, begin: Value, 
     for axis in range(count):
         step, bit = lists[2][axis], 1 << axis
         if op.integer("shrink_axis_mask") & bit:
-            have, at = x.file_shape[axis], lists[0][axis]
+            have, at = x.file_shape[axis], 0 if op.integer("begin_mask") & bit else lists[0][axis]
             if isinstance(have, int) and not -have <= at < have:
                 raise ModelError(f"operator {op}: index {at} lies outside axis {axis} of {shown(x.name)}, {have}")
             lists[0][axis], lists[1][axis], lists[2][axis] = at, at + 1 if at != -1 else _END, 1
@@ -145,8 +145,9 @@ def gather(builder: Builder, op: SourceOperator, x: Value, indices: Value) -> Va
     return builder.emit("take", data, builder.filed(indices), q=builder.q, axis=axis)
 
 
-@converter("PAD PADV2", "x paddings value?", "PadOptions")
-def pad(builder: Builder, op: SourceOperator, x: Value, paddings: Value, value: Value | None) -> Value:
+@converter("PAD", "x paddings", "PadOptions")
+@converter("PADV2", "x paddings value", "PadV2Options")
+def pad(builder: Builder, op: SourceOperator, x: Value, paddings: Value, value: Value | None = None) -> Value:
     """A constant around the elements: 0.0 unless given."""
     fill = 0.0 if x.q is None else float(x.q.zero_points[0])
     if value is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from qbench.frontends import load
 from qbench.ir.graph import Graph
 from qbench.runtime.interpreter import run
-from tests.tflite_files import litert
+from tests.tflite_files import Resolver, litert
 
 Array = np.ndarray[Any, Any]
 
@@ -33,10 +33,16 @@ def shared_values(graph: Graph, theirs: Mapping[str, Array]) -> list[str]:
     return [name for name in graph.activations() if name in theirs]
 
 
-def check(path: Path, feeds: Mapping[str, Array], tolerance: float = 1e-5, **options: Any) -> Graph:
+def check(
+    path: Path,
+    feeds: Mapping[str, Array],
+    tolerance: float = 1e-5,
+    resolver: Resolver = "BUILTIN_REF",
+    **options: Any,
+) -> Graph:
     """Import, run, and compare every tensor: floats within `tolerance` of the largest, integers to the last bit."""
     graph = load(path, **options)
-    theirs = litert(path.read_bytes(), feeds)
+    theirs = litert(path.read_bytes(), feeds, resolver)
     names = shared_values(graph, theirs)
     assert set(graph.outputs) <= set(names)
     ours = run(graph, feeds, keep=names)
