@@ -5,6 +5,7 @@ from __future__ import annotations
 from qbench.lab.compare import Comparable, compare
 from qbench.lab.comparison import Comparison, LayerComparison
 from qbench.lab.difference import Difference
+from qbench.lab.golden import golden
 from qbench.lab.onnxruntime import OnnxRuntime
 from qbench.lab.ours import Ours
 from qbench.lab.recorded import Recorded
@@ -25,4 +26,5 @@ __all__ = [
     "Runner",
     "compare",
     "disagreement",
+    "golden",
 ]

@@ -19,7 +19,7 @@ from qbench.lab.theory import Mode
 from qbench.progress import Cancel, Progress
 from qbench.runtime.program import Program
 
-__all__ = ["Comparable", "compare"]
+__all__ = ["Comparable", "compare", "graph_of"]
 
 Comparable = Graph | Program | Runner
 """What can be compared: a graph or its program, or a :class:`~qbench.lab.Runner` such as ``lab.LiteRT(path)``."""
@@ -78,15 +78,18 @@ def compare(
 
 
 def _runner(given: object) -> Runner:
-    if isinstance(given, Program):
-        return Ours(given.graph)
-    if isinstance(given, Graph):
-        return Ours(given)
     if isinstance(given, Runner):
         return given
+    if isinstance(given, (Graph, Program)):
+        return Ours(graph_of(given))
     raise DataError(
         f"cannot compare a {type(given).__name__}: give a graph, a program, lab.LiteRT, lab.OnnxRuntime or lab.Recorded"
     )
+
+
+def graph_of(program: Graph | Program) -> Graph:
+    """What a program runs."""
+    return program.graph if isinstance(program, Program) else program
 
 
 def _inputs_of(side: Runner) -> Graph:

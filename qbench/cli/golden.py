@@ -1,0 +1,45 @@
+"""``qbench golden MODEL --input X --out DIR``: what every layer makes of some inputs, as npz and C header."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
+from qbench.progress import showing
+
+__all__ = ["add"]
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("golden", help="write what every layer makes of some inputs, as npz and C header")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="model or .qbench archive")
+    parser.add_argument("--input", type=Path, required=True, metavar="X", help=DATA)
+    parser.add_argument("--limit", type=int, default=1, metavar="N", help="the first N samples (default: 1)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to; made if need be")
+    parser.add_argument("--name", default="golden", metavar="NAME", help="of the two files (default: golden)")
+    parser.add_argument("--constants", action="store_true", help="write weights, biases and multipliers as well")
+    add_image_options(parser)
+    add_shape_option(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qbench.lab import golden  # with numba behind it: nobody else's commands wait for it
+    from qbench.lab.inputs import first, quantized_inputs
+
+    check_image_options(options, options.input)
+    graph = read_graph(options.model, options)
+    data = quantized_inputs(graph, first(read_data(options.input, options, graph).x, options.limit))
+    with showing() as told:
+        written = golden(
+            graph,
+            data,
+            options.out,
+            name=options.name,
+            constants=options.constants,
+            progress=lambda done, total: told("running", done, total),
+        )
+    print(f"wrote {', '.join(path.name for path in written)} to {options.out}")
