@@ -1,4 +1,4 @@
-"""``qbench check MODEL --against onnxruntime --input X``: whether a runtime gives the same integers."""
+"""``qbench check MODEL --against litert|onnxruntime --input X``: whether a runtime gives the same integers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from qbench.cli.options import (
     DATA,
     add_image_options,
+    add_semantics_option,
     add_shape_option,
     check_image_options,
     check_writable,
@@ -17,6 +18,8 @@ from qbench.cli.options import (
 )
 from qbench.errors import ConfigError, shown
 from qbench.files import write_text
+from qbench.frontends.tflite import is_tflite
+from qbench.ir.archive import is_archive
 from qbench.progress import showing
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add"]
 
+_KERNELS = ("reference", "builtin", "xnnpack")
 _LEVELS = ("optimized", "unoptimized")
 
 
@@ -40,17 +44,19 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--against",
         required=True,
-        metavar="onnxruntime|F.npz",
+        metavar="litert|onnxruntime|F.npz",
         help="the runtime, or an array for each value as somebody saved it (see qbench golden)",
     )
     parser.add_argument(
         "--kernels",
         metavar="K",
-        help=f"of onnxruntime: {', '.join(_LEVELS)} (default: optimized)",
+        help=f"of LiteRT: {', '.join(_KERNELS)} (default: reference); of onnxruntime: {', '.join(_LEVELS)} "
+        "(default: optimized)",
     )
     parser.add_argument("--input", type=Path, required=True, metavar="X", help=DATA)
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N samples")
     parser.add_argument("--json", type=Path, metavar="F", help="write everything to this file")
+    add_semantics_option(parser)
     add_image_options(parser)
     add_shape_option(parser)
     parser.set_defaults(run=_run)
@@ -76,17 +82,20 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _runner(options: argparse.Namespace) -> Runner:
-    from qbench.lab import OnnxRuntime, Recorded
+    from qbench.lab import LiteRT, OnnxRuntime, Recorded
 
     against, model = str(options.against), options.model
+    if against == "litert":
+        _need(is_tflite(model), against, model, "TFLite")
+        return LiteRT(model, _chosen(options, _KERNELS))
     if against == "onnxruntime":
-        _need_suffix(against, model, ".onnx")
+        _need(not is_tflite(model) and not is_archive(model), against, model, "ONNX")
         return OnnxRuntime(model, _chosen(options, _LEVELS) == "optimized")
     if against.endswith(".npz"):
         if options.kernels is not None:
             raise ConfigError(f"--kernels {options.kernels}: a recording has none; leave it out")
         return Recorded(against)
-    raise ConfigError(f"--against {shown(against)} is neither onnxruntime nor an .npz file of recorded values")
+    raise ConfigError(f"--against {shown(against)} is neither litert, onnxruntime nor an .npz file of recorded values")
 
 
 def _chosen(options: argparse.Namespace, known: tuple[Any, ...]) -> Any:
@@ -97,6 +106,6 @@ def _chosen(options: argparse.Namespace, known: tuple[Any, ...]) -> Any:
     return options.kernels or known[0]
 
 
-def _need_suffix(against: str, model: Path, suffix: str) -> None:
-    if model.suffix != suffix:
-        raise ConfigError(f"--against {against} runs {suffix} files, and {model} is none")
+def _need(is_right: bool, against: str, model: Path, kind: str) -> None:
+    if not is_right:
+        raise ConfigError(f"--against {against} runs {kind} files, and {model} is none")

@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
+from qbench.cli.options import (
+    DATA,
+    add_image_options,
+    add_semantics_option,
+    add_shape_option,
+    check_image_options,
+    read_data,
+    read_graph,
+)
 from qbench.progress import showing
 
 __all__ = ["add"]
@@ -21,6 +29,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to; made if need be")
     parser.add_argument("--name", default="golden", metavar="NAME", help="of the two files (default: golden)")
     parser.add_argument("--constants", action="store_true", help="write weights, biases and multipliers as well")
+    add_semantics_option(parser)
     add_image_options(parser)
     add_shape_option(parser)
     parser.set_defaults(run=_run)

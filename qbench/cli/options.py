@@ -13,10 +13,12 @@ from qbench.errors import ConfigError, DataError
 from qbench.frontends import load
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim, TensorType
+from qbench.quant.semantics import SEMANTICS
 
 __all__ = [
     "DATA",
     "add_image_options",
+    "add_semantics_option",
     "add_shape_option",
     "check_image_options",
     "check_writable",
@@ -51,9 +53,18 @@ def add_shape_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_semantics_option(parser: argparse.ArgumentParser) -> None:
+    """The option for files that are quantized already."""
+    parser.add_argument(
+        "--semantics",
+        choices=SEMANTICS,
+        help="whose arithmetic a quantized model is run in (default: that of the runtime that its file is made for)",
+    )
+
+
 def read_graph(path: Path, options: argparse.Namespace) -> Graph:
     """A model or an archive."""
-    return load(path, shapes=dict(options.shape))
+    return load(path, shapes=dict(options.shape), semantics=getattr(options, "semantics", None))
 
 
 def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:

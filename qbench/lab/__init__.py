@@ -6,6 +6,7 @@ from qbench.lab.compare import Comparable, compare
 from qbench.lab.comparison import Comparison, LayerComparison
 from qbench.lab.difference import Difference
 from qbench.lab.golden import golden
+from qbench.lab.litert import LiteRT
 from qbench.lab.onnxruntime import OnnxRuntime
 from qbench.lab.ours import Ours
 from qbench.lab.recorded import Recorded
@@ -17,6 +18,7 @@ __all__ = [
     "Comparison",
     "Difference",
     "LayerComparison",
+    "LiteRT",
     "Made",
     "Mode",
     "OnnxRuntime",

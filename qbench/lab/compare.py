@@ -200,7 +200,7 @@ class _Work:
     def _finished(self, name: str, layer: _Layer) -> LayerComparison:
         made, segment = self._sides[0].made[name], layer.segment
         return LayerComparison(
-            name=name if segment is None else segment.head.name,
+            name=name if segment is None else segment.name,
             op=made.op if segment is None else segment.head.op,
             tensor=name,
             dtype=made.dtype,

@@ -32,6 +32,7 @@ _PLUMBING = frozenset(
         "qnn.dequantize",
         "qnn.quantize",
         "qnn.requantize",
+        "transpose",
     }
 )
 """Ops around the one that a person knows a layer by."""
@@ -139,11 +140,14 @@ class Segment:
     nodes
         In execution order; the last one makes the value.
     head
-        The one that the model file's op is known by.
+        The one that does what the model file's op is for.
+    name
+        What the model file calls that op.
     """
 
     nodes: tuple[Node, ...]
     head: Node
+    name: str
 
 
 def segments(graph: Graph, names: Iterable[str]) -> dict[str, Segment]:
@@ -164,5 +168,6 @@ def segments(graph: Graph, names: Iterable[str]) -> dict[str, Segment]:
         ordered = tuple(sorted(nodes.values(), key=lambda node: place[node.name]))
         own = [node for node in ordered if node.op not in _PLUMBING]
         head = next((node for node in own if node.name in last.sources), own[-1] if own else last)
-        found |= {name: Segment(ordered, head) for name in last.outputs if name in ends}
+        known = next((node.name for node in (head, *ordered) if node.name in last.sources), head.name)
+        found |= {name: Segment(ordered, head, known) for name in last.outputs if name in ends}
     return found

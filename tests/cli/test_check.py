@@ -76,7 +76,5 @@ def test_data_and_models_that_do_not_fit(model, digits, tmp_path, capsys):
     np.save(wide, np.zeros((3, 5), np.float32))
     assert check(model, "--against", "onnxruntime", "--input", wide) == 2
     assert "input" in capsys.readouterr().err
-    other = tmp_path / "model.txt"
-    other.write_text("no model")
-    assert check(other, "--against", "onnxruntime", "--input", digits) == 2
-    assert "runs .onnx files" in capsys.readouterr().err
+    assert check(model, "--against", "litert", "--input", digits) == 2
+    assert "runs TFLite files" in capsys.readouterr().err
