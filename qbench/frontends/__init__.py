@@ -34,7 +34,8 @@ def load(
     shapes
         Shapes of inputs by name, in place of those that the file states: for files that leave sizes open.
     semantics
-        Whose arithmetic the quantized ops of a TFLite model get; by default that of TFLite's reference kernels.
+        Whose arithmetic the quantized ops get: by default that of TFLite's reference kernels for a TFLite model, and of
+        onnxruntime for an ONNX model.
     layout
         ``"NCHW"`` turns the images that a TFLite model takes and gives, whose channels are last, to channels first.
         Everything between is so in any case.
@@ -52,4 +53,4 @@ def load(
         return archive.load(path)
     if is_tflite(Path(path)):
         return load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
-    return load_onnx(Path(path), shapes or {})
+    return load_onnx(Path(path), shapes or {}, semantics or "onnx")

@@ -78,8 +78,13 @@ class IntegerRequantizeFloat32(_RescaleOne):
     name = "integer.requantize_float32"
     operands = ("data", "multiplier")
     rounding: Rounding = "fp32_rne"
+    zero_point_first: bool = False
+    """The zero point is added in float32, before rounding."""
 
     def compute(self, data: Array, multiplier: Array) -> Array:
+        if self.zero_point_first:
+            real = self._centred(data).astype(np.float32) * multiplier + np.float32(self.zero_point)
+            return saturate(np.rint(real), self.dtype)
         return saturate(rescale_float32(self._centred(data), multiplier) + self.zero_point, self.dtype)
 
 

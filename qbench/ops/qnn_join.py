@@ -15,6 +15,7 @@ from qbench.ir.types import TensorType
 from qbench.ops.integer_join import ConcatenateTables
 from qbench.ops.integer_rescale import saturate
 from qbench.ops.qnn_base import Lowered, QnnOp, no_arithmetic
+from qbench.ops.qnn_rescale import real_table
 from qbench.quant.arithmetic import round_half_away
 from qbench.quant.semantics import Semantics
 
@@ -35,10 +36,10 @@ class QnnConcatenate(QnnOp):
     semantics: Semantics = "tvm"
 
     def lower(self, *types: TensorType) -> Lowered:
-        if self.semantics != "tflite":
+        if self.semantics == "tvm":
             raise no_arithmetic(self, self.semantics, "qnn.requantize and concatenate")
-        target = self.q_out()
-        tables = {f"table_{i}": Constant(_tflite_table(self.q_in(i), target)) for i in range(len(types))}
+        target, table = self.q_out(), _tflite_table if self.semantics == "tflite" else real_table
+        tables = {f"table_{i}": Constant(table(self.q_in(i), target)) for i in range(len(types))}
         return Lowered(ConcatenateTables(axis=self.axis), tables)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.errors import GraphError
-from qbench.ir.dtypes import DType
+from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.op import Op, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
@@ -19,13 +20,16 @@ from qbench.ops.integer_rescale import (
     IntegerRequantizeFloat32,
     IntegerRoundingShift,
 )
+from qbench.ops.integer_window import IntegerTable
+from qbench.ops.onnx_add import onnx_add
 from qbench.ops.qnn_base import Lowered, QnnOp
 from qbench.ops.tflite_add import tflite_add
+from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnAdd", "QnnRequantize", "QnnSubtract", "ratio"]
+__all__ = ["QnnAdd", "QnnRequantize", "QnnSubtract", "ratio", "real_table"]
 
 
 def ratio(source: QParams, target: QParams, rank: int) -> NDArray[np.float64]:
@@ -38,6 +42,12 @@ def ratio(source: QParams, target: QParams, rank: int) -> NDArray[np.float64]:
     if axis is not None:
         shape[axis] = values.size
     return values.reshape(shape)
+
+
+def real_table(source: QParams, target: QParams) -> NDArray[Any]:
+    """What each integer of one set of qparams becomes under another: dequantized and quantized in float32."""
+    codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
+    return quantize(dequantize(codes, source), target)
 
 
 def _one(values: tuple[int, ...], what: str) -> int:
@@ -57,17 +67,29 @@ class QnnRequantize(QnnOp):
     name = "qnn.requantize"
     operands = ("data",)
     rounding: Rounding
+    divisor: int = 1
+    """What the integers are divided by besides: their number, where they are sums and the result is a mean."""
+    zero_point_first: bool = False
+    """For ``fp32_rne``: the zero point is added in float32, before rounding, as after onnxruntime's products."""
+    semantics: Semantics = "tvm"
+    """``onnx`` brings 8-bit integers to others through real numbers, in float32."""
 
     def lower(self, *types: TensorType) -> Lowered:
         source, target = self.q_in(0), self.q_out()
-        real = ratio(source, target, types[0].rank)
+        if self.semantics == "onnx" and source.dtype in ("int8", "uint8") and source.axis is None:
+            return Lowered.of(IntegerTable(), table=real_table(source, target))
+        real = ratio(source, target, types[0].rank) / self.divisor
         before = _one(source.zero_points, "the input of requantize")
         after = _one(target.zero_points, "the output of requantize")
         if self.rounding == "fp32_rne":
-            to_float = IntegerRequantizeFloat32(dtype=target.dtype, zero_point=after, data_zero_point=before)
-            shape = real.shape
-            scales = np.asarray(source.scales, np.float32) / np.asarray(target.scales, np.float32)
-            return Lowered.of(to_float, multiplier=scales.reshape(shape))
+            to_float = IntegerRequantizeFloat32(
+                dtype=target.dtype,
+                zero_point=after,
+                data_zero_point=before,
+                zero_point_first=self.zero_point_first,
+            )
+            steps = np.asarray(target.scales, np.float32) * np.float32(self.divisor)
+            return Lowered.of(to_float, multiplier=(np.asarray(source.scales, np.float32) / steps).reshape(real.shape))
         if self.rounding in ("pow2_half_up", "pow2_half_even"):
             to_shift = IntegerRoundingShift(
                 dtype=target.dtype, zero_point=after, data_zero_point=before, rounding=self.rounding
@@ -89,12 +111,16 @@ class _Sum(QnnOp):
     operands = ("lhs", "rhs")
     rounding: Rounding
     semantics: Semantics = "tvm"
-    """``tflite`` brings both to a finer common scale before it adds, and has a rounding of its own."""
+    """``tflite`` brings both to a finer common scale before it adds, and has a rounding of its own; ``onnx`` adds 8-bit
+    integers of one type in float32, multiplying and adding at once."""
 
     def _lower(self, sign: int) -> Lowered:
         target = self.q_out()
         if self.semantics == "tflite":
             return Lowered(tflite_add(self.q_in(0), self.q_in(1), target, sign), {})
+        alike = {self.q_in(0).dtype, self.q_in(1).dtype, target.dtype}
+        if self.semantics == "onnx" and sign > 0 and alike in ({"int8"}, {"uint8"}):
+            return Lowered(onnx_add(self.q_in(0), self.q_in(1), target), {})
         zero_points = (self.one_zero_point(0), self.one_zero_point(1))
         after = _one(target.zero_points, f"the output of {self.name}")
         scales = (self.q_in(0).scales[0], self.q_in(1).scales[0])

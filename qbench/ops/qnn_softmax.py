@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from qbench.ir.op import register
 from qbench.ir.types import TensorType
+from qbench.ops.onnx_softmax import OnnxSoftmax, powers
 from qbench.ops.qnn_base import Lowered, QnnOp, no_arithmetic
 from qbench.ops.tflite_softmax import TfliteLogSoftmax, TfliteSoftmax
 from qbench.quant.semantics import Semantics
@@ -27,14 +30,24 @@ class _AlongAxis(QnnOp):
 @register
 @dataclass(frozen=True, kw_only=True)
 class QnnSoftmax(_AlongAxis):
-    """Softmax from integers to integers; only TFLite has one."""
+    """Softmax from integers to integers, as TFLite and onnxruntime have it."""
 
     name = "qnn.softmax"
 
     def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics == "onnx":
+            return self._onnx(types[0])
         if self.semantics != "tflite":
             raise no_arithmetic(self, self.semantics, _FLOAT)
         return Lowered(TfliteSoftmax(dtype=self.q_out().dtype, axis=self.axis), {})
+
+    def _onnx(self, data: TensorType) -> Lowered:
+        source, target, length = self.q_in(0), self.q_out(), data.shape[self.axis]
+        if source.dtype != target.dtype or not isinstance(length, int) or self.beta != 1:
+            raise no_arithmetic(self, self.semantics, _FLOAT)
+        steps = float(np.floor(np.float32(1) / np.float32(target.scales[0])))
+        op = OnnxSoftmax(axis=self.axis, steps=steps, zero_point=target.zero_points[0])
+        return Lowered.of(op, powers=powers(source.scales[0], length))
 
 
 @register

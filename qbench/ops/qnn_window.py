@@ -22,6 +22,7 @@ from qbench.ops.integer_window import (
     IntegerTable,
 )
 from qbench.ops.interpolation import Coordinates
+from qbench.ops.onnx_functions import FUNCTIONS
 from qbench.ops.qnn_base import Lowered, QnnOp
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.semantics import Semantics
@@ -101,7 +102,8 @@ class QnnUnary(QnnOp):
     axis: int | None = None
     """For nn.prelu with several slopes: the channels' axis."""
     semantics: Semantics = "tvm"
-    """``tflite`` fills the table as its kernel computes the function, which may be in integers."""
+    """``tflite`` fills the table as its kernel computes the function, which may be in integers; ``onnx`` with the
+    function as onnxruntime approximates it."""
 
     def lower(self, *types: TensorType) -> Lowered:
         source, target = self.q_in(0), self.q_out()
@@ -117,6 +119,8 @@ class QnnUnary(QnnOp):
             slopes = np.asarray(self.slopes, np.float32).reshape(-1, 1)
             rows = np.where(reals >= 0, reals, reals * slopes)
             return rows if self.axis is not None else rows[0]
+        if self.semantics == "onnx" and self.function in FUNCTIONS:
+            return FUNCTIONS[self.function](reals)
         function: Op = OPS[self.function](**dict(self.parameters))  # pyright: ignore[reportArgumentType] checked by the float op when the graph was made
         return np.asarray(function.compute_all((reals,))[0], np.float32)
 

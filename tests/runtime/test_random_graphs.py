@@ -17,6 +17,7 @@ from qbench.ir.graph import Graph
 from qbench.kernels.levels import Level
 from qbench.passes.annotate import AnnotatePass, bind_qparams
 from qbench.passes.float16 import Float16Pass
+from qbench.passes.legalize import LegalizePass
 from qbench.passes.realize import RealizePass
 from qbench.quant.choose import power_of_two
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
@@ -59,7 +60,8 @@ def test_quantized_networks(
     q = min_max_qparams(annotated, values, dtype, per_channel, weights, symmetric)
     if rounding in POWER_OF_TWO:
         q = {tensor: power_of_two(found) for tensor, found in q.items()}
-    check(RealizePass(rounding)(bind_qparams(annotated, q)), feeds, level, threads)
+    legal = LegalizePass()(RealizePass(rounding)(bind_qparams(annotated, q)))
+    check(legal, feeds, level, threads)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -9,10 +9,25 @@ from qbench.frontends.onnx.importer import import_model
 from qbench.frontends.onnx.reading import read_model
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim
+from qbench.passes.qdq_to_qnn import QdqToQnnPass
+from qbench.quant.semantics import Semantics
 
 __all__ = ["load_onnx"]
 
 
-def load_onnx(path: Path, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
-    """Read an ONNX file (opsets 7 to 21) into a graph; see :func:`qbench.frontends.load`."""
-    return import_model(read_model(path), shapes)
+def load_onnx(
+    path: Path, shapes: Mapping[str, Sequence[Dim]], semantics: Semantics = "onnx", *, fused: bool = True
+) -> Graph:
+    """Read an ONNX file (opsets 7 to 21) into a graph; see :func:`qbench.frontends.load`.
+
+    Parameters
+    ----------
+    path, shapes, semantics
+        As there.
+    fused
+        What is quantized gets the arithmetic of onnxruntime's default optimizations, which a file of QLinear ops has
+        without them too; see :class:`~qbench.passes.qdq_to_qnn.QdqToQnnPass`.
+    """
+    source = read_model(path)
+    fused = fused or any(node.op.startswith("QLinear") for node in source.nodes)
+    return QdqToQnnPass(semantics, fused)(import_model(source, shapes))

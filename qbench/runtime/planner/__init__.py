@@ -14,7 +14,6 @@ from qbench.errors import GraphError, nearest, shown
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.kernels.levels import Level, current
-from qbench.ops.legalize import legalized
 from qbench.ops.macs import macs
 from qbench.runtime.lowerings.copy import copy_instructions, fill_instructions
 from qbench.runtime.planner.arena import Lifetime, arrange
@@ -41,7 +40,7 @@ def plan(
     Parameters
     ----------
     graph
-        Float, integer or mixed; any valid graph. Its qnn ops are legalized first.
+        Float, integer or mixed; any valid graph.
     keep
         Values that a run may be asked for besides the outputs: nothing is fused behind them.
     sizes
@@ -55,7 +54,7 @@ def plan(
     GraphError
         An open size without a number, or `keep` names no value.
     """
-    graph, keep, level = legalized(graph), tuple(keep), current() if level is None else level
+    keep, level = tuple(keep), current() if level is None else level
     for name in keep:
         if name not in graph.types:
             raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")

@@ -1,0 +1,52 @@
+"""onnxruntime's softmax of 8-bit integers (QLinearSoftmax): powers by table, summed one after the other in float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import dtype_of, integer_range
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.types import TensorType
+
+__all__ = ["OnnxSoftmax", "powers"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class OnnxSoftmax(Op):
+    """``round(power * steps / sum of powers) + zero_point``, in float32, ties to even; too large ones saturate.
+
+    `powers` has 256 entries, the last one for the largest integer along the axis, the one before it for one less.
+    """
+
+    name = "integer.softmax_float32"
+    operands = ("data", "powers")
+    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    axis: int = -1
+    steps: float
+    """How many steps of the result make 1, rounded down."""
+    zero_point: int = 0
+
+    def infer(self, data: TensorType, powers: TensorType) -> TensorType:
+        if data.dtype not in ("int8", "uint8") or powers != TensorType((256,), "float32"):
+            raise GraphError(f"needs 8-bit data and 256 powers in float32, not {data}, {powers}")
+        return data
+
+    def compute(self, data: Array, powers: Array) -> Array:
+        wide = np.moveaxis(data.astype(np.int64), self.axis, -1)
+        found = powers[wide - wide.max(axis=-1, keepdims=True) + 255]
+        total = np.add.accumulate(found, axis=-1)[..., -1:]  # as sum() would not: one after the other
+        steps = np.rint(found * np.float32(self.steps) / total).astype(np.int64) + self.zero_point
+        highest = integer_range(dtype_of(data.dtype))[1]
+        return np.moveaxis(np.minimum(steps, highest).astype(data.dtype), -1, self.axis)
+
+
+def powers(scale: float, length: int) -> Array:
+    """e to the reals below the largest one, times a factor so large that `length` of them still add up in float32."""
+    room = np.log(np.finfo(np.float32).max / np.float32(length))  # in float32, as there
+    shift = max(0.0, float(room) - 5) / scale
+    return np.exp((np.arange(256, dtype=np.float64) - 255 + shift) * scale).astype(np.float32)

@@ -1,0 +1,79 @@
+"""Sums, differences, products and extremes of two tensors."""
+
+from __future__ import annotations
+
+from qbench.ir.graph import Attr, Node
+from qbench.ir.qparams import QParams
+from qbench.passes.accumulators import accumulator_dtype, accumulator_qparams, reach
+from qbench.passes.qdq_to_qnn.work import Float, Work
+
+__all__ = ["binary", "extremum", "multiply", "sum_of_two"]
+
+_NARROW = ("int4", "uint4", "int8", "uint8")
+
+
+def sum_of_two(work: Work, head: Node) -> None:
+    """add and subtract, straight at the scale of the result."""
+    (lhs, left), (rhs, right) = (work.per_tensor(value) for value in head.inputs)
+    clamps, targets = work.result(head)
+    if work.semantics == "onnx" and not _has_onnx_kernel(work, head, left, right, targets):
+        binary(work, head)
+        return
+    work.begin(head, *clamps, *targets)
+    op = f"qnn.{head.op}"
+    attrs: dict[str, Attr] = {"rounding": work.rounding(op), "semantics": work.semantics}
+    for target in targets:
+        work.emit_clamped(op, (lhs, rhs), target, clamps, attrs=attrs, name=head.name)
+    work.finish()
+
+
+def multiply(work: Work, head: Node) -> None:
+    """A product into an accumulator, and one rounding."""
+    (lhs, left), (rhs, right) = (work.per_tensor(value) for value in head.inputs)
+    clamps, targets = work.result(head)
+    if work.semantics == "onnx" and not _has_onnx_kernel(work, head, left, right, targets):
+        binary(work, head)
+        return
+    if lhs in work.rw.constants:
+        lhs, left, rhs, right = rhs, right, lhs, left
+    sums = accumulator_qparams(left, right, None, accumulator_dtype(reach(left) * reach(right), None))
+    work.begin(head, *clamps, *targets)
+    value = work.value(f"{targets[0].output}.accumulator")
+    value = work.emit(
+        "qnn.multiply", (lhs, rhs), value, sums, attrs={"accumulator": sums.dtype}, name=head.name, like=(head,)
+    )
+    attrs: dict[str, Attr] = {"rounding": work.rounding("qnn.multiply"), "zero_point_first": work.semantics == "onnx"}
+    for target in targets:
+        work.emit_clamped("qnn.requantize", (value,), target, clamps, attrs=attrs)
+    work.finish()
+
+
+def binary(work: Work, head: Node) -> None:
+    """A function of two elements of 8 bits that has no integer arithmetic: a table over all pairs."""
+    sources = [work.per_tensor(value) for value in head.inputs]
+    clamps, targets = work.result(head)
+    for _, q in sources:
+        if q.dtype not in _NARROW:
+            raise Float(f"unsupported: no integer form of this op on {q.dtype}")
+    work.begin(head, *clamps, *targets)
+    for target in targets:
+        integers = tuple(value for value, _ in sources)
+        work.emit_clamped("qnn.binary", integers, target, clamps, attrs={"function": head.op}, name=head.name)
+    work.finish()
+
+
+def extremum(work: Work, head: Node) -> None:
+    """maximum and minimum: of integers at the scale of the result, for rounding keeps the order."""
+    sources = [work.need_integers(value) for value in head.inputs]
+    targets = work.need_quantizes(head.output)
+    work.begin(head, *targets)
+    for target in targets:
+        parts = [work.requantized(source, target) for source in sources]
+        work.emit(head.op, parts, target.output, work.rw.qparams[target.output], name=head.name)
+    work.finish()
+
+
+def _has_onnx_kernel(work: Work, head: Node, left: QParams, right: QParams, targets: tuple[Node, ...]) -> bool:
+    """Whether onnxruntime computes this in integers: sums and products of 8-bit integers of one type."""
+    types = {left.dtype, right.dtype, *(work.rw.qparams[target.output].dtype for target in targets)}
+    return work.fused and head.op != "subtract" and types in ({"int8"}, {"uint8"})

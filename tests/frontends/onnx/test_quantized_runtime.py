@@ -1,0 +1,78 @@
+"""Files that onnxruntime's own tool has quantized, op by op against onnxruntime; the whole list by a command.
+
+``python -m tests.frontends.onnx`` does it for every model and every form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+
+import onnx
+import pytest
+
+import qbench as qb
+from qbench.frontends.onnx import load_onnx
+from qbench.ir.graph import Graph
+from qbench.ir.op import Array
+from qbench.passes.legalize import LegalizePass
+from qbench.runtime.planner import plan
+from tests.frontends.onnx.parity import Compared, compare, compare_program, fused_ops, runtime_values
+from tests.frontends.onnx.quantizing import Form, feeds, quantized
+
+CHOSEN = (
+    "mlperf_tiny/ic_resnet8_fp32.onnx",
+    "mlperf_tiny/kws_dscnn_fp32_bn.onnx",
+    "mlperf_tiny/ad_autoencoder_fp32.onnx",
+    "zoo/rapidocr_cls.onnx",
+)
+FORMS = (Form(True, True, False), Form(True, False, True), Form(False, True, False), Form(False, False, True))
+EXACT = ("conv2d", "dense", "pool", "sum")
+
+
+@pytest.fixture(scope="module", params=[(model, form) for model in CHOSEN for form in FORMS], ids=str)
+def case(request: pytest.FixtureRequest, shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model, form = request.param
+    return quantized(shared_data / "models" / model, form, tmp_path_factory.mktemp("quantized"))
+
+
+def bounded(found: list[Compared], reals: bool = False) -> None:
+    """At most one step and 0.01 % of the elements of each op; 0 for products and pools, unless computed with reals."""
+    assert len(found) > 3
+    for op in {each.op for each in found}:
+        values = [each for each in found if each.op == op]
+        different, elements = sum(each.different for each in values), sum(each.elements for each in values)
+        assert max(each.steps for each in values) <= 1, values
+        assert different <= elements / 10_000 + (elements < 10_000), (op, values)
+        if not reals and any(kind in op for kind in EXACT):
+            assert different == 0, (op, values)
+
+
+def test_every_op_gives_onnxruntimes_integers(case: Path) -> None:
+    model, graph = onnx.load(case), qb.load(case)
+    given = feeds(model, seed=5)
+    theirs = runtime_values(model, graph, given)
+    in_reals = fused_ops(model, graph)["Conv"] > 0  # on x86 a convolution of int8 data is not fused: it sums reals
+    bounded(compare(graph, theirs, given), in_reals)
+
+
+def test_every_op_of_a_program_gives_onnxruntimes_integers(case: Path) -> None:
+    model, graph = onnx.load(case), LegalizePass()(qb.load(case))
+    given = feeds(model, seed=5)
+    theirs = runtime_values(model, graph, given)
+    program = plan(graph, keep=list(theirs), sizes=sizes(graph, given))
+    in_reals = fused_ops(model, graph)["Conv"] > 0
+    bounded(compare_program(program, theirs, given), in_reals)
+
+
+def test_without_optimizations_it_is_a_step_at_most(case: Path) -> None:
+    model, graph = onnx.load(case), load_onnx(case, {}, fused=False)
+    given = feeds(model, seed=5)
+    bounded(compare(graph, runtime_values(model, graph, given, optimized=False), given), reals=True)
+
+
+def sizes(graph: Graph, given: Mapping[str, Array]) -> dict[str, int]:
+    """Numbers for the open sizes of a graph's inputs."""
+    pairs = (zip(graph.types[name].shape, given[name].shape, strict=True) for name in graph.inputs)
+    return {size: length for size, length in chain.from_iterable(pairs) if isinstance(size, str)}
