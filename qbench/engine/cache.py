@@ -43,6 +43,8 @@ class ValueCache:
         self._bytes = 0
         self._evaluation = 0
         self._programs = Memo()
+        self.memo = Memo()
+        """Of what evaluations work out from graphs."""
         self._results: OrderedDict[Hashable, Any] = OrderedDict()
 
     @property

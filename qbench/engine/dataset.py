@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, cast
 
@@ -99,7 +100,7 @@ class Dataset:
         """Read the data once, front to back; DataError where it is no longer what it was."""
         pieces, start, index = self._pieces(), 0, 0
         while group := list(islice(pieces, self.layout.pieces_per_chunk)):
-            feeds = self._joined(group)
+            feeds = self.joined(group)
             if self._in_memory and self._digests:
                 digest = self._digests[index]
             else:
@@ -109,6 +110,28 @@ class Dataset:
             stop = start + len(group) * self.layout.step
             yield Chunk(feeds, digest, start, stop)
             start, index = stop, index + 1
+
+    def batches(self, least: int) -> Iterator[Chunk]:
+        """Chunks joined until each has so many samples; what they hold is read when it is first asked for."""
+        size = self.layout.pieces_per_chunk
+        joined = -(-least // size) if self.layout.batched else 1
+        reader = _Reader(self)
+        for first in range(0, len(self._digests), joined):
+            digests = self._digests[first : first + joined]
+            numbers = range(first, first + len(digests))
+            feeds = _Lazy(self._graph.inputs, partial(reader.read, numbers))
+            stop = min((first + joined) * size * self.layout.step, self.samples)
+            digest = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+            yield Chunk(feeds, digest, first * size * self.layout.step, stop)
+
+    def part(self, chunk: Chunk, rows: Sequence[int]) -> Chunk:
+        """Some samples of a chunk, of a graph that takes any number of them."""
+
+        def read() -> Feeds:
+            return {name: a[rows] if name in self.layout.batched else a for name, a in chunk.feeds.items()}
+
+        digest = hashlib.sha256(f"{chunk.digest} {[*rows]}".encode()).hexdigest()
+        return Chunk(_Lazy(self._graph.inputs, read), digest, 0, len(rows))
 
     def __iter__(self) -> Iterator[Feeds]:
         """The arrays by input name, as they were given, item by item."""
@@ -148,11 +171,48 @@ class Dataset:
         except DataError as error:
             raise DataError(f"{self._what} data: {where}{error}") from error
 
-    def _joined(self, group: list[Feeds]) -> Feeds:
+    def joined(self, group: Sequence[Feeds]) -> Feeds:
+        """Pieces or chunks as one."""
         if len(group) == 1:
             return group[0]
         batched = self.layout.batched
         return {k: np.concatenate([f[k] for f in group]) if k in batched else a for k, a in group[0].items()}
+
+
+class _Lazy(Feeds):
+    """Arrays by input name, read when the first of them is asked for."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[], Feeds]) -> None:
+        self._names, self._read = names, read
+
+    @cached_property
+    def _feeds(self) -> Feeds:
+        return self._read()
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._feeds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Reader:
+    """Reads chunks by number; front to back for as long as the numbers ascend."""
+
+    def __init__(self, data: Dataset) -> None:
+        self._data, self._next = data, 0
+        self._chunks = data.chunks()
+
+    def read(self, numbers: range) -> Feeds:
+        """The arrays of these chunks, joined."""
+        if numbers[0] < self._next:
+            self._next, self._chunks = 0, self._data.chunks()
+        chunks = list(islice(self._chunks, numbers[0] - self._next, numbers[-1] + 1 - self._next))
+        self._next = numbers[-1] + 1
+        return self._data.joined([chunk.feeds for chunk in chunks])
 
 
 def _owned(data: object) -> object:

@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from functools import partial
 
 from qbench.ir.graph import Graph, Node
+from qbench.ir.memo import Memo
+from qbench.ir.qparams import QParams
 
 __all__ = ["value_keys"]
 
 
-def value_keys(graph: Graph) -> dict[str, str]:
+def value_keys(graph: Graph, memo: Memo | None = None, known_as: Mapping[str, str] | None = None) -> dict[str, str]:
     """A Merkle hash of each value of the graph: its op, attributes, qparams and, in turn, its inputs.
 
     Names play no part (but those of graph inputs), so a value keeps its key through any pass that keeps its meaning.
     The data is not in the key: beside it, a cache needs the digest of the data that is fed.
+
+    Parameters
+    ----------
+    graph
+        Any graph.
+    memo
+        Of earlier calls: long lists of scales are not put into words again.
+    known_as
+        By value name: what nodes that read the value take for its key, in place of what it is made of.
 
     Returns
     -------
     dict
         By value name, for inputs, constants and node outputs.
     """
-    keys = {name: _hash("input", name, str(graph.types[name])) for name in graph.inputs}
+    memo, known_as = memo or Memo(), known_as or {}
+    keys = {name: _hash(*_words("input", name, str(graph.types[name]))) for name in graph.inputs}
     keys |= {name: constant.digest for name, constant in graph.constants.items()}
     for node in graph.nodes:
-        common = _hash(_meaning(graph, node), *(keys[name] for name in node.inputs))
+        qparams = tuple(map(graph.qparams.get, (*node.inputs, *node.outputs)))
+        place = "meaning", node.name, node.op, qparams[-1] is None  # a float graph and its integer graph share names
+        meaning = memo.recall(place, (node, qparams), partial(_meaning, node, qparams))
+        common = _hash(meaning, *_words(*(known_as.get(name) or keys[name] for name in node.inputs)))
         keys |= {name: f"{common}.{index}" for index, name in enumerate(node.outputs)}
     return keys
 
 
-def _meaning(graph: Graph, node: Node) -> str:
-    qparams = [graph.qparams.get(name) for name in (*node.inputs, *node.outputs)]
-    return f"{node.op} {sorted(node.attrs.items())} {qparams}"
+def _meaning(node: Node, qparams: tuple[QParams | None, ...]) -> bytes:
+    (meaning,) = _words(f"{node.op} {sorted(node.attrs.items())} {[*qparams]}")
+    return meaning
 
 
-def _hash(*parts: str) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()
+def _words(*texts: str) -> list[bytes]:
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return [len(data).to_bytes(8, "little") + data for data in encoded]
+
+
+def _hash(*words: bytes) -> str:
+    return hashlib.sha256(b"".join(words)).hexdigest()

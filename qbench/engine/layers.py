@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule
 from qbench.ops.macs import macs
 from qbench.passes.annotate import quantized_value
-from qbench.passes.groups import find_groups, group_of
+from qbench.passes.groups import Group, find_groups, group_of
 from qbench.quant.arithmetic import dequantize, quantize
 
 __all__ = ["Layer", "encoded_tensors", "layers_of", "value_of"]
@@ -24,18 +24,29 @@ __all__ = ["Layer", "encoded_tensors", "layers_of", "value_of"]
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer's report without measurements, and what to measure: float tensors and the values that stand for them."""
+    """A layer's report without measurements, and what to measure: float tensors and the values that stand for them.
+
+    Parameters
+    ----------
+    report
+        The report.
+    pairs
+        What the node itself makes, accumulators too: programs that keep those fuse nothing.
+    ends
+        What its fused group makes.
+    """
 
     report: LayerReport
     pairs: tuple[tuple[str, str], ...]
+    ends: tuple[tuple[str, str], ...]
 
 
 def layers_of(quantized: Quantized, cache: ValueCache) -> tuple[Layer, ...]:
     """One entry per node of the prepared graph, in execution order."""
     prepared = quantized.prepared
     encoded = encoded_tensors(prepared, quantized.encodings)
-    heads = {node.name: group.head for group in find_groups(prepared) for node in group.nodes}
-    return tuple(_layer(quantized, node, heads[node.name], encoded[node.name], cache) for node in prepared.nodes)
+    groups = {node.name: group for group in find_groups(prepared) for node in group.nodes}
+    return tuple(_layer(quantized, node, groups[node.name], encoded[node.name], cache) for node in prepared.nodes)
 
 
 def encoded_tensors(prepared: Graph, encodings: Collection[str]) -> dict[str, str | None]:
@@ -65,8 +76,8 @@ def value_of(graph: Graph, tensor: str) -> str | None:
     return quantized_value(graph, tensor) or (tensor if tensor in graph.types else None)
 
 
-def _layer(quantized: Quantized, node: Node, head: Node, encoded: str | None, cache: ValueCache) -> Layer:
-    dtype, reason = _runs_as(quantized, node, head, encoded)
+def _layer(quantized: Quantized, node: Node, group: Group, encoded: str | None, cache: ValueCache) -> Layer:
+    dtype, reason = _runs_as(quantized, node, group.head, encoded)
     report = LayerReport(
         name=node.name,
         op=node.op,
@@ -94,14 +105,17 @@ def _layer(quantized: Quantized, node: Node, head: Node, encoded: str | None, ca
         whole, worst = _weight_ratios(quantized, weight, cache)
         scale = quantized.encodings[weight].qparams.scale
         report = replace(report, weight=weight, weight_scale=scale, weight_sqnr_db=whole, weight_worst_channel_db=worst)
-    return Layer(report, _pairs(quantized, node, encoded))
+    pairs = _pairs(quantized, node, encoded)
+    return Layer(report, pairs, _paired(quantized, group.outputs) or pairs)
 
 
 def _pairs(quantized: Quantized, node: Node, encoded: str | None) -> tuple[tuple[str, str], ...]:
     """What to compare: the node's outputs, or its group's where its own is never there (the add before a relu)."""
-    tensors = (*node.outputs, *([encoded] if encoded is not None else []))
-    pairs = [(name, value) for name in tensors if (value := value_of(quantized.graph, name)) is not None]
-    return tuple(pair for pair in pairs if pair[0] in node.outputs) or tuple(pairs)
+    return _paired(quantized, node.outputs) or _paired(quantized, () if encoded is None else (encoded,))
+
+
+def _paired(quantized: Quantized, tensors: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name in tensors if (value := value_of(quantized.graph, name)) is not None)
 
 
 def _runs_as(quantized: Quantized, node: Node, head: Node, encoded: str | None) -> tuple[str, str | None]:

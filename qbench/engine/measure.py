@@ -11,7 +11,7 @@ from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 from qbench.kernels.deviation import sums_of_squares
 
-__all__ = ["Deviation", "clipped", "decibels", "deviation"]
+__all__ = ["Deviation", "clipped", "decibels", "deviation", "stride"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,14 @@ def clipped(reference: Array, qparams: QParams) -> int:
     zero_point = qparams.zero_point_array(reference.ndim)
     low, high = (qparams.qmin - zero_point - 0.5) * scale, (qparams.qmax - zero_point + 0.5) * scale
     return int(np.count_nonzero(reference < low) + np.count_nonzero(reference > high))
+
+
+def stride(size: int, elements: int) -> int:
+    """Every how many of `size` elements to take about so many of them; never along a column, or a channel."""
+    every = max(1, size // elements)
+    while math.gcd(every, size) > 1:
+        every += 1
+    return every
 
 
 def decibels(signal: float, noise: float) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -11,17 +12,19 @@ from qbench.engine.cache import ValueCache
 from qbench.engine.dataset import Chunk
 from qbench.ir.op import Array
 from qbench.progress import Cancel
+from qbench.runtime.port import is_batched
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 
-__all__ = ["Partial", "partial_run"]
+__all__ = ["Partial", "partial_run", "sample_of"]
 
 
 @dataclass(frozen=True)
 class Partial:
-    """The arrays of the values that were wanted, and the names of the nodes that had to run for them."""
+    """What was wanted of a chunk: whole values, samples of values, and the nodes that had to run for them."""
 
     arrays: Mapping[str, Array]
+    samples: Mapping[str, Array]
     nodes: frozenset[str]
 
 
@@ -34,6 +37,7 @@ def partial_run(
     keep: Collection[str],
     threads: int | None = None,
     cancel: Cancel | None = None,
+    sample: Mapping[str, int] | None = None,
 ) -> Partial:
     """Run one chunk of data as far as is needed: a step runs if a wanted value needs it and the cache has it not.
 
@@ -42,7 +46,7 @@ def partial_run(
     programs, keys
         Of one graph; see :func:`~qbench.engine.keys.value_keys`.
     chunk
-        What to feed.
+        What to feed; it is not read where nothing needs it.
     wanted
         Names of values; the programs must make them.
     cache
@@ -51,19 +55,37 @@ def partial_run(
         Names of the values that go to the cache when they are made, if any step makes them.
     threads, cancel
         As for :meth:`~qbench.runtime.program.Program.run`.
+    sample
+        Names of more values, of which every so many elements are wanted: see `~qbench.runtime.program.Program.run`.
+        These always go to the cache.
     """
-    program = programs.of(chunk.feeds)
-    graph = program.graph
-    given = {**chunk.feeds, **{name: constant.array for name, constant in graph.constants.items()}}
-    known, made, nodes = _what_to_do(program, keys, chunk.digest, wanted, cache, given)
+    program, sample = programs.of(chunk.feeds), sample or {}
+    constants = {name: constant.array for name, constant in program.graph.constants.items()}
+    sampled = {name: cache.get((keys[name], chunk.digest, every)) for name, every in sample.items()}
+    missing = {name for name, array in sampled.items() if array is None}
+    known, made, nodes, needed = _what_to_do(program, keys, chunk.digest, {*wanted, *missing}, cache, constants)
     if made.difference(known):
-        kept = [name for name in graph.activations() if name in made and (name in wanted or name in keep)]
-        results = program.run(chunk.feeds, start=known, keep=kept, threads=threads, cancel=cancel)
-        for name in kept:
+        whole = {name for name in made if name in wanted or name in keep or name in program.graph.outputs}
+        kept = [name for name in program.graph.activations() if name in whole or name in made & missing]
+        some = {name: sample[name] for name in kept if name not in whole}
+        if not {*program.graph.outputs} <= {*known} | needed:
+            needed |= {*program.graph.inputs}  # a run makes every output that it is not given
+        feeds = {name: chunk.feeds[name] for name in program.graph.inputs if name in needed}
+        results = program.run(feeds, start=known, keep=kept, sample=some, threads=threads, cancel=cancel)
+        for name in whole:
             if name in keep and _is_finite(results[name]):  # a run takes no others to start from
                 cache.put((keys[name], chunk.digest), results[name])
+        sampled |= {name: results.pop(name) for name in some}
         known = results | known
-    return Partial({name: known[name] if name in known else given[name] for name in wanted}, nodes)
+    for name in missing:
+        found = sampled[name]
+        if found is None:
+            parts = chunk.stop - chunk.start if is_batched(program.graph.types[name]) else 1
+            found = sample_of(_value(name, known, constants, chunk), parts, sample[name])
+        cache.put((keys[name], chunk.digest, sample[name]), found)
+        sampled[name] = found
+    samples = {name: array for name, array in sampled.items() if array is not None}
+    return Partial({name: _value(name, known, constants, chunk) for name in wanted}, samples, nodes)
 
 
 def _what_to_do(
@@ -72,14 +94,15 @@ def _what_to_do(
     digest: str,
     wanted: Collection[str],
     cache: ValueCache,
-    given: Collection[str],
-) -> tuple[dict[str, Array], set[str], frozenset[str]]:
-    """What the cache knows of the values that are needed, the values that steps must make, and their nodes."""
+    constants: Collection[str],
+) -> tuple[dict[str, Array], set[str], frozenset[str], set[str]]:
+    """What the cache knows of the values that are needed, the values that steps must make, their nodes, all needs."""
     needed, made, nodes = {*wanted}, set[str](), set[str]()
     known: dict[str, Array] = {}
 
     def look_up(name: str) -> bool:
-        array = cache.get((keys[name], digest)) if name in keys and name not in given else None
+        given = name not in keys or name in constants or name in program.graph.inputs
+        array = None if given else cache.get((keys[name], digest))
         if array is not None:
             known[name] = array
         return array is not None
@@ -92,8 +115,19 @@ def _what_to_do(
             needed |= {*step.inputs}
     for name in program.graph.outputs:
         if name not in needed:
-            look_up(name)  # a run makes every output that it is not given
-    return known, made, frozenset(nodes)
+            look_up(name)
+    return known, made, frozenset(nodes), needed
+
+
+def _value(name: str, known: Mapping[str, Array], constants: Mapping[str, Array], chunk: Chunk) -> Array:
+    return known[name] if name in known else constants[name] if name in constants else chunk.feeds[name]
+
+
+def sample_of(array: Array, parts: int, every: int) -> Array:
+    """Every so many elements of each of the parts that axis 0 has: what a program gives of a value that it makes."""
+    split = array.reshape(parts, len(array) // parts, *array.shape[1:]) if array.ndim else array.reshape(1, 1)
+    places = np.unravel_index(np.arange(0, math.prod(split.shape[1:]), every), split.shape[1:])
+    return np.ascontiguousarray(split[(slice(None), *places)])  # without a copy of what may be a transposed view
 
 
 def _is_finite(array: Array) -> bool:

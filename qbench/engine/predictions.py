@@ -104,5 +104,5 @@ def _flips(
         return ()
     rows: list[int] = np.flatnonzero(wanted.ravel() != made.ravel())[:MOST_FLIPS].tolist()
     floats, quantized = wanted.ravel().tolist(), made.ravel().tolist()
-    right = None if labels is None else labels.ravel().tolist()
-    return tuple(Flip(first + row, floats[row], quantized[row], right and right[row]) for row in rows)
+    right = [None] * len(wanted) if labels is None else [int(label) for label in labels.ravel()]
+    return tuple(Flip(first + row, floats[row], quantized[row], right[row]) for row in rows)

@@ -83,7 +83,7 @@ class Program:
         *,
         start: Mapping[str, Array] | None = None,
         keep: Iterable[str] = (),
-        sample: int | None = None,
+        sample: int | Mapping[str, int] | None = None,
         observe: Mapping[str, Tally] | None = None,
         cancel: Cancel | None = None,
         threads: int | None = None,
@@ -100,7 +100,8 @@ class Program:
             Names of further values wanted.
         sample
             Give only every so many elements of the kept values, counted in the order of the value's axes from the
-            first element of each sample: arrays of shape (samples, elements). Outputs are always whole.
+            first element of each sample: arrays of shape (samples, elements). A mapping says it by name: kept values
+            that it has not come whole. Outputs are always whole.
         observe
             Counts the float values of these names; they are changed in place, sample by sample. Such a run takes one
             thread, and no other may have the same tallies meanwhile. Not together with `sample`.
@@ -176,7 +177,7 @@ class Program:
         x: Array | Mapping[str, Array] | None,
         start: Mapping[str, Array],
         keep: Iterable[str],
-        sample: int | None,
+        sample: int | Mapping[str, int] | None,
         observe: Mapping[str, Tally] | None = None,
     ) -> tuple[Schedule, dict[str, Array], int]:
         """The schedule, the arrays that are known, and the number of samples in them."""
@@ -184,11 +185,15 @@ class Program:
         feeds = {} if x is None else dict(named_feeds(self.graph, x))
         feeds |= {name: array for name, array in start.items() if name in inputs}
         start = {name: array for name, array in start.items() if name not in inputs}
-        every = 0 if sample is None else _checked("sample", sample)
-        if observe and every:
+        keep = tuple(dict.fromkeys(keep))
+        every = sample if isinstance(sample, Mapping) else {} if sample is None else dict.fromkeys(keep, sample)
+        sampled = tuple((name, _checked("sample", every[name])) for name in keep if name in every)
+        if isinstance(sample, int):
+            _checked("sample", sample)  # where nothing is kept, too
+        if observe and sampled:
             raise DataError("a run either observes values or gives samples of them")
         observed = tuple((name, tally.axis) for name, tally in (observe or {}).items())
-        key = frozenset(start), tuple(dict.fromkeys(keep)), every, observed
+        key = frozenset(start), keep, sampled, observed
         schedule = self._schedules.get(key)
         if schedule is None:
             schedule = Schedule(self, *key)
@@ -207,7 +212,8 @@ class Program:
                 raise DataError(f"the batch has no samples, and {shown(name)} is {kind} for any batch; feed some")
             array = np.empty(whole_shape(kind, 0), numpy_dtype(kind.dtype))
             elements = math.prod(whole_shape(kind, 1))
-            found[name] = array.reshape(0, -(-elements // schedule.sample)) if name in schedule.sampled else array
+            every = schedule.sampled.get(name)
+            found[name] = array if every is None else array.reshape(0, -(-elements // every))
         return found
 
 

@@ -124,7 +124,7 @@ class Run:
                 array = self._program.graph.constants[name].array
             if name in self._schedule.sampled and name not in self._schedule.kept:
                 count = self._samples if is_batched(self._program.graph.types[name]) else 1
-                array = array.reshape(count, -1)[:, :: self._schedule.sample]
+                array = array.reshape(count, -1)[:, :: self._schedule.sampled[name]]
             found[name] = array
         return found
 

@@ -48,7 +48,7 @@ class Schedule:
     keep
         Names of the values wanted beside the outputs.
     sample
-        Every how many elements of the kept values are wanted, counted in the value's own order; 0 for whole values.
+        The kept values of which only a sample is wanted, each with every how many elements, in the value's own order.
     observe
         The values that are counted into tallies, each with the axis of its channels.
 
@@ -63,13 +63,13 @@ class Schedule:
         program: Program,
         start: Collection[str],
         keep: Sequence[str],
-        sample: int,
+        sample: Sequence[tuple[str, int]] = (),
         observe: Sequence[tuple[str, int | None]] = (),
     ) -> None:
         self._program, self._start = program, frozenset(start)
-        self.sample, self.observed = sample, dict(observe)
-        self.sampled = frozenset(keep).difference(program.graph.outputs) if sample else frozenset[str]()
-        """The kept values of which only a sample is wanted."""
+        self.observed = dict(observe)
+        self.sampled = {name: every for name, every in sample if name not in program.graph.outputs}
+        """Every how many elements are wanted of the kept values that are not wanted whole."""
         self.wanted = tuple(dict.fromkeys((*program.graph.outputs, *keep)))
         """What a run gives: the outputs, then the kept values."""
         self._check()
@@ -210,7 +210,7 @@ class Schedule:
         if name not in ports:
             kind, place = self._program.graph.types[name], self._program.places[name]
             batched = is_batched(kind) and ports is not self.read and ports is not self.written
-            sample = self.sample if ports is self.kept and name in self.sampled else 0
+            sample = self.sampled.get(name, 0) if ports is self.kept else 0
             ports[name] = Port(self.width, kind, place, batched, sample)
             self.width += 1
         return ports[name]

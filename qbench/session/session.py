@@ -288,7 +288,8 @@ class Session:
         generation = self._record.generation  # asked first, as in a run
         quantized = self._quantizer.quantize(self.config, cancel=cancel)
         probe = self._probe
-        report = probe.named(evaluate(quantized, probe.data, self._cache, data_name="probe", cancel=cancel))
+        report = evaluate(quantized, probe.data, self._cache, data_name="probe", probe=probe.data, cancel=cancel)
+        report = probe.named(report)
         report = self._timings.told(quantized, report)
         self._record.note_probe(generation, report)
         return report
@@ -523,6 +524,7 @@ class Session:
                 self._evaluation or self._quantizer.calibration,
                 self._cache,
                 data_name="evaluation" if self._evaluation else "calibration",
+                probe=self._probe.data,
                 progress=partial(tell, "evaluation"),
                 cancel=cancel,
             )

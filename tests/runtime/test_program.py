@@ -56,8 +56,8 @@ def test_any_run_equals_the_interpreter(case, threads, data):
 
 
 @settings(deadline=None)
-@given(case=cases(), every=st.integers(1, 9), threads=st.integers(1, 2))
-def test_samples_are_every_so_many_elements_in_the_order_of_the_axes(case, every, threads):
+@given(case=cases(), every=st.integers(1, 9), threads=st.integers(1, 2), data=st.data())
+def test_samples_are_every_so_many_elements_in_the_order_of_the_axes(case, every, threads, data):
     program, shape = case
     x = feed(program, shape)
     values = [name for name in program.places if name not in program.graph.outputs]
@@ -69,6 +69,11 @@ def test_samples_are_every_so_many_elements_in_the_order_of_the_axes(case, every
         np.testing.assert_array_equal(results[name], expected[name].reshape(samples, -1)[:, ::every])
     for name in program.graph.outputs:
         np.testing.assert_array_equal(results[name], expected[name])
+    some = data.draw(st.dictionaries(st.sampled_from(values), st.integers(1, 9))) if values else {}
+    results = program.run(x, keep=values, sample=some, threads=threads)
+    for name in values:
+        part = expected[name].reshape(samples, -1)[:, :: some[name]] if name in some else expected[name]
+        np.testing.assert_array_equal(results[name], part)
 
 
 @settings(deadline=None)

@@ -13,6 +13,7 @@ from qbench.engine.cache import ValueCache
 from qbench.engine.data import Samples
 from qbench.engine.dataset import Dataset
 from qbench.engine.evaluate import evaluate
+from qbench.engine.probe import Probe
 from qbench.errors import Cancelled, ConfigError, DataError, SessionError
 from qbench.ir import archive
 from qbench.quant.config import QuantConfig
@@ -102,7 +103,8 @@ def test_an_incremental_run_gives_what_a_full_one_does(actions: list[object], bu
         except SessionError:
             continue
         report = s.run()
-        full = evaluate(s.quantized(), Dataset(GRAPH, X, Y), ValueCache(0))
+        data = Dataset(GRAPH, X, Y)
+        full = evaluate(s.quantized(), data, ValueCache(0), probe=Probe(GRAPH, data).data)
         assert (report.by_layer, report.output) == (full.by_layer, full.output)
 
 
@@ -429,7 +431,8 @@ def test_threads_edit_and_run_at_once(tmp_path: Path):
     )
     assert len(s.history.edits) == 13
     report = s.run()
-    full = evaluate(s.quantized(), Dataset(GRAPH, X, Y))
+    data = Dataset(GRAPH, X, Y)
+    full = evaluate(s.quantized(), data, probe=Probe(GRAPH, data).data)
     assert (report.by_layer, report.output) == (full.by_layer, full.output)
     assert s.report == report
     assert Session.resume(tmp_path / "s").history == s.history
