@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from os import PathLike
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from qbench.engine.quantized import Quantized
 from qbench.errors import ExportError, shown
 from qbench.exporters import write_onnx, write_tensor_quant_overrides
 from qbench.ir.graph import Graph
+from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 
 __all__ = ["export_all", "export_onnx", "export_overrides"]
@@ -47,22 +49,40 @@ def export_overrides(session: Session, path: str | PathLike[str]) -> Path:
     return write_tensor_quant_overrides(session.encodings, path)
 
 
-def export_all(session: Session, folder: str | PathLike[str]) -> list[Path]:
-    """Write ``config.json``, ``report.json``, ``model.qbench`` and ``model.qdq.onnx`` to a folder.
+def export_all(session: Session, folder: str | PathLike[str], files: Collection[str] = USUAL) -> list[Path]:
+    """Write files to a folder; gives what was written.
+
+    Parameters
+    ----------
+    session
+        Which is run first, where its report is stale.
+    folder
+        Made where it is not there yet; each file is replaced whole or not at all.
+    files
+        Some of `qbench.session.exports.FILES`.
 
     Raises
     ------
     ExportError
-        The folder cannot be written, or the model has something that ONNX has no word for.
+        A file that is none of those, a folder that cannot be written, or a model that has something that ONNX has no
+        word for.
     """
+    unknown = [name for name in files if name not in FILES]
+    if unknown or not files:
+        wrong = f", not {shown(unknown[0])}" if unknown else ""
+        raise ExportError(f"choose what to write of {', '.join(FILES)}{wrong}")
     report, folder = session.run(), Path(folder)
-    paths = [folder / name for name in ("config.json", "report.json", "model.qbench", "model.qdq.onnx")]
+    writers: dict[str, Callable[[Path], object]] = {
+        "config.json": session.config.save,
+        "report.json": report.save,
+        "model.qbench": session.save,
+        "model.qdq.onnx": lambda path: export_onnx(session, path),
+        "overrides.json": lambda path: export_overrides(session, path),
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        session.config.save(paths[0])
-        report.save(paths[1])
-        session.save(paths[2])
-        export_onnx(session, paths[3])
+        for name in files:
+            writers[name](folder / name)
     except OSError as error:
         raise ExportError(f"cannot write to {shown(str(folder))}: {error.strerror or error}") from error
-    return paths
+    return [folder / name for name in files]

@@ -126,6 +126,13 @@ class Record:
             self._snapshots[name] = snapshot or Snapshot(self._history.config, None if self.is_stale else self.report)
             self._save("snapshots.json", self._snapshots)
 
+    def forget(self, name: str) -> None:
+        """Remember a snapshot no longer; SessionError where there is none."""
+        with self._changing():
+            self.snapshot(name)
+            del self._snapshots[name]
+            self._save("snapshots.json", self._snapshots)
+
     @contextmanager
     def _changing(self) -> Generator[None]:
         """Alone with the memory; watchers are told when it is free again, since they may ask what changed."""

@@ -447,6 +447,14 @@ class Session:
         """Keep the config that counts now, and its report where there is one, under a name."""
         self._record.keep(name)
 
+    def restore(self, name: str) -> None:
+        """Make a snapshot's config count again, as an edit; SessionError where nothing has that name."""
+        self.edit(f"restore snapshot {shown(name)}", self._record.snapshot(name).config)
+
+    def forget(self, name: str) -> None:
+        """Drop what was kept under a name; SessionError where nothing was."""
+        self._record.forget(name)
+
     @property
     def snapshots(self) -> Mapping[str, Snapshot]:
         """All that was kept under names."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 from qbench.views.channels import ChannelsView, channels_view
 from qbench.views.curves import Choice, Curve, CurvesView, curves_view
 from qbench.views.histogram import HistogramView, histogram_view
+from qbench.views.history import ComparisonView, HistoryView, comparison_view, history_view
 from qbench.views.ir_diff import DiffLine, IRDiffView, ir_diff_view
 from qbench.views.layers import LayerRow, LayerTableView, layer_table
-from qbench.views.result import Outcome, ResultView, result_view
+from qbench.views.pictures import Picture, picture
+from qbench.views.result import FlipView, Outcome, ResultView, result_view
 from qbench.views.state import Part, State
 from qbench.views.tensor import TensorView, tensor_view
 from qbench.views.workbench import WorkbenchView, workbench_view
@@ -19,23 +21,30 @@ __all__ = [
     "ChannelsView",
     "Choice",
     "Curve",
+    "ComparisonView",
     "CurvesView",
     "DiffLine",
+    "FlipView",
     "HistogramView",
+    "HistoryView",
     "IRDiffView",
     "LayerRow",
     "LayerTableView",
     "Outcome",
     "Part",
+    "Picture",
     "ResultView",
     "State",
     "TensorView",
     "WorkbenchView",
     "channels_view",
+    "comparison_view",
     "curves_view",
     "histogram_view",
+    "history_view",
     "ir_diff_view",
     "layer_table",
+    "picture",
     "result_view",
     "tensor_view",
     "workbench_view",

@@ -1,18 +1,25 @@
-"""What the whole network lost, now and before the last edit, and how large it is."""
+"""What the whole network lost, now and before the last edit, how large and how fast it is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from qbench.engine.report import OutputReport, Report
+from qbench.engine.report import Flip, Latency, OutputReport, Report
 from qbench.ir.dtypes import integer_range, is_integer, numpy_dtype
 from qbench.ir.graph import Graph
+from qbench.views.pictures import Picture
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["Outcome", "ResultView", "result_view"]
+__all__ = ["FlipView", "Outcome", "Pictures", "ResultView", "outcome", "result_view"]
+
+Pictures = Callable[[int], Picture | None]
+"""Gives the picture of a sample, by its index in the data; None where it is no image."""
+
+_MOST_FLIPS = 24
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,30 @@ class Outcome(View):
     sqnr_db: float | None
     agreement: float | None
     top1: float | None
+    flipped: int | None
+
+
+@dataclass(frozen=True)
+class FlipView(View):
+    """A sample whose prediction flipped, as in :class:`~qbench.engine.report.Flip`.
+
+    Parameters
+    ----------
+    verdict
+        Which of the two models is right, where the label is known: ``float``, ``quantized`` or ``neither``.
+    picture
+        What the sample looks like; None where it is no image.
+    is_new
+        Whether the config before the last edit did not flip it, as far as that is known.
+    """
+
+    sample: int
+    float_class: int
+    quantized_class: int
+    label: int | None
+    verdict: str | None
+    picture: Picture | None
+    is_new: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +64,17 @@ class ResultView(View):
     now
         Its numbers.
     before
-        Those of the result that was shown before it; None where there is none.
+        Those of the config before the last edit, on the same data; None where that is not known.
     top1_float
         Of the float model; None without labels.
     samples, data
-        How many, and of which data.
+        How many, and of which data: ``evaluation``, ``calibration``, or ``probe`` (a few samples, for a quick look).
+    flips
+        The first samples whose predictions flipped.
     bytes_float, bytes_now
         Size of all constants of the model as it came, and of the integer graph.
+    latency
+        How long one run takes; None where that was not measured.
     steps_ran, steps
         How many nodes of the integer graph had to run for it, of how many.
     is_stale
@@ -51,28 +86,60 @@ class ResultView(View):
     top1_float: float | None
     samples: int
     data: str
+    flips: tuple[FlipView, ...]
     bytes_float: int
     bytes_now: int
+    latency: Latency | None
     steps_ran: int
     steps: int
     is_stale: bool
 
 
-def result_view(state: State, before: Report | None = None) -> ResultView:
-    """The result of a session's state, beside that of an earlier report."""
+def result_view(state: State, before: Report | None = None, pictures: Pictures = lambda _: None) -> ResultView:
+    """The result of a session's state.
+
+    Parameters
+    ----------
+    state
+        Of a session.
+    before
+        What the config before the last edit cost.
+    pictures
+        Of flipped samples.
+    """
     output, graph = state.report.output, state.quantized.graph
+    old: set[int] = set() if before is None else {flip.sample for flip in before.output.flips}
+    flips = tuple(
+        FlipView(
+            flip.sample,
+            flip.float_class,
+            flip.quantized_class,
+            flip.label,
+            _verdict(flip),
+            pictures(flip.sample),
+            before is not None and flip.sample not in old,
+        )
+        for flip in output.flips[:_MOST_FLIPS]
+    )
     return ResultView(
-        now=_outcome(output),
-        before=None if before is None else _outcome(before.output),
+        now=outcome(output),
+        before=None if before is None else outcome(before.output),
         top1_float=output.top1_float,
         samples=output.samples,
         data=output.data,
+        flips=flips,
         bytes_float=constant_bytes(state.quantized.trace.source),
         bytes_now=constant_bytes(graph),
+        latency=output.latency,
         steps_ran=len(state.report.steps_ran),
         steps=len(graph.nodes),
         is_stale=state.is_stale,
     )
+
+
+def outcome(output: OutputReport) -> Outcome:
+    """The numbers of a report's output."""
+    return Outcome(output.sqnr_db, output.agreement, output.top1, output.flipped)
 
 
 def constant_bytes(graph: Graph) -> int:
@@ -85,5 +152,7 @@ def constant_bytes(graph: Graph) -> int:
     return (bits + 7) // 8
 
 
-def _outcome(output: OutputReport) -> Outcome:
-    return Outcome(output.sqnr_db, output.agreement, output.top1)
+def _verdict(flip: Flip) -> str | None:
+    if flip.label is None:
+        return None
+    return {flip.float_class: "float", flip.quantized_class: "quantized"}.get(flip.label, "neither")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from qbench.engine.report import LayerReport, Report
 from qbench.errors import SessionError
 from qbench.views.layers import LayerTableView, layer_table
-from qbench.views.result import ResultView, result_view
+from qbench.views.result import Pictures, ResultView, result_view
 from qbench.views.state import Part, State
 from qbench.views.tensor import TensorView, tensor_view
 from qbench.views.view import View
@@ -35,9 +35,13 @@ class WorkbenchView(View):
 
 
 def workbench_view(
-    state: State, layer: str | None = None, part: Part = "activation", before: Report | None = None
+    state: State,
+    layer: str | None = None,
+    part: Part = "activation",
+    before: Report | None = None,
+    pictures: Pictures = lambda _: None,
 ) -> WorkbenchView:
-    """The workbench with a layer chosen; None: the one to look at first. `before` as in `result_view`.
+    """The workbench with a layer chosen; None: the one to look at first. `before` and `pictures` as in `result_view`.
 
     Raises
     ------
@@ -49,7 +53,7 @@ def workbench_view(
         title=state.quantized.prepared.name,
         layers=layer_table(state),
         tensor=tensor_view(state, chosen, part),
-        result=result_view(state, before),
+        result=result_view(state, before, pictures),
     )
 
 

@@ -87,6 +87,8 @@ class SessionWidget(anywidget.AnyWidget):
                 live.edit(session.redo)
             case {"do": "run"}:
                 live.request()
+            case {"do": "latency"}:
+                live.request(latency=True)
             case {"do": "cancel"}:
                 live.cancel()
             case {"do": "dismiss"}:

@@ -9,11 +9,11 @@ from typing import ClassVar
 from weakref import WeakValueDictionary
 
 from qbench.engine.report import Report
-from qbench.errors import Cancelled
+from qbench.errors import Cancelled, QBenchError
 from qbench.quant.config import QuantConfig
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
-from qbench.views import State
+from qbench.views import Picture, State, picture
 from qbench.widgets.runner import Runner
 
 __all__ = ["Live", "Stage"]
@@ -77,6 +77,7 @@ class Live:
         self._full, self._probed = _Reports(), _Reports()
         self._shown = session.report or session.run()
         self._full.keep(session.config, self._shown)
+        self._pictures: dict[int, Picture | None] = {}  # small, and few samples flip
         self._edits = threading.Lock()  # one edit of the widgets at a time
         self._gesture: tuple[object, int] | None = None  # and the generation that its last step made
         self._editing: int | None = None  # threads that change the session from here
@@ -119,6 +120,15 @@ class Live:
         """What is known of another config, on all data."""
         with self._lock:
             return self._full.get(config)
+
+    def picture(self, index: int) -> Picture | None:
+        """What a sample of the data looks like; None where it is no image, or the data is gone."""
+        if index not in self._pictures:
+            try:
+                self._pictures[index] = picture(self.session.source, self.session.sample(index))
+            except QBenchError:
+                return None
+        return self._pictures[index]
 
     # what can be done
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import traitlets
 from matplotlib.figure import Figure
 
 from qbench import views
 from qbench.engine.quantized import Quantized
+from qbench.errors import SessionError, shown
 from qbench.plots import workbench_figure
+from qbench.quant.config import QuantConfig
+from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 from qbench.views import Part, State
 from qbench.views.workbench import first_layer
@@ -48,12 +52,15 @@ class Workbench(SessionWidget):
     tensor: Any = traitlets.Dict().tag(sync=True)
     result: Any = traitlets.Dict().tag(sync=True)
     graph: Any = traitlets.Dict().tag(sync=True)
+    history: Any = traitlets.Dict().tag(sync=True)
+    comparison: Any = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session, *, layer: str | None = None, folder: str | Path = "quantized") -> None:
         self._layer, self._folder = layer, Path(folder)
         self._part: Part = "activation"
         self._steps: tuple[int | None, int | None] = (None, None)
         self._compared: tuple[Quantized, tuple[int | None, int | None]] | None = None
+        self._versions: tuple[str, str] | None = None  # that are compared
         super().__init__(session)
 
     def select(self, layer: str, part: Part = "activation") -> None:
@@ -62,21 +69,26 @@ class Workbench(SessionWidget):
         self._layer, self._part = layer, part
         self._show(tensor=view.to_dict())
 
-    def export(self) -> list[Path]:
-        """Write config, report, archive and int8 ONNX to the folder; gives what was written."""
+    def export(self, folder: str | Path | None = None, files: Collection[str] | None = None) -> list[Path]:
+        """Write files to a folder, or all usual ones to the widget's own; gives what was written.
+
+        See :func:`qbench.session.export.export_all`.
+        """
         from qbench.session.export import export_all  # brings onnx, which takes longer to import than all of qbench
 
-        return export_all(self._session, self._folder)
+        where = self._folder if folder is None else folder
+        return export_all(self._session, where) if files is None else export_all(self._session, where, files)
 
     def view(self) -> views.WorkbenchView:
         """What is shown now, as frozen data."""
-        return views.workbench_view(self._live.state(), self._layer, self._part, self._live.before)
+        return views.workbench_view(self._live.state(), self._layer, self._part, self._live.before, self._live.picture)
 
     def figure(self) -> Figure:
         """The workbench as a picture."""
         return workbench_figure(self.view())
 
     def _do(self, message: Message) -> None:
+        session = self._session
         match message:
             case {"do": "select", "layer": str(layer)}:
                 self.select(layer, "weight" if message.get("part") == "weight" else "activation")
@@ -85,17 +97,45 @@ class Workbench(SessionWidget):
                 self._show(graph=views.ir_diff_view(state, before, after).to_dict())
                 self._steps = before, after
                 self._compared = state.quantized, self._steps
-            case {"do": "export"}:
-                written = self.export()
-                self._message = f"Wrote {', '.join(path.name for path in written)} to {self._folder}"
+            case {"do": "go_to", "position": int(position)}:
+                self._live.edit(lambda: session.go_to(position))
+            case {"do": "snapshot", "name": str(name)}:
+                session.snapshot(name.strip() or f"snapshot {len(session.snapshots) + 1}")
+            case {"do": "forget", "name": str(name)}:
+                session.forget(name)
+            case {"do": "restore", "name": str(name)}:
+                self._live.edit(lambda: session.restore(name))
+            case {"do": "compare_versions", "before": str(before), "after": str(after)}:
+                self._show(comparison=views.comparison_view(session, before, after, self._live.report_of).to_dict())
+                self._versions = before, after
+            case {"do": "save_config", "path": str(path)}:
+                session.config.save(path)
+                self._message = f"Saved the config to {path}"
+            case {"do": "load_config", "path": str(path)}:
+                loaded = QuantConfig.load(path)
+                self._live.edit(lambda: session.edit(f"load {shown(path)}", loaded))
+            case {"do": "load_config", "name": str(name), "text": str(text)}:
+                read = QuantConfig.from_json(text)
+                self._live.edit(lambda: session.edit(f"load {shown(name)}", read))
+            case {"do": "export", "folder": str(folder), "files": list()}:
+                written = self.export(folder, cast("list[str]", message["files"]))
+                self._message = f"Wrote {', '.join(path.name for path in written)} to {folder}"
             case _:
                 super()._do(message)
 
     def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
         if self._layer is None:
             self._layer = first_layer(state)
-        view = views.workbench_view(state, self._layer, self._part, self._live.before)
-        drawn = {"layers": view.layers.to_dict(), "tensor": view.tensor.to_dict(), "result": view.result.to_dict()}
+        view = views.workbench_view(state, self._layer, self._part, self._live.before, self._live.picture)
+        history = views.history_view(self._session, self._live.report_of)
+        drawn = {
+            "layers": view.layers.to_dict(),
+            "tensor": view.tensor.to_dict(),
+            "result": view.result.to_dict(),
+            "history": history.to_dict(),
+        }
+        if self._versions is not None:
+            drawn["comparison"] = self._comparison(*self._versions)
         quantized, steps = self._compared or (None, None)
         if quantized is not state.quantized or steps != self._steps:  # large models have long graphs
             last = len(state.quantized.trace.steps)  # which a config that is undone can make fewer
@@ -105,4 +145,12 @@ class Workbench(SessionWidget):
         return drawn
 
     def _status(self) -> dict[str, Any]:
-        return {**super()._status(), "folder": str(self._folder)}
+        return {**super()._status(), "folder": str(self._folder), "files": FILES, "usual": list(USUAL)}
+
+    def _comparison(self, before: str, after: str) -> dict[str, Any]:
+        """Nothing where one of the two is gone."""
+        try:
+            return views.comparison_view(self._session, before, after, self._live.report_of).to_dict()
+        except SessionError:
+            self._versions = None
+            return {}

@@ -16,6 +16,11 @@ THEMES = {
       --jp-layout-color1: #111; --jp-layout-color2: #212121; --jp-border-color2: #424242; --jp-brand-color1: #2196f3;
       --jp-success-color1: #4caf50; --jp-warn-color1: #ff9800; --jp-error-color1: #f44336; color-scheme: dark;""",
 }
+STATUS: dict[str, Any] = {
+    "title": "mlp", "is_busy": False, "message": "", "progress": None, "error": None, "undo": None, "redo": None,
+    "path": None,
+}  # fmt: skip
+"""What a widget says while nothing goes on."""
 _RENDER = """async ([code, data]) => {
   const listeners = {};
   const model = {

@@ -56,7 +56,8 @@ def test_tuning_a_layer_in_a_real_jupyterlab(page: Page, tmp_path: Path, data_di
         expect(undo).to_be_disabled(timeout=PATIENCE)
 
         bench.get_by_role("button", name="Export").click()
-        expect(bench.locator(".qb-status")).to_contain_text("Wrote", timeout=PATIENCE)
+        bench.get_by_role("dialog").get_by_role("button", name="Export").click()
+        expect(bench.get_by_role("dialog")).to_contain_text("Wrote", timeout=PATIENCE)
         names = {path.name for path in (tmp_path / "out").iterdir()}
         assert names == {"config.json", "report.json", "model.qbench", "model.qdq.onnx"}
         assert bench.get_by_role("alert").is_hidden()

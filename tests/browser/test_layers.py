@@ -8,13 +8,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from qbench.session.session import Session
 from qbench.views import State, layer_table
-from tests.browser.stub import Stub
+from tests.browser.stub import STATUS, Stub
 from tests.engine.networks import mlp, samples
 
-STATUS = {
-    "title": "mlp", "is_busy": False, "message": "", "progress": None, "error": None, "undo": None, "redo": None,
-    "path": None,
-}  # fmt: skip
 OWN = (40.0, 12.0, 31.5, None, 22.0, 50.0, 8.0, 33.0, None)
 
 

@@ -15,7 +15,7 @@ from tests.browser.stub import Stub
 from tests.engine.networks import mlp, samples
 from tests.hostile import hostile_session
 
-TRAITS = ("layers", "tensor", "result", "graph", "status")
+TRAITS = ("layers", "tensor", "result", "graph", "history", "comparison", "status")
 Y = np.random.default_rng(6).integers(0, 5, 30)
 
 
@@ -97,7 +97,7 @@ def test_a_calibrator_can_be_chosen_and_a_layer_kept_in_float(stub: Stub):
 def test_buttons_say_what_they_want(stub: Stub, bench: Workbench):
     expect(stub.page.get_by_role("button", name="Undo")).to_be_disabled()
     stub.update(status={**bench.status, "undo": "override relu_1", "redo": "reset relu_1"})
-    for name, do in (("Undo", "undo"), ("Redo", "redo"), ("Re-run", "run"), ("Export", "export")):
+    for name, do in (("Undo", "undo"), ("Redo", "redo"), ("Re-run", "run")):
         stub.page.get_by_role("button", name=name).click()
         assert stub.sent()[-1] == {"do": do, "where": "top"}
     stub.page.get_by_label("Before", exact=True).select_option("0")

@@ -60,3 +60,22 @@ def test_a_diff_compares_with_the_last_start_before_now():
 def test_what_is_no_history(text: str, message: str):
     with pytest.raises(SessionError, match=message):
         History.from_json(text)
+
+
+def test_the_steps_of_a_drag_are_one_edit():
+    a, b, c = (QuantConfig().override_tensor("t", threshold=threshold) for threshold in (1.0, 2.0, 3.0))
+    start = History.start(QuantConfig())
+    history = start.push(Edit("before", a)).push(Edit("one", b)).push(Edit("two", c)).joined()
+    assert [edit.label for edit in history.edits] == ["start", "before", "two"]
+    assert (history.config, history.undo().config) == (c, a)
+    assert start.joined() is start
+    assert start.push(Edit("one", a)).joined().edits[-1].label == "one"
+
+
+def test_a_history_can_be_anywhere_along_its_edits():
+    history = History.start(QuantConfig()).push(Edit("a", QuantConfig().override_tensor("t", threshold=1.0)))
+    assert history.at(0).config == QuantConfig()
+    assert history.at(0).at(1) == history
+    for position in (-1, 2):
+        with pytest.raises(SessionError, match="outside a history of 2"):
+            history.at(position)

@@ -26,7 +26,7 @@ export function frame(part) {
 
     const complain = (error) => {
       const place = error?.where ? root.querySelector(`[data-where="${CSS.escape(error.where)}"]`) : null;
-      if (place) place.prepend(trouble);
+      if (place?.checkVisibility()) (place.querySelector(":scope > summary, :scope > form > h3") ?? { after: (one) => place.prepend(one) }).after(trouble);
       else inner.element.before(trouble);
       set(trouble, { hidden: !error });
       const button = (text, action) => h("button", { type: "button", class: "qb-small", onclick: () => send({ do: action }) }, text);

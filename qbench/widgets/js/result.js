@@ -1,34 +1,100 @@
-// What the whole network lost, beside what it lost before the last edit.
-import { h } from "./dom.js";
-import { bytes, count, decibels, number, percent } from "./numbers.js";
+// What the whole network lost, beside what it lost before the last edit; the samples whose prediction flipped.
+import { h, set } from "./dom.js";
+import { bytes, count, decibels, duration, number, percent } from "./numbers.js";
 
-/** Returns { element, draw(view) }. */
-export function resultPanel() {
-  const element = h("section", { class: "qb-results", "aria-label": "Result" });
+const SAME = 0.005; // a smaller change is none
+const DATA = {
+  evaluation: "evaluation data",
+  calibration: "calibration data, which flatters: the session has no evaluation data",
+  probe: "a probe, for a quick look: the whole data follows, or Re-run",
+};
+
+/** Returns { element, draw(view) }; `send(message)` talks to the kernel. */
+export function resultPanel(send) {
+  const cards = h("div", { class: "qb-results" });
+  const heard = h("p", { class: "qb-heard", role: "status" });
+  const list = h("ul", { class: "qb-flip-list" });
+  const title = h("h3", {});
+  const flips = h("section", { class: "qb-flips", "aria-label": "Samples whose prediction flipped" }, title, list);
+  const element = h("section", { class: "qb-result", "aria-label": "Result", "data-where": "result" }, cards, heard, flips);
   return {
     element,
     draw(view) {
       const { now, before } = view;
-      element.classList.toggle("qb-stale", view.is_stale);
-      element.replaceChildren(
-        card("Output SQNR", decibels(now.sqnr_db), "dB", change(now.sqnr_db, before?.sqnr_db, 1, "dB"), "sqnr"),
-        card("Same prediction as float", ...split(percent(now.agreement)), change(now.agreement, before?.agreement, 100, "points"), "agreement"),
-        card("Top-1", ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, change(now.top1, before?.top1, 100, "points")], "top1"),
-        card("Size of constants", ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${number(view.bytes_float / Math.max(1, view.bytes_now), 2)}\u00d7)`, "size"),
-        card("Evaluated on", count(view.samples), view.samples === 1 ? "sample" : "samples", `${view.data} data, ${view.steps_ran} of ${view.steps} steps ran`, "samples"),
+      const isProbe = view.data === "probe";
+      cards.classList.toggle("qb-stale", view.is_stale);
+      const badge = () => (isProbe ? h("span", { class: "qb-mark qb-probe", title: `of ${count(view.samples)} samples` }, "probe") : null);
+      const smaller = number(view.bytes_float / Math.max(1, view.bytes_now), 2);
+      cards.replaceChildren(
+        card("sqnr", "Output SQNR", badge(), decibels(now.sqnr_db), unit(now.sqnr_db), change(now.sqnr_db, before?.sqnr_db, 1, "dB")),
+        card("agreement", "Same prediction as float", badge(), ...split(percent(now.agreement)), now.agreement === null ? "the output is no choice between classes" : change(now.agreement, before?.agreement, 100, "points")),
+        card("top1", "Top-1", badge(), ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, change(now.top1, before?.top1, 100, "points")]),
+        card("size", "Size of constants", null, ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${smaller}\u00d7)`),
+        latency(view.latency, send),
+        card("samples", "Measured on", null, count(view.samples), view.samples === 1 ? "sample" : "samples", [DATA[view.data] ?? view.data, isProbe ? null : h("span", { class: "qb-change" }, `${count(view.steps_ran)} of ${count(view.steps)} steps ran`)]),
       );
+      if (!isProbe && !view.is_stale) announce(heard, view);
+      const flipped = now.flipped;
+      set(flips, { hidden: !flipped });
+      if (!flipped) return;
+      const some = view.flips.length < flipped ? `, the first ${view.flips.length}` : "";
+      title.textContent = `${count(flipped)} ${flipped === 1 ? "prediction" : "predictions"} flipped${some}${isProbe ? " (of the probe)" : ""}`;
+      set(title, { title: "Class that the float model predicts, then the quantized one; \u2713 is right" });
+      const fresh = new Set(view.flips.filter((flip) => flip.is_new).map((flip) => flip.sample));
+      list.replaceChildren(...view.flips.map((flip) => sample(flip, fresh.size < view.flips.length && flip.is_new)));
     },
   };
 }
 
-function card(title, value, unit, note, name) {
+function card(name, title, badge, value, suffix, note) {
   return h(
     "div",
     { class: "qb-card", "data-name": name },
-    h("div", { class: "qb-card-title" }, title),
-    h("div", { class: "qb-card-value" }, `${value} `, h("span", { class: "qb-unit" }, unit)),
+    h("div", { class: "qb-card-title" }, title, badge),
+    h("div", { class: "qb-card-value" }, `${value} `, h("span", { class: "qb-unit" }, suffix)),
     h("div", { class: "qb-sub" }, note),
   );
+}
+
+function latency(view, send) {
+  if (view === null) {
+    const button = h("button", { type: "button", class: "qb-small", onclick: () => send({ do: "latency", where: "result" }) }, "Measure");
+    return h("div", { class: "qb-card", "data-name": "latency" }, h("div", { class: "qb-card-title" }, "Latency"), h("div", { class: "qb-card-action" }, button), h("div", { class: "qb-sub" }, "not measured yet"));
+  }
+  const faster = number(view.float_ms / view.quantized_ms, 2);
+  const how = `${view.threads} ${view.threads === 1 ? "thread" : "threads"}, ${view.samples} ${view.samples === 1 ? "sample" : "samples"} a run`;
+  return card("latency", "Latency", null, ...split(duration(view.quantized_ms)), [`float ${duration(view.float_ms)} (${faster}\u00d7)`, h("span", { class: "qb-change" }, how)]);
+}
+
+/** One sample: its picture, what both models say, and who is right in words. */
+function sample(flip, isNew) {
+  const right = { float: "float is right", quantized: "the quantized model is right", neither: `neither is right: it is ${flip.label}` }[flip.verdict] ?? null;
+  const said = `sample ${flip.sample}: float says ${flip.float_class}, quantized ${flip.quantized_class}${right ? `; ${right}` : ""}${isNew ? "; new with the last edit" : ""}`;
+  const look = flip.picture
+    ? h("img", { src: `data:image/png;base64,${flip.picture.png}`, alt: `Sample ${flip.sample}`, width: flip.picture.width, height: flip.picture.height })
+    : h("span", { class: "qb-no-picture" }, `#${flip.sample}`);
+  const marks = { float: ["\u2713", "\u2717"], quantized: ["\u2717", "\u2713"], neither: ["\u2717", "\u2717"] }[flip.verdict] ?? ["", ""];
+  return h(
+    "li",
+    { title: said, class: isNew ? "qb-new" : "" },
+    look,
+    h("span", { class: "qb-heard" }, said),
+    h("span", { "aria-hidden": "true" }, `${flip.float_class}${marks[0]} \u2192 ${flip.quantized_class}${marks[1]}`),
+    h("span", { class: "qb-sub", "aria-hidden": "true" }, isNew ? "new" : `#${flip.sample}`),
+  );
+}
+
+/** Tell a screen reader the numbers once they are those of the whole data. */
+function announce(heard, view) {
+  const { now, before } = view;
+  const was = before && before.sqnr_db !== null ? `, before the last edit ${decibels(before.sqnr_db)} dB` : "";
+  const same = now.agreement === null ? "" : `; ${percent(now.agreement)} of the predictions as in float`;
+  const text = `Output SQNR ${decibels(now.sqnr_db)} dB${was}${same}`;
+  if (heard.textContent !== text) heard.textContent = text;
+}
+
+function unit(db) {
+  return db === null || db === "inf" ? "" : "dB";
 }
 
 function split(text) {
@@ -36,12 +102,12 @@ function split(text) {
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-function change(now, before, factor, unit) {
+function change(now, before, factor, name) {
   if (before === undefined || before === null || now === null) return null;
   const difference = factor * (Number(now) - Number(before));
   if (!Number.isFinite(difference)) return null;
-  if (Math.abs(difference) < 0.005) return h("span", { class: "qb-change" }, "same after last edit");
+  if (Math.abs(difference) < SAME) return h("span", { class: "qb-change" }, "same after last edit");
   const better = difference > 0;
-  const text = `${better ? "\u25b2 +" : "\u25bc \u2212"}${Math.abs(difference).toFixed(2)} ${unit} by last edit`;
+  const text = `${better ? "\u25b2 +" : "\u25bc \u2212"}${Math.abs(difference).toFixed(2)} ${name} by last edit`;
   return h("span", { class: better ? "qb-change qb-better" : "qb-change qb-worse" }, text);
 }

@@ -3,8 +3,8 @@ import { frame } from "./frame.js";
 import { resultPanel } from "./result.js";
 
 export default {
-  render: frame(() => {
-    const panel = resultPanel();
+  render: frame((send) => {
+    const panel = resultPanel(send);
     return { element: panel.element, draw: { result: (view) => panel.draw(view) } };
   }),
 };

@@ -1,7 +1,9 @@
 // The workbench: the result and all layers above, the chosen one and the graph below. The kernel owns the state.
 import { irDiff } from "./diff.js";
 import { h, set } from "./dom.js";
+import { exportDialog } from "./exports.js";
 import { frame, statusLine } from "./frame.js";
+import { historyPanel } from "./history.js";
 import { layerTable } from "./layers.js";
 import { short } from "./numbers.js";
 import { resultPanel } from "./result.js";
@@ -13,12 +15,14 @@ function workbench(send) {
   const button = (text, action, title) => h("button", { type: "button", class: "qb-button", title, onclick: () => send({ do: action, where: "top" }) }, text);
   const undo = button("Undo", "undo");
   const redo = button("Redo", "redo");
-  const run = button("Re-run", "run", "Evaluate again what changed");
-  const save = button("Export", "export");
+  const run = button("Re-run", "run", "Evaluate on all data what was not yet");
+  const history = historyPanel(send);
+  const dialog = exportDialog(send);
+  const save = h("button", { type: "button", class: "qb-button", title: "Write config, report and models to a folder", onclick: () => dialog.open() }, "Export\u2026");
   const title = h("h2", {});
   const status = statusLine(send);
 
-  const results = resultPanel();
+  const results = resultPanel(send);
   const layers = layerTable(send);
   const tensor = tensorPanel((message) => send({ where: "tensor", ...message }));
   const graph = irDiff((before, after) => send({ do: "compare", before, after, where: "graph" }), (layer) => send({ do: "select", layer, where: "graph" }));
@@ -33,6 +37,8 @@ function workbench(send) {
     layers.element,
     tensor.element,
     graph.element,
+    history.element,
+    dialog.element,
   );
 
   return {
@@ -48,12 +54,15 @@ function workbench(send) {
       layers: (view) => layers.draw(view, chosen),
       result: (view) => results.draw(view),
       graph: (view) => graph.draw(view),
+      history: (view) => history.draw(view),
+      comparison: (view) => history.compare(view),
       status: (view) => {
         title.textContent = short(view.title, 40);
         status.draw(view);
         set(undo, { disabled: view.undo === null, title: view.undo === null ? "Nothing to undo" : `Undo: ${short(view.undo, 200)}` });
         set(redo, { disabled: view.redo === null, title: view.redo === null ? "Nothing to redo" : `Redo: ${short(view.redo, 200)}` });
-        set(save, { title: `Write config, report, archive and int8 ONNX to ${view.folder}` });
+        history.tell(view);
+        dialog.tell(view);
       },
     },
     resize: () => {

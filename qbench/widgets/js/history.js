@@ -1,0 +1,174 @@
+// What was done, what was kept under names, and any two of those compared.
+import { h, set } from "./dom.js";
+import { decibels, number, percent, short } from "./numbers.js";
+
+const STATES = { done: "", now: "now", undone: "undone" };
+const MOST = 120; // letters of a label
+
+/** Returns { element, draw(view), compare(view), tell(status) }; `send(message)` talks to the kernel. */
+export function historyPanel(send) {
+  const say = (message) => send({ ...message, where: "history" });
+  const small = (text, title, action) => h("button", { type: "button", class: "qb-small", title, onclick: action }, text);
+  const summary = h("span", { class: "qb-sub" });
+  const saved = h("p", { class: "qb-sub qb-saved" });
+
+  const edits = h("ol", { class: "qb-edits", "aria-label": "Edits, oldest first" });
+  const name = h("input", { type: "text", placeholder: "name", "aria-label": "Name of the snapshot", maxlength: 200, onkeydown: (event) => event.key === "Enter" && keep() });
+  const keep = () => {
+    say({ do: "snapshot", name: name.value });
+    name.value = "";
+  };
+  const kept = h("ul", { class: "qb-kept", "aria-label": "Snapshots" });
+  const path = h("input", { type: "text", value: "config.json", "aria-label": "File of the config, where the kernel runs", onkeydown: (event) => event.key === "Enter" && say({ do: "save_config", path: path.value }) });
+  const file = h("input", { type: "file", accept: ".json,application/json", "aria-label": "Load a config from this computer", onchange: () => upload() });
+  const upload = async () => {
+    const [chosen] = file.files;
+    if (chosen) say({ do: "load_config", name: chosen.name, text: await chosen.text() });
+    file.value = "";
+  };
+  const before = h("select", { "aria-label": "Compare: before", onchange: () => ask() });
+  const after = h("select", { "aria-label": "Compare: after", onchange: () => ask() });
+  const ask = () => say({ do: "compare_versions", before: before.value, after: after.value });
+  const outcome = h("div", { class: "qb-comparison", "aria-live": "polite" });
+
+  const element = h(
+    "details",
+    { class: "qb-section qb-history", "data-where": "history" },
+    h("summary", {}, h("h3", {}, "History"), summary),
+    h(
+      "div",
+      { class: "qb-history-body" },
+      h("section", { "aria-label": "Edits" }, h("h4", {}, "Edits"), edits),
+      h(
+        "section",
+        { "aria-label": "Snapshots and config" },
+        h("h4", {}, "Snapshots"),
+        h("div", { class: "qb-fields" }, name, small("Keep snapshot", "Keep the config that counts now, and its result, under this name", keep)),
+        kept,
+        h("h4", {}, "Config file"),
+        h("div", { class: "qb-fields" }, path, small("Save", "Write the config to this file, where the kernel runs", () => say({ do: "save_config", path: path.value })), small("Load", "Read the config from this file, where the kernel runs", () => say({ do: "load_config", path: path.value }))),
+        h("label", { class: "qb-fields" }, "or load from this computer ", file),
+        saved,
+      ),
+      h("section", { class: "qb-compare", "aria-label": "Compare two versions" }, h("h4", {}, "Compare"), h("div", { class: "qb-fields" }, before, " with ", after, small("Compare", "Show what differs", ask)), outcome),
+    ),
+  );
+
+  function fill(select, versions, wanted) {
+    const old = select.value || wanted;
+    select.replaceChildren(...versions.map(([key, label]) => h("option", { value: key }, label)));
+    select.value = versions.some(([key]) => key === old) ? old : wanted;
+  }
+
+  return {
+    element,
+    draw(view) {
+      const now = view.edits.findIndex((edit) => edit.state === "now");
+      edits.replaceChildren(...view.edits.map((edit) => row(edit, () => say({ do: "go_to", position: edit.position }))));
+      kept.replaceChildren(
+        ...view.snapshots.map((one) =>
+          h(
+            "li",
+            {},
+            h("span", { class: "qb-grow qb-cut", title: one.name.slice(0, 400) }, short(one.name, MOST), one.is_now ? h("span", { class: "qb-mark" }, "now") : null),
+            cost(one.outcome),
+            small("Restore", `Make ${short(one.name)} count again`, () => say({ do: "restore", name: one.name })),
+            small("\u2715", `Forget ${short(one.name)}`, () => say({ do: "forget", name: one.name })),
+          ),
+        ),
+      );
+      if (!view.snapshots.length) kept.replaceChildren(h("li", { class: "qb-sub" }, "None yet: a snapshot keeps a config and its result, to compare with or to return to."));
+      const versions = [...view.snapshots.map((one) => [one.key, `snapshot ${short(one.name, 30)}`]), ...view.edits.map((edit) => [edit.key, `${edit.position}: ${short(edit.label, 50)}`]).reverse()];
+      fill(before, versions, view.edits[Math.max(0, now - 1)].key);
+      fill(after, versions, view.edits[now].key);
+      const count = (n, one) => `${n} ${n === 1 ? one : `${one}s`}`;
+      summary.textContent = `${count(view.edits.length - 1, "edit")}, ${count(view.snapshots.length, "snapshot")}`;
+    },
+    compare(view) {
+      outcome.replaceChildren(...(view.before ? differences(view) : []));
+    },
+    tell(status) {
+      saved.textContent = status.path
+        ? `Each step is saved to ${status.path}. After a restart of the kernel, Session.resume(${JSON.stringify(status.path)}) goes on from here.`
+        : "Nothing is saved: the session has no path. A restart of the kernel loses it; Session(\u2026, path=\"model.session\") keeps each step.";
+      saved.classList.toggle("qb-unsaved", !status.path);
+    },
+  };
+}
+
+function row(edit, go) {
+  const isNow = edit.state === "now";
+  const button = h(
+    "button",
+    { type: "button", class: `qb-edit qb-${edit.state}`, "aria-current": isNow ? "step" : null, title: isNow ? "This config counts now" : `Make this config count: ${edit.label.slice(0, 400)}`, onclick: go },
+    h("span", { class: "qb-at" }, String(edit.position)),
+    h("span", { class: "qb-grow qb-cut" }, short(edit.label, MOST)),
+    STATES[edit.state] ? h("span", { class: "qb-mark" }, STATES[edit.state]) : null,
+    cost(edit.outcome),
+  );
+  return h("li", {}, button);
+}
+
+function cost(outcome) {
+  if (!outcome) return h("span", { class: "qb-sub", title: "This config was not evaluated on all data" }, "not evaluated");
+  const same = outcome.agreement === null ? "" : `, ${percent(outcome.agreement, 1)} as float`;
+  return h("span", { class: "qb-sub qb-cost" }, `${decibels(outcome.sqnr_db)} dB${same}`);
+}
+
+function differences(view) {
+  const { before, after, settings, layers } = view;
+  const found = [];
+  const results = [
+    ["output SQNR", "sqnr_db", decibels, 1, " dB"],
+    ["same prediction as float", "agreement", percent, 100, " points"],
+    ["top-1", "top1", percent, 100, " points"],
+    ["flipped predictions", "flipped", String, null, ""],
+  ];
+  const both = before.outcome && after.outcome;
+  if (both) {
+    const rows = results
+      .filter(([, key]) => before.outcome[key] !== null && after.outcome[key] !== null)
+      .map(([label, key, say, factor, unit]) => {
+        const [a, b] = [before.outcome[key], after.outcome[key]];
+        return [label, say(a), say(b), signed((factor ?? -1) * (Number(b) - Number(a)), factor === null ? number(Math.abs(b - a)) : null, unit)];
+      });
+    found.push(table("Result", ["", short(before.label, 40), short(after.label, 40), "change"], rows));
+  } else {
+    const missing = [before, after].filter((one) => !one.outcome).map((one) => short(one.label, 40));
+    found.push(h("p", { class: "qb-sub" }, `Not evaluated: ${missing.join(" and ")}. Return to it and Re-run to compare results; the settings compare anyway.`));
+  }
+  const same = settings.length ? [] : [h("p", { class: "qb-sub" }, "The two configs are the same.")];
+  found.push(...same);
+  if (settings.length) found.push(table("Settings", ["setting", "before", "after"], settings.map((one) => [one.path, one.before ?? "not said", one.after ?? "not said"])));
+  if (layers.length) {
+    const rows = layers.map((one) => {
+      const kind = one.runs_before === one.runs_after ? "" : ` (${one.runs_before} \u2192 ${one.runs_after})`;
+      return [`${short(one.name, 60)}${kind}`, decibels(one.before_db), decibels(one.after_db), signed(one.gain_db, null, " dB")];
+    });
+    const more = view.more_layers ? ` (and ${view.more_layers} more)` : "";
+    found.push(table(`Layers whose SQNR changed${more}`, ["layer", "before dB", "after dB", "change"], rows));
+  } else if (both && settings.length) found.push(h("p", { class: "qb-sub" }, "No layer changed by 0.05 dB or more."));
+  return found;
+}
+
+function signed(value, text, unit) {
+  if (value === null || value === undefined || !Number.isFinite(Number(value))) return "";
+  if (Math.abs(value) < 0.005) return "same";
+  const better = value > 0;
+  const size = text ?? Math.abs(value).toFixed(2);
+  return h("span", { class: better ? "qb-better" : "qb-worse" }, `${better ? "\u25b2 better" : "\u25bc worse"} by ${size}${unit}`);
+}
+
+function table(title, heads, rows) {
+  return h(
+    "div",
+    { class: "qb-differences", tabindex: 0, role: "region", "aria-label": title },
+    h(
+      "table",
+      {},
+      h("caption", {}, title),
+      h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
+      h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, first), rest.map((cell) => h("td", {}, cell))))),
+    ),
+  );
+}

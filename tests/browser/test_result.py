@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from qbench.engine.report import Flip, Latency
+from qbench.session.session import Session
+from qbench.views import Picture, State, result_view
+from tests.browser.stub import STATUS, Stub
+from tests.engine.networks import mlp, samples
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+FLIPS = (Flip(3, 1, 2, 1), Flip(7, 0, 4, 4), Flip(11, 2, 3, 0))
+
+
+def views() -> dict[str, Any]:
+    session = Session(mlp(), samples(20), (samples(30, seed=5), np.random.default_rng(6).integers(0, 5, 30)))
+    state = State.of(session)
+    before = state.report
+    output = replace(
+        before.output, sqnr_db=20.5, agreement=0.9, top1=0.5, flipped=3, flips=FLIPS, latency=Latency(0.25, 1.0, 2, 1)
+    )
+    now = replace(state, report=replace(before, output=output))
+    old = replace(before, output=replace(before.output, sqnr_db=22.0, agreement=0.8, top1=0.5, flips=FLIPS[:1]))
+    return {
+        "first": result_view(replace(state, report=old)).to_dict(),
+        "edited": result_view(now, old, lambda index: Picture(PNG, 20, 10) if index == 3 else None).to_dict(),
+    }
+
+
+@pytest.fixture(scope="module")
+def result() -> dict[str, Any]:
+    return views()
+
+
+def panel(page: Page, view: dict[str, Any]) -> Stub:
+    return Stub(page, {"result": view, "status": STATUS}, widget="resultpanel")
+
+
+def test_numbers_before_and_after_the_last_edit(page: Page, result: dict[str, Any]):
+    stub = panel(page, result["edited"])
+    for name, texts in {
+        "sqnr": ("20.5 dB", "\u25bc \u22121.50 dB by last edit"),
+        "agreement": ("90.00 %", "\u25b2 +10.00 points by last edit"),
+        "top1": ("50.00 %", "same after last edit"),
+        "latency": ("0.25 ms", "float 1 ms (4\u00d7)", "2 threads, 1 sample a run"),
+        "samples": ("30 samples", "evaluation data"),
+    }.items():
+        for text in texts:
+            expect(page.locator(f'[data-name="{name}"]')).to_contain_text(text)
+    expect(page.get_by_role("status").filter(has_text="before the last edit 22.0 dB")).to_have_count(1)
+    assert stub.errors == []
+
+
+def test_flipped_samples_are_pictures_or_numbers_and_say_who_is_right(page: Page, result: dict[str, Any]):
+    stub = panel(page, result["edited"])
+    flips = page.get_by_role("region", name="Samples whose prediction flipped")
+    expect(flips).to_contain_text("3 predictions flipped")
+    items = flips.get_by_role("listitem")
+    expect(items.nth(0)).to_contain_text("float says 1, quantized 2; float is right")
+    expect(items.nth(0).get_by_role("img", name="Sample 3")).to_have_js_property("naturalWidth", 1)
+    expect(items.nth(1)).to_contain_text("the quantized model is right; new with the last edit")
+    expect(items.nth(1)).to_contain_text("#7")
+    expect(items.nth(2)).to_contain_text("neither is right: it is 0")
+    stub.update(result=result["first"] | {"now": result["first"]["now"] | {"flipped": 0}})
+    expect(flips).to_be_hidden()
+
+
+def test_the_probe_is_called_so_and_the_reader_hears_only_of_all_data(page: Page, result: dict[str, Any]):
+    stub = panel(page, result["first"])
+    heard = page.locator(".qb-result > .qb-heard")
+    before = heard.inner_text()
+    assert "22.0 dB" in before
+    probe = result["edited"] | {"data": "probe", "samples": 8}
+    stub.update(result=probe)
+    expect(page.locator('[data-name="sqnr"]')).to_contain_text("probe")
+    expect(page.locator('[data-name="samples"]')).to_contain_text("8 samples")
+    expect(page.locator('[data-name="samples"]')).to_contain_text("a probe, for a quick look")
+    assert heard.inner_text() == before
+    stub.update(result=result["edited"])
+    expect(heard).to_contain_text("20.5 dB")
+    expect(page.locator('[data-name="sqnr"]')).not_to_contain_text("probe")
+
+
+def test_latency_is_measured_on_demand(page: Page, result: dict[str, Any]):
+    stub = panel(page, result["first"])
+    page.get_by_role("button", name="Measure").click()
+    assert stub.sent() == [{"do": "latency", "where": "result"}]
+
+
+def test_without_labels_classes_or_numbers_it_says_so(page: Page, result: dict[str, Any]):
+    nothing = {"sqnr_db": None, "agreement": None, "top1": None, "flipped": None}
+    stub = panel(page, result["first"] | {"now": nothing, "data": "calibration", "top1_float": None})
+    expect(page.locator('[data-name="top1"]')).to_contain_text("no labels")
+    expect(page.locator('[data-name="agreement"]')).to_contain_text("no choice between classes")
+    expect(page.locator('[data-name="samples"]')).to_contain_text("which flatters")
+    stub.update(result=result["first"] | {"now": nothing | {"sqnr_db": "inf"}})
+    expect(page.locator('[data-name="sqnr"] .qb-card-value')).to_have_text("exact")
+    assert stub.errors == []
+
+
+def test_progress_is_shown_and_can_be_cancelled(page: Page, result: dict[str, Any]):
+    stub = panel(page, result["first"])
+    expect(page.get_by_role("progressbar")).to_be_hidden()
+    stub.update(status=STATUS | {"is_busy": True, "message": "evaluation: 5 of 30 samples", "progress": 1 / 6})
+    expect(page.get_by_role("progressbar")).to_have_js_property("value", 1 / 6)
+    expect(page.get_by_role("status").filter(has_text="5 of 30")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    assert stub.sent() == [{"do": "cancel"}]

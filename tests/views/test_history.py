@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from qbench.engine.report import Report
+from qbench.errors import SessionError
+from qbench.quant.config import QuantConfig
+from qbench.session.session import Session
+from qbench.views import comparison_view, history_view
+from tests.engine.networks import mlp, samples
+
+
+@pytest.fixture
+def session() -> Session:
+    session = Session(mlp(), samples(20), samples(30, seed=5))
+    session.run()
+    session.snapshot("as it came")
+    session.override("relu_0", threshold=0.05)
+    session.override("dense_1", keep_float=True)
+    session.undo()
+    return session
+
+
+def nothing(_: QuantConfig) -> Report | None:
+    return None
+
+
+def test_edits_and_snapshots_say_where_they_stand(session: Session):
+    first = session.snapshots["as it came"]
+    view = history_view(session, lambda config: first.report if config == first.config else None)
+    assert [(edit.key, edit.state) for edit in view.edits] == [
+        ("edit 0", "done"), ("edit 1", "now"), ("edit 2", "undone"),
+    ]  # fmt: skip
+    assert view.edits[1].label == "override 'relu_0': threshold=0.05"
+    assert view.edits[0].outcome.sqnr_db == first.report.output.sqnr_db
+    assert view.edits[1].outcome is None
+    (kept,) = view.snapshots
+    assert (kept.name, kept.is_now, kept.outcome.sqnr_db) == ("as it came", False, first.report.output.sqnr_db)
+    session.undo()
+    assert history_view(session, nothing).snapshots[0].is_now
+
+
+def test_two_versions_are_compared_by_settings_and_by_what_came_of_them(session: Session):
+    report = session.run()
+    reports = {session.config: report}.get
+    view = comparison_view(session, "snapshot as it came", "edit 1", reports)
+    assert [(one.path, one.before, one.after) for one in view.settings] == [("tensors.relu_0.threshold", None, "0.05")]
+    old = session.snapshots["as it came"].report
+    assert view.before.outcome.sqnr_db == old.output.sqnr_db
+    assert view.after.outcome.sqnr_db == report.output.sqnr_db
+    changed = {one.name: one.gain_db for one in view.layers}
+    assert changed["relu_0"] == pytest.approx(report.layer("relu_0").sqnr_db - old.layer("relu_0").sqnr_db)
+    gains = [abs(one.gain_db) for one in view.layers]
+    assert gains == sorted(gains, reverse=True)
+    assert min(gains) >= 0.05
+    json.dumps(view.to_dict(), allow_nan=False)
+
+
+def test_what_was_not_evaluated_is_compared_by_settings_alone(session: Session):
+    view = comparison_view(session, "edit 1", "edit 2", nothing)
+    assert (view.before.outcome, view.layers) == (None, ())
+    assert [one.path for one in view.settings] == ["layers.dense_1.keep_float"]
+    assert comparison_view(session, "edit 1", "edit 1", nothing).settings == ()
+
+
+@pytest.mark.parametrize("key", ["edit 3", "edit -1", "edit x", "snapshot nobody", "", "now"])
+def test_a_version_that_is_not_there_is_an_error(session: Session, key: str):
+    with pytest.raises(SessionError, match="no version"):
+        comparison_view(session, key, "edit 0", nothing)
