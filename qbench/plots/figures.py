@@ -20,7 +20,7 @@ TEXT, SOFT = "#1f2328", "#57606a"
 # of the palette of Okabe and Ito, which people with any colour vision tell apart
 ACCENT, GOOD, POOR, BAD = "#0072b2", "#009e73", "#e69f00", "#d55e00"
 _DPI = 110
-_TEXT_AS_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "qbench"}
+_TEXT_AS_TEXT: Any = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "qbench"}
 
 
 class _PaperFigure(Figure):

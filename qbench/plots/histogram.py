@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -15,8 +17,14 @@ from qbench.views import ChannelsView, HistogramView
 __all__ = ["channels_figure", "draw_channels", "draw_histogram", "histogram_figure"]
 
 _BINS = 256
-_LABEL = {"fontsize": 9, "color": SOFT}
-_LEGEND = {"fontsize": 8, "frameon": False, "labelcolor": TEXT, "handlelength": 1.4, "borderaxespad": 0.2}
+_LABEL: dict[str, Any] = {"fontsize": 9, "color": SOFT}
+_LEGEND: dict[str, Any] = {
+    "fontsize": 8,
+    "frameon": False,
+    "labelcolor": TEXT,
+    "handlelength": 1.4,
+    "borderaxespad": 0.2,
+}
 
 
 def histogram_figure(view: HistogramView, *, log: bool = True) -> Figure:

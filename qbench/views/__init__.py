@@ -14,6 +14,7 @@ from qbench.views.layers import LayerRow, LayerTableView, layer_table
 from qbench.views.pictures import Picture, picture
 from qbench.views.result import FlipView, Outcome, ResultView, result_view
 from qbench.views.state import Part, State
+from qbench.views.still import StillGraphs, StillTensors, still_graphs, still_tensors
 from qbench.views.tensor import TensorView, tensor_view
 from qbench.views.workbench import WorkbenchView, workbench_view
 
@@ -35,6 +36,8 @@ __all__ = [
     "Picture",
     "ResultView",
     "State",
+    "StillGraphs",
+    "StillTensors",
     "TensorView",
     "WorkbenchView",
     "channels_view",
@@ -46,6 +49,8 @@ __all__ = [
     "layer_table",
     "picture",
     "result_view",
+    "still_graphs",
+    "still_tensors",
     "tensor_view",
     "workbench_view",
 ]

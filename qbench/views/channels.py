@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -59,6 +59,14 @@ class ChannelsView(View):
     widths: tuple[float, ...]
     counts: tuple[tuple[int, ...], ...]
 
+    def coarser(self, most: int) -> ChannelsView:
+        """The same picture with at most so many bins (at least 2) for each channel: neighbours merged in pairs."""
+        counts, factor = np.array(self.counts, np.int64), 1
+        while counts.shape[1] > max(2, most):
+            counts, factor = counts.reshape(len(counts), -1, 2).sum(axis=2), factor * 2
+        widths = tuple(width * factor for width in self.widths)
+        return replace(self, widths=widths, counts=_lists(counts))
+
 
 def channels_view(weight: Constant, axis: int, qparams: QParams, thresholds: tuple[float, ...]) -> ChannelsView | None:
     """The channels of a weight; None where it has no values.
@@ -110,7 +118,7 @@ def _bins(weight: Constant, axis: int) -> tuple[tuple[float, ...], tuple[tuple[i
     place = np.floor(rows / widths[:, None]).astype(np.intp) + bins // 2
     place += np.arange(len(rows))[:, None] * bins
     counts = np.bincount(place.ravel(), minlength=len(rows) * bins).reshape(len(rows), bins)
-    return tuple(widths.tolist()), tuple(map(tuple, counts.tolist()))
+    return tuple(widths.tolist()), _lists(counts)
 
 
 @lru_cache(maxsize=32)
@@ -119,6 +127,10 @@ def _sqnr(weight: Constant, axis: int, qparams: QParams) -> tuple[float | None, 
     error = exact - _rows(dequantize(quantize(weight.array, qparams), qparams), axis)
     sums = np.square(exact).sum(axis=1).tolist(), np.square(error).sum(axis=1).tolist()
     return tuple(decibels(signal, noise) for signal, noise in zip(*sums, strict=True))
+
+
+def _lists(counts: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(row) for row in counts.tolist())
 
 
 def _rows(array: NDArray[np.generic], axis: int) -> Floats:

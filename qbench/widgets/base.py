@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import threading
 from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
 import anywidget
@@ -15,8 +17,10 @@ from qbench.errors import QBenchError, SessionError, shown
 from qbench.plots import png
 from qbench.session.session import Session
 from qbench.views import State
+from qbench.views.view import View
 from qbench.widgets.live import Live
 from qbench.widgets.modules import style
+from qbench.widgets.page import page, write_page
 
 __all__ = ["SessionWidget"]
 
@@ -63,6 +67,10 @@ class SessionWidget(anywidget.AnyWidget):
         """What is shown now, for a paper, or for a notebook without a kernel."""
         raise NotImplementedError
 
+    def _still(self, state: State) -> dict[str, View]:
+        """What a page without a kernel can show beside what is shown now: ``tensors`` and ``graphs``."""
+        return {}
+
     def _do(self, message: Message) -> None:
         """Do what a message asks for, or raise what went wrong; a `SessionError` where it means nothing."""
         session, live = self._session, self._live
@@ -105,6 +113,27 @@ class SessionWidget(anywidget.AnyWidget):
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing runs any more; False where that took longer than `timeout` seconds."""
         return self._live.wait(timeout)
+
+    def export_html(self, path: str | PathLike[str]) -> Path:
+        """Write one file to mail: this view as a web page that needs no kernel and no network.
+
+        What is drawn in the browser works there too (sorting, zooming, trying thresholds, searching); nothing can be
+        changed for good.
+
+        Raises
+        ------
+        ExportError
+            The file cannot be written.
+        """
+        state = self._live.state()
+        with self._lock:
+            own = set(self.trait_names(sync=True)) - set(anywidget.AnyWidget.class_trait_names())
+            shown = {name: getattr(self, name) for name in own if not name.startswith("_")} | self._drawn(state)
+        shown["status"] = self._status() | {"is_busy": False, "message": "", "error": None, "path": None}
+        data = {"traits": shown} | {name: view.to_dict() for name, view in self._still(state).items()}
+        return write_page(
+            path, page(str(cast("Any", self)._esm), self._session.prepared.name, data, png(self.figure()))
+        )
 
     def close(self) -> None:
         """Take it off the page, and stop following the session."""

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from qbench.plots import ir_diff_figure
 from qbench.session.session import Session
-from qbench.views import IRDiffView, State, ir_diff_view
+from qbench.views import IRDiffView, State, ir_diff_view, still_graphs
+from qbench.views.view import View
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
@@ -67,3 +68,6 @@ class IRDiff(SessionWidget):
         last = len(state.quantized.trace.steps)  # which a config that is undone can make fewer
         before, after = (None if step is None else min(step, last) for step in self._steps)
         return {"graph": ir_diff_view(state, before, after).to_dict()}
+
+    def _still(self, state: State) -> dict[str, View]:
+        return {"graphs": still_graphs(state, self._steps)}

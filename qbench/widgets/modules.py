@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FOLDER", "module", "style"]
+__all__ = ["FOLDER", "module", "page_module", "style"]
 
 FOLDER = Path(__file__).parent
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+)\.js";$', re.MULTILINE)
@@ -20,6 +20,13 @@ def module(name: str) -> str:
     _gather(name, found)
     entry = found.pop(name)
     return "\n".join([*(_enclosed(text, other) for other, text in found.items()), _linked(entry)])
+
+
+def page_module(widget: str) -> str:
+    """What `module` gave with ``js/still.js``, which shows it in a page: one module for a script element."""
+    still = (FOLDER / "js" / "still.js").read_text("utf-8")
+    named = widget.replace("\nexport default {", "\nconst $widget = {", 1)
+    return f"{named}\n{_enclosed(still, 'still')}\n$still.show($widget);\n"
 
 
 @cache

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from qbench.plots import absent_figure, curves_figure, tensor_figure
 from qbench.session.session import Session
-from qbench.views import Part, State, TensorView, tensor_view
+from qbench.views import Part, State, TensorView, still_tensors, tensor_view
+from qbench.views.view import View
 from qbench.views.workbench import first_layer
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
@@ -46,6 +47,9 @@ class _TensorWidget(SessionWidget):
 
     def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
         return {"tensor": self._view(state).to_dict()}
+
+    def _still(self, state: State) -> dict[str, View]:
+        return {"tensors": still_tensors(state, [self._view(state).layer])}
 
     def _view(self, state: State) -> TensorView:
         if self._layer is None:

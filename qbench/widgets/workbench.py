@@ -17,6 +17,7 @@ from qbench.quant.config import QuantConfig
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 from qbench.views import Part, State
+from qbench.views.view import View
 from qbench.views.workbench import first_layer
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
@@ -143,6 +144,9 @@ class Workbench(SessionWidget):
             drawn["graph"] = views.ir_diff_view(state, before, after).to_dict()
             self._compared = state.quantized, self._steps
         return drawn
+
+    def _still(self, state: State) -> dict[str, View]:
+        return {"tensors": views.still_tensors(state), "graphs": views.still_graphs(state, self._steps)}
 
     def _status(self) -> dict[str, Any]:
         return {**super()._status(), "folder": str(self._folder), "files": FILES, "usual": list(USUAL)}

@@ -77,8 +77,13 @@ export function irDiff(compare, select) {
     if (row) set(row.element, { tabindex: 0 });
   }
 
-  /** Scroll the lines, and never the page, to a row. */
+  /** Scroll the lines, and never the page, to a row; again once the rows near it have been laid out. */
   function reveal(row) {
+    scroll(row);
+    requestAnimationFrame(() => row.element.isConnected && scroll(row));
+  }
+
+  function scroll(row) {
     const top = row.element.offsetTop - lines.firstChild.offsetHeight;
     const bottom = row.element.offsetTop + row.element.offsetHeight - lines.clientHeight;
     if (lines.scrollTop > top) lines.scrollTop = top;

@@ -103,9 +103,13 @@ export function histogram(moved, settled) {
     const { x } = parts;
     const grid = gridOf(view, threshold);
     const ends = view.channels === 1 && view.scale !== null && threshold === view.threshold ? [grid.least * grid.scale, grid.most * grid.scale] : clippedRange(view, threshold);
-    const from = Math.max(-10, Math.min(width + 10, x(ends[0])));
-    const size = Math.max(0.5, Math.min(width + 10, x(ends[1])) - from);
-    for (const rect of [parts.inside, parts.shade]) set(rect, { x: from, width: size });
+    const stretch = (rect, low, high) => {
+      const from = Math.max(-10, Math.min(width + 10, x(low)));
+      set(rect, { x: from, width: Math.max(0.5, Math.min(width + 10, x(high)) - from) });
+    };
+    stretch(parts.shade, ...ends);
+    // the outermost bins are wider than what lies in them: nothing of them is clipped where the range holds it all
+    stretch(parts.inside, ends[0] <= view.min ? -Infinity : ends[0], ends[1] >= view.max ? Infinity : ends[1]);
     drawGrid(grid);
     const at = x(side() * threshold);
     const shown = Math.max(MARGIN.left, Math.min(right(), at));

@@ -8,6 +8,8 @@ import { count, decibels, number, percent, short } from "./numbers.js";
 import { throttled } from "./throttle.js";
 
 const STEPS = 1000;
+const BESIDE = 900;
+const GAP = 24;
 
 /**
  * Returns { element, draw(view), resize(width) }; `send(message)` talks to the kernel. `shows` says which of
@@ -17,6 +19,8 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
   let view = null;
   let data = null; // what the histogram shows: of the tensor, or of one of its channels
   let channel = null;
+  let whole = 480;
+  let drawn = 0; // how wide
   const override = (settings, gesture) => send({ do: "override", layer: view.layer, part: view.part, settings, ...(gesture === undefined ? {} : { gesture }) });
   const commit = throttled((threshold, gesture) => override({ threshold: here("thresholds", Number(threshold.toPrecision(5))) }, gesture));
   const picture = histogram(
@@ -63,11 +67,24 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
   const keep = h("input", { type: "checkbox", onchange: () => act({ keep_float: keep.checked ? true : null }) });
   const back = h("button", { type: "button", class: "qb-small", onclick: () => send({ do: "reset", layer: view.layer, part: view.part }) }, "Take back edits");
   const fields = h("div", { class: "qb-fields" }, h("label", { class: "qb-grow" }, "Threshold ", slider, threshold), h("label", {}, "Scale ", scale));
-  const choices = h("div", { class: "qb-fields" }, h("label", {}, keep, " keep this layer in float"), back);
+  const choices = h("div", { class: "qb-fields qb-edit" }, h("label", {}, keep, " keep this layer in float"), back);
 
   const top = h("div", { class: "qb-head" }, h("div", { class: "qb-grow" }, heading, about), h("div", { class: "qb-tabs", role: "group", "aria-label": "Tensor" }, tabs));
-  const drawings = shows.includes("histogram") ? [glance.element, picture.element, live, fields, facts, choices] : [];
-  const element = h("section", { class: "qb-tensor", "aria-label": "Chosen layer" }, top, absent, drawings, shows.includes("curves") ? costs.element : null);
+  const side = (name, ...children) => h("div", { class: `qb-side qb-${name}` }, children);
+  const drawings = shows.includes("histogram") ? [side("glance", glance.element), side("values", picture.element, live, fields, facts, choices)] : [];
+  const sides = h("div", { class: "qb-sides" }, drawings, shows.includes("curves") ? side("costs", costs.element) : null);
+  const element = h("section", { class: "qb-tensor", "aria-label": "Chosen layer" }, top, absent, sides);
+
+  /** Where there is room, the curves stand beside the histogram, or where there are none the channels. */
+  function arrange() {
+    const two = shows.includes("histogram") && (shows.includes("curves") && view?.curves ? "qb-costly" : view?.histogram?.by_channel ? "qb-channelled" : "");
+    const beside = whole >= BESIDE && Boolean(two);
+    sides.className = beside ? `qb-sides qb-beside ${two}` : "qb-sides";
+    const width = beside ? (whole - GAP) / 2 : whole;
+    if (width === drawn) return;
+    drawn = width;
+    for (const one of [picture, glance, costs]) one.resize(width);
+  }
 
   const largest = () => Math.max(-data.min, data.max);
   const fromSlider = () => (Number(slider.value) / STEPS) * largest();
@@ -123,27 +140,27 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
       const same = view && view.layer === next.layer && view.part === next.part;
       if (!same) commit.stop();
       view = next;
-      const drawn = next.histogram !== null;
+      arrange();
+      const there = next.histogram !== null;
       heading.textContent = short(next.layer ?? "no layer", 60);
       heading.title = (next.layer ?? "").slice(0, 400);
       about.textContent = next.about;
       tabs.forEach((tab) => set(tab, { "aria-pressed": tab.textContent === next.part ? "true" : "false", disabled: !next.parts.includes(tab.textContent) }));
-      absent.textContent = drawn && !next.curves && !shows.includes("histogram") ? "Each channel has a threshold of its own: there is no one curve." : next.absent;
-      for (const one of [picture.element, glance.element, facts, fields, live]) set(one, { hidden: !drawn });
+      absent.textContent = there && !next.curves && !shows.includes("histogram") ? "Each channel has a threshold of its own: there is no one curve." : next.absent;
+      for (const one of [picture.element, glance.element, facts, fields, live]) set(one, { hidden: !there });
       set(back, { hidden: !next.overridden });
       set(choices, { hidden: !next.can_keep_float && !next.overridden });
       keep.checked = next.keep_float;
       set(keep.parentElement, { hidden: !next.can_keep_float });
       costs.draw(next.curves);
       set(absent, { hidden: absent.textContent === "" });
-      if (!drawn) return;
+      if (!there) return;
       const many = next.histogram.by_channel?.scales.length ?? 0;
       look(same && channel !== null && channel < many ? channel : null);
     },
     resize(width) {
-      picture.resize(width);
-      glance.resize(width);
-      costs.resize(width);
+      whole = width;
+      arrange();
     },
   };
 }

@@ -1,0 +1,86 @@
+"""One file to mail: a widget as a web page, which needs no kernel, no network and no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from qbench.errors import ExportError, shown
+from qbench.files import write_text
+from qbench.widgets.modules import FOLDER, page_module, style
+
+__all__ = ["page", "write_page"]
+
+# Nothing is fetched, and only the one script runs whose digest is said here: names from models cannot bring another.
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width">
+<meta name="generator" content="qbench">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main id="qbench"></main>
+<p class="qb-made">{about}</p>
+<noscript><img src="data:image/png;base64,{picture}" alt="{title}"></noscript>
+<script type="application/json" id="qbench-data">{data}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def page(widget: str, title: str, data: Mapping[str, Any], picture: bytes) -> str:
+    """The text of a page.
+
+    Parameters
+    ----------
+    widget
+        Its module, as `qbench.widgets.modules.module` gave it.
+    title
+        Of the page; may be any text.
+    data
+        ``traits``, and what `qbench.views.still_tensors` and `qbench.views.still_graphs` gave as ``tensors`` and
+        ``graphs``.
+    picture
+        PNG for where scripts do not run, as in a mail's preview.
+    """
+    script = page_module(widget)
+    return _PAGE.format(
+        policy=_POLICY.format(base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()),
+        title=html.escape(f"{title[:200]} - qbench"),
+        style=f"{style()}\n{(FOLDER / 'page.css').read_text('utf-8')}",
+        about="Made by qbench. Drawn from what this file holds: nothing is fetched, and nothing is sent.",
+        picture=base64.b64encode(picture).decode(),
+        data=_embedded(data),
+        script=script,
+    )
+
+
+def write_page(path: str | PathLike[str], text: str) -> Path:
+    """Write a page; ExportError where that fails."""
+    path = Path(path)
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise ExportError(f"cannot write the page to {shown(str(path))}: {error.strerror or error}") from error
+    return path
+
+
+def _embedded(data: Mapping[str, Any]) -> str:
+    """Strict JSON in which nothing can end the element that it stands in."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
