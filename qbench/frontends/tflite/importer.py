@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
+import numpy as np
+
+from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.sizes import Unresolved
 from qbench.frontends.tflite import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
 from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
 from qbench.frontends.tflite.folding import fold_sizes
+from qbench.frontends.tflite.kinds import refuse_hybrid
 from qbench.frontends.tflite.source import ABSENT, SourceModel, SourceOperator, SourceTensor
 from qbench.frontends.tflite.table import CONVERTERS
 from qbench.ir.build import build
@@ -76,9 +79,12 @@ class _Importer:
     def run(self) -> Graph:
         for op in self.source.operators:
             try:
-                self._take(op)
+                with np.errstate(all="ignore"):  # scales at the ends of float32 give infinity or zero, and errors
+                    self._take(op)
             except Unsupported as error:
                 self.unsupported.append(f"{op}: {error}" if str(error) else str(op))
+            except QBenchError as error:
+                raise ModelError(str(error) if str(op) in str(error) else f"operator {op}: {error}") from error
             except (ArithmeticError, IndexError, TypeError, ValueError) as error:
                 # A malformed operator: lists of the wrong length, numbers out of range. Its converter checks not each.
                 raise ModelError(f"operator {op} makes no sense: {error}") from error
@@ -93,10 +99,12 @@ class _Importer:
         convert = CONVERTERS.get(op.op)
         if convert is None:
             raise Unsupported("")
+        tensors = self.source.tensors
+        refuse_hybrid([tensors[number] for number in op.inputs if number != ABSENT], tensors[op.output_numbers[0]])
         if any(number not in self.values for number in op.inputs if number != ABSENT):
             return  # made by an operator that is on the list already
         values = [None if number == ABSENT else self.values[number] for number in op.inputs]
-        results = [self.source.tensors[number] for number in op.output_numbers]
+        results = [tensors[number] for number in op.output_numbers]
         builder = self.builder
         builder.start(op, results)
         given = [value for value in values if value is not None]

@@ -8,13 +8,13 @@ import numpy as np
 
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
-from qbench.frontends.tflite.source import SourceOperator
+from qbench.frontends.tflite.source import SourceOperator, SourceTensor
 from qbench.ir.dtypes import integer_range, is_dtype, is_integer
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim
 from qbench.ops.windows import Padding, Pair
 
-__all__ = ["activated", "clipped", "clip_bounds", "is_quantized", "padding", "pair", "same_integers"]
+__all__ = ["activated", "clip_bounds", "clipped", "is_quantized", "padding", "pair", "refuse_hybrid", "same_integers"]
 
 _SAME, _VALID = 0, 1
 _ACTIVATIONS = ("none", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
@@ -27,7 +27,7 @@ def is_quantized(builder: Builder, *operands: Value) -> bool:
     Raises
     ------
     Unsupported
-        It mixes the two, as hybrid (dynamic-range) operators do, or has integers without a scale.
+        It mixes the two, or has integers without a scale.
     """
     kinds = [(value.name, value.dtype, value.q) for value in operands]
     kinds += [(tensor.name, tensor.dtype, tensor.qparams) for tensor in builder.results]
@@ -36,15 +36,23 @@ def is_quantized(builder: Builder, *operands: Value) -> bool:
         return False
     if reals:
         rest = [f"{shown(name)} is {dtype}" for name, dtype, _ in kinds if not dtype.startswith(("float", "bfloat"))]
-        raise Unsupported(
-            f"{', '.join(reals)} {'is' if len(reals) == 1 else 'are'} float, but {', '.join(rest)} (a hybrid or "
-            "dynamic-range operator, which quantizes its input anew in every run): "
-            "convert the model with full integer quantization, or without any"
-        )
+        raise Unsupported(f"{', '.join(reals)} {'is' if len(reals) == 1 else 'are'} float, but {', '.join(rest)}")
     for name, dtype, q in kinds:
         if q is None:
             raise Unsupported(f"{shown(name)} is {dtype} without a scale")
     return True
+
+
+def refuse_hybrid(inputs: Sequence[SourceTensor], output: SourceTensor) -> None:
+    """Operators on floats with quantized weights quantize their input anew in every run: there are no qparams."""
+    weights = [t for t in inputs if t.array is not None and t.qparams is not None and t.dtype != "int32"]
+    reals = [str(t) for t in (*inputs, output) if t.dtype == "float32" and t.array is None]
+    if weights and len(reals) > 1:
+        stored = ", ".join(f"{t} is {t.dtype}" for t in weights)
+        raise Unsupported(
+            f"{', '.join(reals)} are float, but {stored} (a hybrid or dynamic-range operator, which quantizes its "
+            "input anew in every run): convert the model with full integer quantization, or without any"
+        )
 
 
 def same_integers(builder: Builder, *operands: Value) -> None:
