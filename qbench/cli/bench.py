@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from qbench.cli.options import add_shape_option, check_writable
+from qbench.cli.options import add_shape_option, check_writable, words
 from qbench.errors import ConfigError, nearest, shown
 from qbench.files import write_text
 from qbench.progress import showing
@@ -30,10 +30,10 @@ def add(commands: Any) -> None:
         metavar="MODEL",
         help=f"{_NETWORKS} (made on the spot with random weights; default: all of them), or a float ONNX file",
     )
-    parser.add_argument("--peers", type=_words, metavar="P,P", help="default: onnxruntime,openvino; '' for none")
+    parser.add_argument("--peers", type=words, metavar="P,P", help="default: onnxruntime,openvino; '' for none")
     parser.add_argument("--threads", type=_counts, metavar="T,T", help="default: 1,2")
     parser.add_argument("--batch", type=_counts, default=(1, 16), metavar="B,B", help="default: 1,16")
-    parser.add_argument("--dtype", type=_words, default=_DTYPES, metavar="D,D", help="default: int8,float32")
+    parser.add_argument("--dtype", type=words, default=_DTYPES, metavar="D,D", help="default: int8,float32")
     parser.add_argument("--rounds", type=_count, default=7, metavar="R", help="turns that each has (default: 7)")
     parser.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="of all its turns (default: 2)")
     parser.add_argument("--layers", action="store_true", help="the time of every step, not of the slowest alone")
@@ -91,10 +91,6 @@ def _check_names(option: str, given: Sequence[str], known: Sequence[str]) -> Non
     for name in given:
         if name not in known:
             raise ConfigError(f"{option}: {shown(name)} is none of {', '.join(known)}{nearest(name, known)}")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def _counts(text: str) -> tuple[int, ...]:

@@ -16,19 +16,15 @@ from qbench.cli.options import (
     read_data,
     read_graph,
 )
+from qbench.cli.runtimes import add_kernels_option, runtime
 from qbench.errors import ConfigError, shown
 from qbench.files import write_text
-from qbench.frontends.tflite import is_tflite
-from qbench.ir.archive import is_archive
 from qbench.progress import showing
 
 if TYPE_CHECKING:
     from qbench.lab import Runner
 
 __all__ = ["add"]
-
-_KERNELS = ("reference", "builtin", "xnnpack")
-_LEVELS = ("optimized", "unoptimized")
 
 
 def add(commands: Any) -> None:
@@ -47,12 +43,7 @@ def add(commands: Any) -> None:
         metavar="litert|onnxruntime|F.npz",
         help="the runtime, or an array for each value as somebody saved it (see qbench golden)",
     )
-    parser.add_argument(
-        "--kernels",
-        metavar="K",
-        help=f"of LiteRT: {', '.join(_KERNELS)} (default: reference); of onnxruntime: {', '.join(_LEVELS)} "
-        "(default: optimized)",
-    )
+    add_kernels_option(parser)
     parser.add_argument("--input", type=Path, required=True, metavar="X", help=DATA)
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N samples")
     parser.add_argument("--json", type=Path, metavar="F", help="write everything to this file")
@@ -82,30 +73,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _runner(options: argparse.Namespace) -> Runner:
-    from qbench.lab import LiteRT, OnnxRuntime, Recorded
+    from qbench.lab import Recorded
 
-    against, model = str(options.against), options.model
-    if against == "litert":
-        _need(is_tflite(model), against, model, "TFLite")
-        return LiteRT(model, _chosen(options, _KERNELS))
-    if against == "onnxruntime":
-        _need(not is_tflite(model) and not is_archive(model), against, model, "ONNX")
-        return OnnxRuntime(model, _chosen(options, _LEVELS) == "optimized")
-    if against.endswith(".npz"):
-        if options.kernels is not None:
-            raise ConfigError(f"--kernels {options.kernels}: a recording has none; leave it out")
-        return Recorded(against)
-    raise ConfigError(f"--against {shown(against)} is neither litert, onnxruntime nor an .npz file of recorded values")
-
-
-def _chosen(options: argparse.Namespace, known: tuple[Any, ...]) -> Any:
-    if options.kernels not in (None, *known):
-        raise ConfigError(
-            f"--kernels {shown(options.kernels)} is none of {', '.join(known)}, which {options.against} has"
-        )
-    return options.kernels or known[0]
-
-
-def _need(is_right: bool, against: str, model: Path, kind: str) -> None:
-    if not is_right:
-        raise ConfigError(f"--against {against} runs {kind} files, and {model} is none")
+    against = str(options.against)
+    if not against.endswith(".npz"):
+        return runtime(against, "--against", options.model, options.kernels)
+    if options.kernels is not None:
+        raise ConfigError(f"--kernels {shown(options.kernels)}: a recording has none; leave it out")
+    return Recorded(against)

@@ -25,6 +25,7 @@ __all__ = [
     "read_data",
     "read_graph",
     "sized_by",
+    "words",
 ]
 
 DATA = ".npz with x and optionally y, .npy, or a folder of images (with labels.csv or not)"
@@ -120,6 +121,11 @@ def check_image_options(options: argparse.Namespace, *paths: Path | None) -> Non
     given = [f"--{name}" for name in _FOLDER_ONLY if getattr(options, name) is not None]
     if given and not any(path is not None and path.is_dir() for path in paths):
         raise DataError(f"{', '.join(given)} are for folders of images; arrays are taken as they are")
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Words between commas, each once."""
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def _shape(text: str) -> tuple[str, tuple[Dim, ...]]:

@@ -56,7 +56,7 @@ def test_one_that_does_not_ends_with_status_1_and_the_first_divergent_op(model, 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--against", "tvm"], "'tvm' is neither"),
+        (["--against", "tvm"], "'tvm' is none of litert, onnxruntime"),
         (["--against", "onnxruntime", "--kernels", "fast"], "'fast' is none of optimized, unoptimized"),
         (["--against", "onnxruntime", "--limit", "0"], "at least 1"),
         (["--against", "onnxruntime", "--json", "/nowhere/found.json"], "there is no folder /nowhere"),
