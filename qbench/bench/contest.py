@@ -10,10 +10,13 @@ from qbench.bench.machine import installed
 from qbench.bench.process import EngineError, Process
 from qbench.bench.subject import Subject
 
-__all__ = ["PEERS", "Contestant", "contestants"]
+__all__ = ["PACKAGES", "PEERS", "Contestant", "contestants"]
 
-PEERS = ("onnxruntime", "openvino")
-"""The runtimes that qbench is timed against."""
+PEERS = ("onnxruntime", "openvino", "litert")
+"""The runtimes that qbench is timed against; LiteRT on TFLite files, the others on ONNX files."""
+
+PACKAGES = {"litert": "ai-edge-litert"}
+"""What a peer's package is called, where that is not the peer's own name."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,15 @@ class Contestant:
 def contestants(subject: Subject, peers: Sequence[str], dtypes: Sequence[str]) -> list[Contestant]:
     """Write the peers' int8 files, and say who runs which.
 
-    Both peers run onnxruntime's own file, on which OpenVINO is at its fastest too; NNCF's is OpenVINO's second.
+    A file that is quantized already is run as it is, by us and by its own peers; its float twin by us alone. Of a
+    float ONNX file both peers run onnxruntime's own int8 file, on which OpenVINO is at its fastest too; NNCF's is
+    OpenVINO's second.
     """
     found = [Contestant("qbench", "qbench", dtype, subject.archive(dtype)) for dtype in dtypes]
+    peers = [peer for peer in peers if (peer == "litert") == subject.is_tflite]
+    if subject.template is not None or subject.is_tflite:
+        own = "float32" if subject.template is None else "int8"
+        return found + [Contestant(peer, peer, own, subject.source) for peer in peers if own in dtypes]
     if "float32" in dtypes:
         found += [Contestant(peer, peer, "float32", subject.source) for peer in peers]
     if "int8" in dtypes and peers:

@@ -12,7 +12,7 @@ from qbench.kernels.levels import current
 
 __all__ = ["cores", "describe", "installed"]
 
-_PACKAGES = ("qbench", "numpy", "numba", "llvmlite", "onnxruntime", "openvino", "nncf")
+_PACKAGES = ("qbench", "numpy", "numba", "llvmlite", "onnxruntime", "openvino", "nncf", "ai-edge-litert")
 
 
 def cores() -> int:

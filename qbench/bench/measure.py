@@ -30,7 +30,7 @@ class Plan:
     Parameters
     ----------
     models
-        Names of :data:`qbench.bench.networks.NETWORKS`, or ONNX files.
+        Names of :data:`qbench.bench.networks.NETWORKS`, or ONNX or TFLite files.
     peers
         Those of :data:`qbench.bench.contest.PEERS` that are installed.
     dtypes, threads, batches
@@ -148,7 +148,7 @@ class _Group:
             "model": str(contestant.model),
             "dtype": contestant.dtype,
             "threads": self.threads,
-            **self.subject.inputs(self.batch),
+            **self.subject.inputs(self.batch, contestant.dtype),
         }
         reply = process.ask("open", engine=contestant.engine, task=task, output=str(output))
         sqnr = self.subject.sqnr_db(np.load(output, allow_pickle=False))

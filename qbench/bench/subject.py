@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,23 @@ from qbench.bench.engines import write_arrays
 from qbench.bench.networks import NETWORKS
 from qbench.calibration.collect import collect
 from qbench.calibration.samples import samples
+from qbench.engine.imported import as_reals
 from qbench.engine.measure import deviation
 from qbench.engine.quantized import quantize_graph
 from qbench.errors import ModelError, nearest, shown
 from qbench.frontends import load
+from qbench.frontends.tflite import is_tflite
 from qbench.ir import archive
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim, dim_factors
 from qbench.ops.macs import macs
+from qbench.passes.legalize import LegalizePass
 from qbench.passes.prepare import prepare
+from qbench.passes.unbake import Template, take_apart
 from qbench.quant.config import QuantConfig
 from qbench.runtime import interpreter
+from qbench.runtime.planner import plan
 
 __all__ = ["Source", "Subject", "find", "make_subject"]
 
@@ -44,15 +49,17 @@ class Subject:
     folder
         Where its files are.
     source
-        The float ONNX file.
+        The file that peers read.
     graph
-        The prepared float graph.
+        The prepared float graph; of a quantized file the file's own graph.
     macs
         Multiply-accumulates per sample.
     samples
         Files of arrays that ranges are measured on.
     reference
-        The first output for the first sample, by the float graph.
+        The first output for the first sample, by `graph`.
+    template
+        A quantized file's float twin; None for a float file.
     """
 
     name: str
@@ -62,13 +69,21 @@ class Subject:
     macs: float
     samples: tuple[Path, ...]
     reference: NDArray[Any]
+    template: Template | None = None
+
+    @property
+    def is_tflite(self) -> bool:
+        """Whether the file is LiteRT's; ONNX else."""
+        return is_tflite(self.source)
 
     def archive(self, dtype: str) -> Path:
-        """What qbench runs: the integer graph, or the prepared float graph."""
+        """What qbench runs: the integer graph, or the prepared float graph (of a quantized file the float twin)."""
         return self.folder / f"{dtype}.qbench"
 
-    def inputs(self, batch: int) -> dict[str, Any]:
+    def inputs(self, batch: int, dtype: str = "int8") -> dict[str, Any]:
         """The part of an engine's task (see `Task`) that says what to feed: a batch of random numbers.
+
+        The float twin of a quantized file gets those that the integers stand for.
 
         Raises
         ------
@@ -80,9 +95,11 @@ class Subject:
             raise ModelError(
                 f"the file fixes the batch at {fixed}; where the model allows, --shape INPUT=N,... opens it"
             )
-        path = self.folder / f"batch_{batch}.npz"
+        real = self.template is not None and dtype == "float32"
+        path = self.folder / f"batch_{batch}{'_real' * real}.npz"
         if not path.exists():
-            write_arrays(path, _random(self.graph, batch))
+            arrays = _random(self.graph, batch)
+            write_arrays(path, cast("Any", as_reals(self.template, arrays)) if self.template and real else arrays)
         kinds = self.graph.input_types().items()
         batched = [name for name, kind in kinds if kind.shape and kind.shape[0] == symbol]
         return {"inputs": str(path), "sizes": {symbol: batch} if symbol else {}, "batched": batched}
@@ -98,7 +115,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Source:
-    """A float model: the name that tables show, its ONNX file, and what qbench reads there."""
+    """A model: the name that tables show, its ONNX or TFLite file, and what qbench reads there."""
 
     name: str
     path: Path
@@ -127,7 +144,7 @@ def _read(model: str, folder: Path, shapes: Mapping[str, tuple[Dim, ...]]) -> So
     elif path.is_file():
         name = path.stem
     elif path.is_dir():
-        raise ModelError(f"{shown(model)} is a folder; give an ONNX file, which the other runtimes read too")
+        raise ModelError(f"{shown(model)} is a folder; give an ONNX or TFLite file, which the other runtimes read too")
     else:
         networks = ", ".join(NETWORKS)
         raise ModelError(f"{shown(model)} is neither a file nor one of {networks}{nearest(model, NETWORKS)}")
@@ -141,7 +158,9 @@ def _read(model: str, folder: Path, shapes: Mapping[str, tuple[Dim, ...]]) -> So
 
 
 def make_subject(source: Source, folder: Path) -> Subject:
-    """Quantize a model on a few random samples, and write what the engines read into a new folder."""
+    """Quantize a float model on a few random samples, and write what the engines read into a new folder."""
+    if source.graph.qparams:
+        return _quantized_subject(source, folder)
     prepared = prepare(source.graph)
     graph = prepared.graph
     folder.mkdir()
@@ -158,6 +177,19 @@ def make_subject(source: Source, folder: Path) -> Subject:
     return subject
 
 
+def _quantized_subject(source: Source, folder: Path) -> Subject:
+    """A file that is quantized already, beside its float twin."""
+    folder.mkdir()
+    graph, template = LegalizePass()(source.graph), take_apart(source.graph)
+    work = sum(macs(graph, node) for node in graph.nodes) / _batch(graph)[1]
+    (first, *_) = samples(graph, _random(graph, _batch(graph)[1]))
+    reference = plan(graph).run(first)[graph.outputs[0]]
+    subject = Subject(source.name, folder, source.path, source.graph, work, (), reference, template)
+    archive.save(graph, subject.archive("int8"))
+    archive.save(prepare(template.twin).graph, subject.archive("float32"))
+    return subject
+
+
 def _batch(graph: Graph) -> tuple[str | None, int]:
     """The symbol that counts samples, or how many there are."""
     sizes = [dim_factors(kind.shape[0]) for kind in graph.input_types().values() if kind.shape]
@@ -166,11 +198,19 @@ def _batch(graph: Graph) -> tuple[str | None, int]:
 
 
 def _random(graph: Graph, batch: int) -> dict[str, NDArray[Any]]:
-    """Normal noise for floats, zeros and ones for what may be an index; the first samples do not depend on `batch`."""
+    """Normal noise for floats and quantized inputs, zeros and ones for what may be an index.
+
+    The first samples do not depend on `batch`.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     for name, kind in graph.input_types().items():
         shape = [number * (batch if symbol else 1) for number, symbol in map(dim_factors, kind.shape)]
         values = np.random.default_rng(list(name.encode())).standard_normal(shape, np.float32)
         dtype = numpy_dtype(kind.dtype)
+        if name in graph.qparams:  # all codes, however wide the scale
+            low, high = graph.qparams[name].qmin, graph.qparams[name].qmax
+            values = np.rint((low + high) / 2 + values * (high - low) / 6).clip(low, high)
+            arrays[name] = values.astype(dtype)
+            continue
         arrays[name] = (values if dtype.kind == "f" else values > 0).astype(dtype)
     return arrays

@@ -22,15 +22,20 @@ _DTYPES = ("int8", "float32")
 
 def add(commands: Any) -> None:
     """Declare the command."""
-    parser = commands.add_parser("bench", help="time models in qbench, onnxruntime and OpenVINO")
+    parser = commands.add_parser("bench", help="time models in qbench, onnxruntime, OpenVINO and LiteRT")
     parser.add_argument(
         "models",
         nargs="*",
         default=_NETWORKS.split(", "),
         metavar="MODEL",
-        help=f"{_NETWORKS} (made on the spot with random weights; default: all of them), or a float ONNX file",
+        help=f"{_NETWORKS} (made on the spot with random weights; default: all of them), or an ONNX or TFLite file",
     )
-    parser.add_argument("--peers", type=words, metavar="P,P", help="default: onnxruntime,openvino; '' for none")
+    parser.add_argument(
+        "--peers",
+        type=words,
+        metavar="P,P",
+        help="default: onnxruntime,openvino for ONNX, litert for TFLite; '' for none",
+    )
     parser.add_argument("--threads", type=_counts, metavar="T,T", help="default: 1,2")
     parser.add_argument("--batch", type=_counts, default=(1, 16), metavar="B,B", help="default: 1,16")
     parser.add_argument("--dtype", type=words, default=_DTYPES, metavar="D,D", help="default: int8,float32")
@@ -43,7 +48,10 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qbench.bench.contest import PEERS  # with onnx and numba behind it: nobody else's commands wait for them
+    from qbench.bench.contest import (
+        PACKAGES,
+        PEERS,
+    )  # with onnx and numba behind it: nobody else's commands wait for them
     from qbench.bench.machine import cores, describe, installed
     from qbench.bench.measure import Plan, measure
     from qbench.bench.result import Result
@@ -62,11 +70,11 @@ def _run(options: argparse.Namespace) -> None:
     peers = PEERS if options.peers is None else options.peers
     result = Result(describe())
     for peer in peers:
-        if not installed(peer):
-            result.note(f"{peer} is not installed, and left out: pip install {peer}")
+        if not installed(package := PACKAGES.get(peer, peer)):
+            result.note(f"{peer} is not installed, and left out: pip install {package}")
     plan = Plan(
         models=options.models,
-        peers=[peer for peer in peers if installed(peer)],
+        peers=[peer for peer in peers if installed(PACKAGES.get(peer, peer))],
         dtypes=options.dtype,
         threads=threads,
         batches=options.batch,

@@ -122,10 +122,10 @@ def ranks(scores: Array, labels: NDArray[np.int64], model: str = "the model") ->
             f"{shown(model)} tells {values.shape[1]} classes apart, but labels go from {labels.min()} to {labels.max()}"
         )
     right: NDArray[np.float64] = values[np.arange(len(labels)), labels][:, np.newaxis]
-    before: NDArray[np.bool_] = (values > right) | (
-        (values == right) & (np.arange(values.shape[1]) < labels[:, np.newaxis])
+    earlier = np.less(np.arange(values.shape[1]), labels[:, np.newaxis])
+    return np.count_nonzero(np.greater(values, right), axis=1) + np.count_nonzero(
+        np.logical_and(np.equal(values, right), earlier), axis=1
     )
-    return before.sum(axis=1, dtype=np.int64)
 
 
 def accuracy_table(rows: Sequence[Accuracy]) -> str:

@@ -35,7 +35,7 @@ class Task:
     Parameters
     ----------
     model
-        An ONNX file; for qbench an archive.
+        An ONNX or TFLite file; for qbench an archive.
     dtype
         "int8" or "float32": what the model mostly computes in.
     threads
@@ -87,7 +87,7 @@ class Gauge(Protocol):
 
 
 def engine(name: str, task: Task) -> Engine:
-    """Load a task's model: "qbench", "onnxruntime" or "openvino"."""
+    """Load a task's model: "qbench", "onnxruntime", "openvino" or "litert"."""
     return _module("ours" if name == "qbench" else name).open_task(task)
 
 
