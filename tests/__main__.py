@@ -1,8 +1,9 @@
 """Run every check of the repository: ``python -m tests [NAME ...]``, all of them or those named.
 
-Style, types, layers, tests (those in a browser too), kernels without their compiler, and notebooks, each
-with the tools of the running environment. Everything runs even after a failure; the exit status is 1 if anything
-failed. Caches and settings stay inside the repository (``.cache``), so a run does not read or write the user's own.
+Style, types, layers, tests (those in a browser too), damaged model files, kernels without their compiler, and
+notebooks, each with the tools of the running environment. Everything runs even after a failure; the exit status is 1
+if anything failed. Caches and settings stay inside the repository (``.cache``), so a run does not read or write the
+user's own.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "types": (*PYTHON, "pyright", "--warnings", "--pythonpath", sys.executable),
     "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
     "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
+    "fuzz": (*PYTHON, "tests.fuzz", "--minutes", "1"),
     "python": (*PYTHON, "pytest", "tests/kernels", "-q", "-n", "auto"),
     "bounds": (*PYTHON, "pytest", *(f"tests/kernels/test_{name}.py" for name in BOUNDED), "-q", "-n", "auto"),
     "notebooks": (

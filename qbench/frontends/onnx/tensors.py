@@ -47,6 +47,8 @@ def read_tensor(proto: TensorProto, folder: Path, what: str) -> Array:
         raise ModelError(f"{what} cannot be read: {error}") from None
     if array.shape != shape:
         raise ModelError(f"{what} has data for the shape {array.shape}, not {shape}")
+    if array.dtype.kind == "c":
+        raise ModelError(f"{what} holds complex numbers, which qbench does not know")
     # Infinity may be the open end of a Clip or hide elements from a softmax: the op that reads it decides.
     if not is_finite(array) and np.isnan(array).any():
         raise ModelError(f"{what} contains NaN: the model is damaged, export it again")

@@ -29,6 +29,8 @@ def read_array(content: Array, name: str, shape: tuple[int, ...], dtype: str, bu
     """The elements of a constant from the bytes of its buffer."""
     if not is_dtype(dtype):
         raise ModelError(f"tensor {shown(name)} holds {dtype} elements, which qbench does not know")
+    if min(shape, default=0) < 0:
+        raise ModelError(f"tensor {shown(name)} is a constant, but has the open shape {shape}")
     count = math.prod(shape)
     kind = numpy_dtype(dtype)
     packed = dtype == "int4"

@@ -77,23 +77,26 @@ class _Importer:
                 self.values[number] = self.builder.known(tensor.array, tensor.name, tensor.qparams)
 
     def run(self) -> Graph:
-        for op in self.source.operators:
-            try:
-                with np.errstate(all="ignore"):  # scales at the ends of float32 give infinity or zero, and errors
-                    self._take(op)
-            except Unsupported as error:
-                self.unsupported.append(f"{op}: {error}" if str(error) else str(op))
-            except QBenchError as error:
-                raise ModelError(str(error) if str(op) in str(error) else f"operator {op}: {error}") from error
-            except (ArithmeticError, IndexError, TypeError, ValueError) as error:
-                # A malformed operator: lists of the wrong length, numbers out of range. Its converter checks not each.
-                raise ModelError(f"operator {op} makes no sense: {error}") from error
-        if self.unsupported:
-            lines = "".join(f"\n  {line}" for line in self.unsupported)
-            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
-        builder = self.builder
-        outputs = [builder.materialize(self.values[number]).name for number in self.source.outputs]
-        return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
+        with np.errstate(all="ignore"):  # scales at the ends of float32 give infinity or zero, and errors
+            for op in self.source.operators:
+                self._attempt(op)
+            if self.unsupported:
+                lines = "".join(f"\n  {line}" for line in self.unsupported)
+                raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
+            builder = self.builder
+            outputs = [builder.materialize(self.values[number]).name for number in self.source.outputs]
+            return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
+
+    def _attempt(self, op: SourceOperator) -> None:
+        try:
+            self._take(op)
+        except Unsupported as error:
+            self.unsupported.append(f"{op}: {error}" if str(error) else str(op))
+        except QBenchError as error:
+            raise ModelError(str(error) if str(op) in str(error) else f"operator {op}: {error}") from error
+        except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+            # A malformed operator: lists of the wrong length, numbers out of range. Its converter checks not each.
+            raise ModelError(f"operator {op} makes no sense: {error}") from error
 
     def _take(self, op: SourceOperator) -> None:
         convert = CONVERTERS.get(op.op)

@@ -17,6 +17,7 @@ from qbench.ops.windows import Padding, Pair
 __all__ = ["activated", "clip_bounds", "clipped", "is_quantized", "padding", "pair", "refuse_hybrid", "same_integers"]
 
 _SAME, _VALID = 0, 1
+_QUANTIZED = ("int4", "int8", "uint8", "int16")
 _ACTIVATIONS = ("none", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
 _BOUNDS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
 
@@ -40,6 +41,8 @@ def is_quantized(builder: Builder, *operands: Value) -> bool:
     for name, dtype, q in kinds:
         if q is None:
             raise Unsupported(f"{shown(name)} is {dtype} without a scale")
+        if dtype not in _QUANTIZED:
+            raise Unsupported(f"{shown(name)} is quantized to {dtype}, not to {', '.join(_QUANTIZED)}")
     return True
 
 
