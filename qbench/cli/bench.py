@@ -7,17 +7,32 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qbench.cli.options import add_shape_option, check_writable, words
+from qbench.cli.options import (
+    DATA,
+    add_image_options,
+    add_shape_option,
+    check_image_options,
+    check_writable,
+    read_data,
+    words,
+)
 from qbench.errors import ConfigError, nearest, shown
 from qbench.files import write_text
 from qbench.progress import showing
 
+if TYPE_CHECKING:
+    from qbench.engine.data import Samples
+    from qbench.ir.graph import Graph
+
 __all__ = ["add"]
 
 _NETWORKS = "resnet18, resnet50, mobilenetv2, inception_v3"
+_ALL = _NETWORKS.split(", ")
 _DTYPES = ("int8", "float32")
+_NEAR = 4  # folders up from a model's file, where its images may be
+_MEAN, _STD = ((127.0,),), ((128.0,),)  # as for EfficientNet-Lite; a speed hardly depends on them
 
 
 def add(commands: Any) -> None:
@@ -26,7 +41,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "models",
         nargs="*",
-        default=_NETWORKS.split(", "),
+        default=_ALL,
         metavar="MODEL",
         help=f"{_NETWORKS} (made on the spot with random weights; default: all of them), or an ONNX or TFLite file",
     )
@@ -43,11 +58,59 @@ def add(commands: Any) -> None:
     parser.add_argument("--seconds", type=_seconds, default=2.0, metavar="S", help="of all its turns (default: 2)")
     parser.add_argument("--layers", action="store_true", help="the time of every step, not of the slowest alone")
     parser.add_argument("--json", type=Path, metavar="F", help="write everything to this file")
+    parser.add_argument(
+        "--interactive",
+        action="store_true",
+        help="the time from an edit to its answer, for edits of twenty layers of one model (default: mobilenetv2)",
+    )
+    parser.add_argument(
+        "--data", type=Path, metavar="X", help=f"for --interactive: {DATA} (default: imagenet/dev beside the model)"
+    )
+    add_image_options(parser)
     add_shape_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
+    if options.interactive:
+        _interactive(options)
+    else:
+        _contest(options)
+
+
+def _interactive(options: argparse.Namespace) -> None:
+    from qbench.bench.interactive import interactive, random_samples
+
+    models = ["mobilenetv2"] if options.models is _ALL else options.models
+    if len(models) != 1:
+        raise ConfigError(f"--interactive is for one model at a time, not {len(models)}")
+    (model,) = models
+    path: Path | None = options.json
+    if path is not None:
+        check_writable("--json", path)
+    folders = [parent / "imagenet" / "dev" for parent in Path(model).resolve().parents[:_NEAR]]
+    near = next((folder for folder in folders if folder.is_dir()), None)
+    data: Path | None = options.data or near
+
+    def samples(graph: Graph) -> tuple[Samples, str]:
+        ranks = [kind.rank for kind in graph.input_types().values()]
+        if data is None or (data is near and ranks != [4]):
+            print("qbench: no data is there, so random numbers stand for it; --data gives some", file=sys.stderr)
+            return random_samples(graph)
+        return read_data(data, options, graph), str(data)
+
+    if data is not None and data.is_dir() and options.mean is None and options.std is None:
+        options.mean, options.std = _MEAN, _STD
+    check_image_options(options, data)
+    with showing() as told:
+        answers = interactive(model, samples, dict(options.shape), told)
+    print(f"{answers.model}, {answers.last.output.samples} samples of {answers.data}\n\n{answers}")
+    if path is not None:
+        write_text(path, answers.to_json())
+        print(f"\nwrote {path}")
+
+
+def _contest(options: argparse.Namespace) -> None:
     from qbench.bench.contest import (
         PACKAGES,
         PEERS,

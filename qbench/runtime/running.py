@@ -12,7 +12,7 @@ import numpy as np
 from numba.core import config
 from numpy.typing import NDArray
 
-from qbench.errors import Cancelled
+from qbench.errors import Cancelled, DataError, shown
 from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
@@ -103,6 +103,8 @@ class Run:
         self._tallies = tallies or {}
         for name, (found, totals) in schedule.tallied.items():
             self._lent[found], self._lent[totals] = (self._tallies[name].found, 0), (self._tallies[name].totals, 0)
+        self._nan = {name: np.zeros(samples, np.int64) for name in schedule.checked}
+        self._lent |= {buffer: (self._nan[name], 8) for name, buffer in schedule.checked.items()}
         self._stamps = np.zeros(len(schedule.instructions) + 1, np.int64) if timed else None
         self.seconds = np.zeros(len(schedule.instructions))
         """What each instruction took, for all samples."""
@@ -110,7 +112,10 @@ class Run:
         """What each interpreted step took, for all samples."""
 
     def results(self) -> dict[str, Array]:
-        """The outputs and the kept values, when the run is done."""
+        """The outputs and the kept values, when the run is done; DataError where NaN was to be quantized."""
+        for name, bad in self._nan.items():
+            if bad.any():
+                raise _no_number(name, int(bad.argmax()))
         for name, tally in self._tallies.items():
             if name in self._schedule.tallied:
                 tally.samples += self._samples
@@ -231,6 +236,8 @@ class Run:
             arrays = [values[value] if value in values else self._part(value, image) for value in node.inputs]
             values |= zip(node.outputs, interpret(graph, node, arrays), strict=True)
         for name in step.outputs:
+            if name in self._schedule.quantized and np.isnan(values[name]).any():
+                raise _no_number(name, image)
             if name in self._schedule.written:
                 port = self._schedule.written[name]
                 self._lend(port, port.enter(values[name], 1))
@@ -256,3 +263,10 @@ class Run:
         if name not in self._made:
             self._made[name] = np.empty(whole_shape(kind, self._samples), array.dtype)
         self._made[name][image * len(array) : (image + 1) * len(array)] = array
+
+
+def _no_number(name: str, image: int) -> DataError:
+    return DataError(
+        f"value {shown(name)} holds NaN, which cannot be quantized (in sample {image} of the run): "
+        "the layers before it overflow, or divide zero by zero"
+    )

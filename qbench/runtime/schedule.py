@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.memory import reference
 from qbench.kernels.move import copy_fields, copy_kernel
+from qbench.kernels.nan import nan_kernel
 from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
 from qbench.kernels.tally import means_kernel, tally_kernel
 from qbench.runtime.port import Port, is_batched, whole_shape
@@ -93,6 +95,10 @@ class Schedule:
         """The ports of values that interpreted steps write, for one sample."""
         self.tallied: dict[str, tuple[int, int]] = {}
         """Buffers of tally and totals, for those of the observed values that kernels count."""
+        self.quantized = frozenset(node.inputs[0] for node in program.graph.nodes if node.op == "qnn.quantize")
+        """The float values that are quantized within the program."""
+        self.checked: dict[str, int] = {}
+        """Buffers that say whether values that are quantized within the program hold NaN."""
         self.instructions: list[Instruction] = []
         self.steps: list[Step] = []
         """The step that each instruction belongs to."""
@@ -157,6 +163,8 @@ class Schedule:
             for name in step.outputs:
                 if name in self._start and name in self._native and name not in self.given:
                     self._enter(step, name, self.given)
+                elif name in self.quantized - self._start and step in self._needed and not step.reason:
+                    self._check_nan(step, name)
                 counted = name in self.observed and name not in arrays and self._tally(step, name)
                 leaves = name in leaving and (name in self.wanted or not counted)
                 if leaves and name not in arrays and name not in self.kept:
@@ -189,6 +197,18 @@ class Schedule:
             kernel = copy_kernel(place.dtype.itemsize)
             fields = copy_fields(place.shape, place.strides, row_major(place.shape))
         self._add(step, name, kernel, x=place.reference, out=reference(port.buffer), **fields)
+
+    def _check_nan(self, step: Step, name: str) -> None:
+        """Look for what kernels would quantize to just any integer; the interpreter raises an error there."""
+        place = self._program.places[name]
+        axes = sorted(_merged(zip(place.shape, place.strides, strict=True)), key=lambda axis: -axis[1])
+        inner = axes.pop()[0] if axes and axes[-1][1] == 1 else 1
+        rows, stride = axes.pop() if axes else (1, inner)
+        self.checked[name], self.width = self.width, self.width + 1
+        fields = {"rows": rows, "inner": inner, "stride": stride, "found": reference(self.checked[name])}
+        for outer in product(*(range(0, size * step, step) for size, step in axes)):
+            x = reference(place.buffer, place.offset + sum(outer) * place.dtype.itemsize)
+            self._add(step, name, nan_kernel(place.dtype), x=x, **fields)
 
     def _tally(self, step: Step, name: str) -> bool:
         """Count a value where it lies; False where kernels cannot."""
@@ -226,16 +246,21 @@ class Schedule:
 
 
 def _sample_fields(place: Place, every: int) -> dict[str, Any]:
-    """Axes in the value's own order, as few as can be."""
-    axes: list[tuple[int, int]] = []
-    for size, stride in zip(place.natural_shape, place.natural_strides, strict=True):
-        if axes and axes[-1][1] == size * stride:
-            axes[-1] = axes[-1][0] * size, stride
-        elif size != 1:
-            axes.append((size, stride))
+    axes = _merged(zip(place.natural_shape, place.natural_strides, strict=True))
     sizes, strides = np.ones(SAMPLE_RANK, np.int64), np.zeros(SAMPLE_RANK, np.int64)
     sizes[: len(axes)], strides[: len(axes)] = [axis[0] for axis in axes], [axis[1] for axis in axes]
     count = -(-math.prod(place.shape) // every)
     extent = int((sizes - 1) @ strides) + 1 if count else 0
     fields = {"sizes": sizes, "x_stride": strides, "axes": len(axes)}
     return {**fields, "extent": extent, "count": count, "every": every}
+
+
+def _merged(axes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sizes and strides, in this order, as few as can be."""
+    merged: list[tuple[int, int]] = []
+    for size, stride in axes:
+        if merged and merged[-1][1] == size * stride:
+            merged[-1] = merged[-1][0] * size, stride
+        elif size != 1:
+            merged.append((size, stride))
+    return merged
