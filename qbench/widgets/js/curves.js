@@ -110,10 +110,10 @@ export function curves({ choose, apply, cost, hint }) {
     if (!view || !parts) return;
     const at = looked ?? threshold;
     const { clipped, rounding, clipping, error, signal } = cost(at);
-    const where = view.choices.findIndex((choice) => choice.threshold === at);
+    const whose = view.choices.filter((choice) => choice.threshold === at).map((choice) => short(choice.label, 24));
     const kl = view.curves.find((curve) => curve.name === "kl");
     const words = [
-      `${looked === null ? "Now" : "At"} ${number(at)}${where < 0 ? "" : ` (${short(view.choices[where].label, 24)})`}: clips ${percent(clipped)} of the values`,
+      `${looked === null ? "Now" : "At"} ${number(at)}${whose.length ? ` (${whose.join(", ")})` : ""}: clips ${percent(clipped)} of the values`,
       `rounding error ${number(Math.sqrt(rounding), 3)} rms`,
       `clipping error ${number(Math.sqrt(clipping), 3)} rms`,
       `SQNR ${decibels(ratio(signal, error))} dB`,

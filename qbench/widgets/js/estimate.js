@@ -2,6 +2,15 @@
 // The same arithmetic as qbench.quant.choose, qbench.calibration.grid and qbench.calibration.loss, and tested against it.
 
 const TINY = 2 ** -126;
+const BEYOND = 1e90; // whose cube is a number
+
+/** A view to reckon with: where Python sent "inf", a threshold that clips nothing and a step beyond everything. */
+export function finite(view) {
+  const is = (value) => value === null || Number.isFinite(value);
+  if (is(view.threshold) && is(view.scale)) return view;
+  const largest = Math.max(-view.min, view.max, TINY);
+  return { ...view, threshold: is(view.threshold) ? view.threshold : largest, scale: is(view.scale) ? view.scale : BEYOND, told: view.scale };
+}
 
 /** The range that a threshold leaves, widened to include 0. */
 export function clippedRange(view, threshold) {

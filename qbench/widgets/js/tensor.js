@@ -2,7 +2,7 @@
 import { channels } from "./channels.js";
 import { curves } from "./curves.js";
 import { h, set } from "./dom.js";
-import { channelOf, gridOf, limits, lossOf, ratio } from "./estimate.js";
+import { channelOf, finite, gridOf, limits, lossOf, ratio } from "./estimate.js";
 import { histogram } from "./histogram.js";
 import { count, decibels, number, percent, short } from "./numbers.js";
 import { throttled } from "./throttle.js";
@@ -129,7 +129,7 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
   function describe(data) {
     const zeros = data.zeros ? `, ${percent(data.zeros / data.count, 1)} of them zero` : "";
     const [low, high] = data.channel === undefined ? [data.low, data.high] : ((grid) => [grid.least * grid.scale, grid.most * grid.scale])(gridOf(data, data.threshold));
-    const steps = data.channels > 1 ? `a scale for each of ${data.channels} channels, thresholds ${number(data.narrowest)} to ${number(data.threshold)}` : `scale ${number(data.scale, 5)}, zero point ${data.zero_point}`;
+    const steps = data.channels > 1 ? `a scale for each of ${data.channels} channels, thresholds ${number(data.narrowest)} to ${number(data.threshold)}` : `scale ${number(data.told ?? data.scale, 5)}, zero point ${data.zero_point}`;
     const what = data.channel === undefined ? "" : `Channel ${data.channel}: `;
     return `${what}${count(data.count)} value${data.count === 1 ? "" : "s"} from ${number(data.min)} to ${number(data.max)}${zeros}. ${data.dtype}: ${steps}, reaches ${number(low)} to ${number(high)}. Chosen by ${data.reason}.`;
   }
@@ -139,7 +139,7 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
     draw(next) {
       const same = view && view.layer === next.layer && view.part === next.part;
       if (!same) commit.stop();
-      view = next;
+      view = { ...next, histogram: next.histogram && finite(next.histogram) };
       arrange();
       const there = next.histogram !== null;
       heading.textContent = short(next.layer ?? "no layer", 60);
