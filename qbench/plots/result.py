@@ -1,39 +1,76 @@
-"""The result as a line of large numbers."""
+"""The result as a line of large numbers, and the samples whose prediction flipped."""
 # matplotlib says nothing of its keyword arguments
 # pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
+import base64
+import io
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
+from PIL import Image
 
-from qbench.plots.figures import SOFT, TEXT, decibels, figure, percent
-from qbench.views import ResultView
+from qbench.plots.figures import SOFT, TEXT, decibels, figure, number, percent
+from qbench.views import FlipView, ResultView
 
-__all__ = ["draw_result", "result_figure"]
+__all__ = ["draw_flips", "draw_result", "result_figure"]
+
+_MOST = 12  # pictures
 
 
 def result_figure(view: ResultView) -> Figure:
     """A figure of the result."""
-    drawn = figure(9, 0.8)
-    draw_result(drawn.add_subplot(), view)
+    if not view.flips:
+        drawn = figure(10, 0.8)
+        draw_result(drawn.add_subplot(), view)
+        return drawn
+    drawn = figure(10, 2.1)
+    above, below = cast("tuple[SubFigure, SubFigure]", drawn.subfigures(2, 1, height_ratios=(1, 1.5)))
+    draw_result(above.subplots(), view)
+    draw_flips(below, view.flips)
     return drawn
 
 
 def draw_result(axes: Axes, view: ResultView) -> None:
-    """Five numbers with what they are compared to."""
+    """Six numbers with what they are compared to."""
     axes.axis("off")
     before = "" if view.before is None else f"before: {decibels(view.before.sqnr_db)} dB"
     labels = "no labels" if view.now.top1 is None else f"float {percent(view.top1_float)}"
+    flipped = "" if not view.now.flipped else f"{view.now.flipped:,} flipped"
+    time = view.latency
     cards = (
         ("output SQNR", f"{decibels(view.now.sqnr_db)} dB", before),
-        ("same prediction as float", percent(view.now.agreement), ""),
+        ("agrees with float", percent(view.now.agreement), flipped),
         ("top-1", percent(view.now.top1), labels),
         ("constants", f"{view.bytes_now / 1e6:.3g} MB", f"float {view.bytes_float / 1e6:.3g} MB"),
-        ("evaluated on", f"{view.samples:,}", f"{view.data} samples"),
+        (
+            "latency",
+            "-" if time is None else f"{number(time.quantized_ms, 3)} ms",
+            "not measured" if time is None else f"float {number(time.float_ms, 3)} ms, threads: {time.threads}",
+        ),
+        ("measured on", f"{view.samples:,}", f"{view.data} samples"),
     )
     for i, (title, value, note) in enumerate(cards):
         x = i / len(cards)
         axes.text(x, 0.95, title, fontsize=8, color=SOFT, va="top", transform=axes.transAxes)
         axes.text(x, 0.5, value, fontsize=14, color=TEXT, va="center", weight="bold", transform=axes.transAxes)
         axes.text(x, 0.02, note, fontsize=8, color=SOFT, va="bottom", transform=axes.transAxes)
+
+
+def draw_flips(area: Figure | SubFigure, flips: tuple[FlipView, ...]) -> None:
+    """A picture for each of the first samples (its number where it is no image), and what the two models say."""
+    shown = flips[:_MOST]
+    plots = cast("Sequence[Axes]", area.subplots(1, _MOST))
+    for axes in plots:
+        axes.axis("off")
+    for axes, flip in zip(plots, shown, strict=False):
+        axes.set_title(f"{flip.float_class} > {flip.quantized_class}", fontsize=8, color=TEXT, pad=2)
+        if flip.picture is None:
+            axes.text(0.5, 0.5, f"#{flip.sample}", ha="center", fontsize=8, color=SOFT, transform=axes.transAxes)
+            continue
+        with Image.open(io.BytesIO(base64.b64decode(flip.picture.png))) as image:
+            axes.imshow(np.asarray(image), cmap="gray", vmin=0, vmax=255, interpolation="nearest")

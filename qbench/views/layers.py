@@ -126,7 +126,7 @@ def layer_table(state: State) -> LayerTableView:
         )
         for layer in state.report.by_layer
     )
-    return LayerTableView(rows, _worst(rows))
+    return LayerTableView(rows, _worst(state.report.by_layer))
 
 
 def noise(sqnr_db: float | None) -> Noise | None:
@@ -137,10 +137,17 @@ def noise(sqnr_db: float | None) -> Noise | None:
     return Noise(sqnr_db, min(1.0, max(0.0, 1 - sqnr_db / _QUIET_DB)), level)
 
 
-def _worst(rows: tuple[LayerRow, ...]) -> str | None:
-    own = [(row.own.sqnr_db, row.name) for row in rows if row.own is not None]
-    found = own or [(row.error.sqnr_db, row.name) for row in rows if row.error is not None]
-    return min(found, key=lambda pair: pair[0])[1] if found else None
+def _worst(layers: tuple[LayerReport, ...]) -> str | None:
+    """Of the layers of a fused group, which have one error, the one that an edit of it shows at."""
+    for ratios in ([layer.own_sqnr_db for layer in layers], [layer.sqnr_db for layer in layers]):
+        found = [
+            (ratio, layer.tensor != layer.encoded, layer.name)
+            for ratio, layer in zip(ratios, layers, strict=True)
+            if ratio is not None and not math.isnan(ratio)
+        ]
+        if found:
+            return min(found)[2]
+    return None
 
 
 def _overridden(config: QuantConfig, layer: LayerReport) -> tuple[str, ...]:

@@ -200,9 +200,9 @@ class Live:
             with self._lock:
                 self._wanted |= wanted if self._runner.is_wanted else frozenset()  # of the newer state, then
             if not self._runner.is_wanted:
-                self._tell(_STOPPED)
+                self._draw(_STOPPED)
         except Exception as error:
-            self._tell(Stage(error=error))
+            self._draw(Stage(error=error))
         finally:
             self._running = None
 

@@ -138,7 +138,8 @@ class Workbench(SessionWidget):
         if self._versions is not None:
             drawn["comparison"] = self._comparison(*self._versions)
         quantized, steps = self._compared or (None, None)
-        if quantized is not state.quantized or steps != self._steps:  # large models have long graphs
+        is_new = quantized is not state.quantized or steps != self._steps
+        if is_new and not self._live.stage.is_busy:  # large models have long graphs
             last = len(state.quantized.trace.steps)  # which a config that is undone can make fewer
             before, after = (None if step is None else min(step, last) for step in self._steps)
             drawn["graph"] = views.ir_diff_view(state, before, after).to_dict()

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from qbench import plots, views
+from qbench.engine.report import Flip, Latency
 from qbench.session.session import Session
 from tests.engine.networks import mlp, samples
 from tests.hostile import hostile_session
@@ -42,6 +45,15 @@ def test_every_view_has_a_figure(state: views.State):
         with Image.open(io.BytesIO(data)) as image:
             assert image.format == "PNG"
             assert min(image.size) > 50
+
+
+def test_flipped_samples_are_drawn(state: views.State):
+    made = views.picture(SESSION.prepared, {"x": np.zeros((1, 1, 28, 28), np.float32)})
+    output = replace(state.report.output, flipped=20, flips=tuple(Flip(i, 1, 2) for i in range(20)))
+    flipping = replace(state, report=replace(state.report, output=replace(output, latency=Latency(1.5, 3.0, 2, 1))))
+    figure = plots.result_figure(views.result_view(flipping, None, lambda index: made if index else None))
+    assert {"1 > 2", "#0", "20 flipped", "1.5 ms", "float 3 ms, threads: 2"} <= set(texts(figure))
+    assert sum(len(axes.images) for axes in figure.axes) == 11
 
 
 @pytest.mark.parametrize(("layer", "part"), [("relu_1", "activation"), ("dense_1", "weight"), ("y", "activation")])

@@ -100,7 +100,7 @@ function row(edit, go) {
   const isNow = edit.state === "now";
   const button = h(
     "button",
-    { type: "button", class: `qb-edit qb-${edit.state}`, "aria-current": isNow ? "step" : null, title: isNow ? "This config counts now" : `Make this config count: ${edit.label.slice(0, 400)}`, onclick: go },
+    { type: "button", class: `qb-step qb-${edit.state}`, "aria-current": isNow ? "step" : null, title: isNow ? "This config counts now" : `Make this config count: ${edit.label.slice(0, 400)}`, onclick: go },
     h("span", { class: "qb-at" }, String(edit.position)),
     h("span", { class: "qb-grow qb-cut" }, short(edit.label, MOST)),
     STATES[edit.state] ? h("span", { class: "qb-mark" }, STATES[edit.state]) : null,
@@ -120,7 +120,7 @@ function differences(view) {
   const found = [];
   const results = [
     ["output SQNR", "sqnr_db", decibels, 1, " dB"],
-    ["same prediction as float", "agreement", percent, 100, " points"],
+    ["agrees with float", "agreement", percent, 100, " points"],
     ["top-1", "top1", percent, 100, " points"],
     ["flipped predictions", "flipped", String, null, ""],
   ];

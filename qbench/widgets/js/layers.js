@@ -29,6 +29,7 @@ export function layerTable(send) {
   let awaited = null; // { name, until }: what the kernel was asked for
   let told = 0;
   let timer = null;
+  let isPlaced = false; // whether the chosen row was scrolled to
   const selected = new Set();
   const known = new Map(); // elements of rows by name
 
@@ -142,10 +143,12 @@ export function layerTable(send) {
   /** Scroll the table, and never the page, to the chosen row. */
   function reveal() {
     const index = rows.findIndex((row) => row.name === chosen);
-    if (index < 0) return;
     const room = grid.clientHeight - head.offsetHeight;
-    if (grid.scrollTop > index * ROW) grid.scrollTop = index * ROW;
-    else if (room > ROW && grid.scrollTop < (index + 1) * ROW - room) grid.scrollTop = (index + 1) * ROW - room;
+    if (index < 0 || room <= 0) return;
+    if (!isPlaced) grid.scrollTop = (index + 0.5) * ROW - room / 2; // at first in the middle
+    else if (grid.scrollTop > index * ROW) grid.scrollTop = index * ROW;
+    else if (grid.scrollTop < (index + 1) * ROW - room) grid.scrollTop = (index + 1) * ROW - room;
+    isPlaced = true;
     paint();
   }
 

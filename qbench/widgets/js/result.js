@@ -27,7 +27,7 @@ export function resultPanel(send) {
       const smaller = number(view.bytes_float / Math.max(1, view.bytes_now), 2);
       cards.replaceChildren(
         card("sqnr", "Output SQNR", badge(), decibels(now.sqnr_db), unit(now.sqnr_db), change(now.sqnr_db, before?.sqnr_db, 1, "dB")),
-        card("agreement", "Same prediction as float", badge(), ...split(percent(now.agreement)), now.agreement === null ? "the output is no choice between classes" : change(now.agreement, before?.agreement, 100, "points")),
+        card("agreement", "Agrees with float", badge(), ...split(percent(now.agreement)), now.agreement === null ? "the output is no choice between classes" : change(now.agreement, before?.agreement, 100, "points")),
         card("top1", "Top-1", badge(), ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, change(now.top1, before?.top1, 100, "points")]),
         card("size", "Size of constants", null, ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${smaller}\u00d7)`),
         latency(view.latency, send),
