@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qbench.plots.curves import curves_figure
+from qbench.plots.exactness import exactness_figure
 from qbench.plots.figures import png
 from qbench.plots.histogram import channels_figure, histogram_figure
 from qbench.plots.ir_diff import ir_diff_figure
@@ -15,6 +16,7 @@ __all__ = [
     "absent_figure",
     "channels_figure",
     "curves_figure",
+    "exactness_figure",
     "histogram_figure",
     "ir_diff_figure",
     "layers_figure",

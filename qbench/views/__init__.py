@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from qbench.views.channels import ChannelsView, channels_view
 from qbench.views.curves import Choice, Curve, CurvesView, curves_view
+from qbench.views.exactness import ExactnessLayer, ExactnessView, exactness_view
 from qbench.views.histogram import HistogramView, histogram_view
 from qbench.views.history import ComparisonView, HistoryView, comparison_view, history_view
 from qbench.views.ir_diff import DiffLine, IRDiffView, ir_diff_view
@@ -26,6 +27,8 @@ __all__ = [
     "CurvesView",
     "DiffLine",
     "FlipView",
+    "ExactnessLayer",
+    "ExactnessView",
     "HistogramView",
     "HistoryView",
     "IRDiffView",
@@ -43,6 +46,7 @@ __all__ = [
     "channels_view",
     "comparison_view",
     "curves_view",
+    "exactness_view",
     "histogram_view",
     "history_view",
     "ir_diff_view",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qbench.widgets.bit_exactness import BitExactness
 from qbench.widgets.ir_diff import IRDiff
 from qbench.widgets.layer_table import LayerTable
 from qbench.widgets.result_panel import ResultPanel
@@ -9,4 +10,13 @@ from qbench.widgets.scale_controls import ScaleControls
 from qbench.widgets.tensor_widgets import DivergenceCurves, Histogram
 from qbench.widgets.workbench import Workbench
 
-__all__ = ["DivergenceCurves", "Histogram", "IRDiff", "LayerTable", "ResultPanel", "ScaleControls", "Workbench"]
+__all__ = [
+    "BitExactness",
+    "DivergenceCurves",
+    "Histogram",
+    "IRDiff",
+    "LayerTable",
+    "ResultPanel",
+    "ScaleControls",
+    "Workbench",
+]

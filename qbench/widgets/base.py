@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import threading
 from collections.abc import Mapping
 from os import PathLike
@@ -10,24 +9,20 @@ from pathlib import Path
 from typing import Any, cast
 
 import anywidget
-import traitlets
-from matplotlib.figure import Figure
 
 from qbench.errors import QBenchError, SessionError, shown
-from qbench.plots import png
 from qbench.session.session import Session
 from qbench.views import State
 from qbench.views.view import View
 from qbench.widgets.live import Live
-from qbench.widgets.modules import style
-from qbench.widgets.page import page, write_page
+from qbench.widgets.pictured import PicturedWidget
 
 __all__ = ["SessionWidget"]
 
 Message = Mapping[str, Any]
 
 
-class SessionWidget(anywidget.AnyWidget):
+class SessionWidget(PicturedWidget):
     """A view of a session, drawn in the browser, whose every edit goes to the session.
 
     Subclasses give ``_esm`` (a module of ``js/`` that renders a `frame`), a trait for each view that it draws, `_drawn`
@@ -40,10 +35,6 @@ class SessionWidget(anywidget.AnyWidget):
     session
         Its model is calibrated and evaluated here where it was not yet.
     """
-
-    _css = style()
-
-    status: Any = traitlets.Dict().tag(sync=True)
 
     def __init__(self, session: Session) -> None:
         self._session, self._live = session, Live.of(session)
@@ -61,10 +52,6 @@ class SessionWidget(anywidget.AnyWidget):
 
     def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
         """What to show, as plain data by the name of a trait."""
-        raise NotImplementedError
-
-    def figure(self) -> Figure:
-        """What is shown now, for a paper, or for a notebook without a kernel."""
         raise NotImplementedError
 
     def _still(self, state: State) -> dict[str, View]:
@@ -131,9 +118,7 @@ class SessionWidget(anywidget.AnyWidget):
             shown = {name: getattr(self, name) for name in own if not name.startswith("_")} | self._drawn(state)
         shown["status"] = self._status() | {"is_busy": False, "message": "", "error": None, "path": None}
         data = {"traits": shown} | {name: view.to_dict() for name, view in self._still(state).items()}
-        return write_page(
-            path, page(str(cast("Any", self)._esm), self._session.prepared.name, data, png(self.figure()))
-        )
+        return self._write_page(path, self._session.prepared.name, data)
 
     def close(self) -> None:
         """Take it off the page, and stop following the session."""
@@ -144,15 +129,6 @@ class SessionWidget(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._session.prepared.name}, {len(self._session.prepared.nodes)} layers)"
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The live view, and beside it a picture for places without a kernel."""
-        data, metadata = cast("Any", super())._repr_mimebundle_(**kwargs)
-        try:
-            picture = png(self.figure())
-        except QBenchError:  # an edit that cannot be run: the live view says so
-            return data, metadata
-        return {**data, "image/png": base64.b64encode(picture).decode("ascii")}, metadata
 
     # messages from the browser
 

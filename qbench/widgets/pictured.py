@@ -1,0 +1,45 @@
+"""What every widget has: one style, what it says of itself, and a picture for places without a kernel."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+import anywidget
+import traitlets
+from matplotlib.figure import Figure
+
+from qbench.errors import QBenchError
+from qbench.plots import png
+from qbench.widgets.modules import style
+from qbench.widgets.page import page, write_page
+
+__all__ = ["PicturedWidget"]
+
+
+class PicturedWidget(anywidget.AnyWidget):
+    """A view drawn in the browser, by a module of ``js/`` that renders a `frame`; subclasses say what it looks like."""
+
+    _css = style()
+
+    status: Any = traitlets.Dict().tag(sync=True)
+
+    def figure(self) -> Figure:
+        """What is shown now, for a paper, or for a notebook without a kernel."""
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The live view, and beside it a picture for places without a kernel."""
+        data, metadata = cast("Any", super())._repr_mimebundle_(**kwargs)
+        try:
+            picture = png(self.figure())
+        except QBenchError:  # an edit that cannot be run: the live view says so
+            return data, metadata
+        return {**data, "image/png": base64.b64encode(picture).decode("ascii")}, metadata
+
+    def _write_page(self, path: str | PathLike[str], title: str, data: Mapping[str, Any]) -> Path:
+        """This view as a page that needs no kernel; ExportError where it cannot be written."""
+        return write_page(path, page(str(cast("Any", self)._esm), title, data, png(self.figure())))
