@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from qbench.runtime.interpreter import call as run
     from qbench.runtime.planner import plan
     from qbench.runtime.program import Program
-    from qbench.session.export import export_onnx, export_overrides
+    from qbench.session.export import export_onnx, export_overrides, export_tflite
     from qbench.session.session import Session
     from qbench.widgets import Workbench
 
@@ -56,6 +56,7 @@ __all__ = [
     "Report",
     "export_onnx",
     "export_overrides",
+    "export_tflite",
     # in a notebook
     "Workbench",
     # what can go wrong
@@ -76,6 +77,7 @@ _HOMES = {
     "diff": "qbench.ir.diff",
     "export_onnx": "qbench.session.export",
     "export_overrides": "qbench.session.export",
+    "export_tflite": "qbench.session.export",
     "load": "qbench.frontends",
     "load_data": "qbench.engine.data",
     "plan": "qbench.runtime.planner",

@@ -67,7 +67,7 @@ def same_for_tied(template: Template, config: QuantConfig, tensors: Collection[s
             listed = ", ".join(map(shown, own))
             raise ConfigError(f"{listed} have one scale in this model, whatever it is, but different overrides")
         chosen = next(iter((own or known).values()), None)
-        if chosen is not None:
+        if chosen is not None and (own or name not in known):
             given[name] = chosen
     return config.model_copy(update={"tensors": FrozenMap(given)})
 
@@ -103,7 +103,7 @@ def with_reasons(template: Template, encodings: Encodings, points: Mapping[str, 
         found[name] = encoding
     for name in found:
         leader = leaders.get(template.tied(name), name)
-        if found[name].qparams != found[leader].qparams:
+        if found[name].qparams != found[leader].qparams and found[name].calibrator != "imported":
             found[name] = replace(found[leader], reason=f"same scale as {leader}: {found[leader].reason}")
     return FrozenMap(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qbench.calibration.resolve import resolve
 from qbench.calibration.statistics import Statistics
@@ -21,7 +21,7 @@ from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.pipeline import Pipeline, Step, Trace
 from qbench.passes.realize import RealizePass
-from qbench.passes.unbake import AnnotateTwinPass, RebakePass
+from qbench.passes.unbake import AnnotateTwinPass, RebakePass, integer_borders
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import check_selectors
 from qbench.quant.config_paths import shown_path
@@ -57,6 +57,13 @@ class Quantized:
     encodings: Encodings
     graph: Graph
     trace: Trace
+
+    @property
+    def qnn(self) -> Graph:
+        """The graph of qnn ops, the form before `graph`; that of an imported model takes and gives what it does."""
+        template = template_of(self.trace)
+        realized = next(step.graph for step in self.trace.steps if step.name == RealizePass.name)
+        return realized if template is None else integer_borders(realized, template.borders)
 
 
 def quantize_graph(
@@ -100,7 +107,7 @@ def quantize_graph(
     done = Pipeline((*correct, realize, LegalizePass(memo), *to_half)).run(bound)
     steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
     corrected = done.steps[0].graph if correct else bound
-    return Quantized(config, graph, corrected, encodings, done.graph, Trace(prepared.source, steps))
+    return Quantized(config, graph, corrected, encodings, done.graph, replace(prepared, steps=steps))
 
 
 def annotate(

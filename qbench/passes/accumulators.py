@@ -13,6 +13,7 @@ from qbench.ir.qparams import QParams
 from qbench.ops.exact import Accumulator
 from qbench.ops.pool import AvgPool2d
 from qbench.ops.windows import pool_counts
+from qbench.quant.semantics import Semantics
 
 __all__ = [
     "accumulator_dtype",
@@ -20,6 +21,7 @@ __all__ = [
     "averaged_axes",
     "denominator",
     "largest_product_sum",
+    "product_qparams",
     "quantized_bias",
     "reach",
 ]
@@ -45,6 +47,24 @@ def accumulator_qparams(data: QParams, weight: QParams, axis: int | None, dtype:
     if weight.axis is None:
         return QParams(scales[0], 0, dtype)
     return QParams(scales, (0,) * len(scales), dtype, axis)
+
+
+def product_qparams(
+    semantics: Semantics | None, op: str, data: QParams, weight: QParams, axis: int | None, out: QParams
+) -> QParams:
+    """qparams of the sums of products that a qnn op makes, to the last bit that a runtime's rounding depends on.
+
+    TFLite multiplies the two scales in float32 where it has one multiplier for all channels (matrix products, and all
+    of uint8), in float64 where it has one for each; elementwise it computes the whole multiplier in float32.
+    """
+    if semantics != "tflite" or weight.axis is not None:
+        return accumulator_qparams(data, weight, axis)
+    product = np.float32(data.scales[0]) * np.float32(weight.scales[0])
+    if op == "qnn.multiply":
+        return QParams(float(product / np.float32(out.scales[0])) * out.scales[0], 0, "int32")
+    if data.dtype != "uint8" and op in ("qnn.conv2d", "qnn.conv2d_transpose"):
+        return accumulator_qparams(data, weight, axis)
+    return QParams(float(product), 0, "int32")
 
 
 def quantized_bias(bias: Array, sums: QParams) -> NDArray[np.int64]:

@@ -27,17 +27,17 @@ def excluded_nodes(graph: Graph, config: QuantConfig) -> FrozenMap[str, str]:
 
 
 def node_roundings(graph: Graph, config: QuantConfig) -> FrozenMap[str, Rounding]:
-    """The nodes of a prepared graph whose rounding is not the config's default."""
+    """The nodes of a prepared graph whose rounding a rule or an override names."""
     found: dict[str, Rounding] = {}
     for node in graph.nodes:
-        rounding = config.rounding
+        rounding = None
         for rule in config.rules:
             if rule.rounding is not None and rule.matches(node.op, _names(node)):
                 rounding = rule.rounding
         layer = config.layers.get(node.name)
         if layer is not None and layer.rounding is not None:
             rounding = layer.rounding
-        if rounding != config.rounding:
+        if rounding is not None:
             found[node.name] = rounding
     return FrozenMap(found)
 

@@ -15,7 +15,7 @@ from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.names import fresh
 from qbench.ir.qparams import QParams
 from qbench.passes.annotate import FAKE
-from qbench.quant.arithmetic import quantize
+from qbench.quant.arithmetic import Ties, quantize
 
 __all__ = ["Emission", "Emitter"]
 
@@ -145,7 +145,7 @@ class Emitter:
         """What the integers of a float tensor are called: as the tensor, but for graph outputs, which are real."""
         return self.fresh(f"{tensor}.quantized") if tensor in self.graph.outputs else tensor
 
-    def point(self, fake: Node) -> None:
+    def point(self, fake: Node, ties: Ties = "even") -> None:
         """A fake-quantize node: constants are quantized here and now, reals from a float node get a quantize."""
         if fake.output in self.integers:
             return  # the integer group before it has made it
@@ -157,7 +157,8 @@ class Emitter:
             return
         value = self.fresh(f"{source}.quantized")
         name = self.fresh(f"{source}.quantize")
-        self.emit(dataclasses.replace(fake, name=name), "qnn.quantize", (source,), (value,), q)
+        attrs: dict[str, Attr] = {} if ties == "even" else {"ties": ties}
+        self.emit(dataclasses.replace(fake, name=name), "qnn.quantize", (source,), (value,), q, **attrs)
         self.integers[fake.output] = value
 
     def real(self, value: str) -> str:

@@ -45,22 +45,23 @@ class RealizePass:
         """The qnn graph; GraphError where a point has no qparams."""
         emitter = Emitter(graph)
         for group in remembered_groups(graph, self.memo):
-            rounding = self._rounding(group)
-            place, given = (self.name, group.head.name), (group, rounding, emitter.surroundings(group.nodes))
-            work = partial(_realize, group=group, rounding=rounding)
+            chosen = self._override(group)
+            rounding, semantics = chosen or self.rounding, None if chosen else self.semantics
+            surroundings = emitter.surroundings(group.nodes)
+            place, given = (self.name, group.head.name), (group, rounding, semantics, surroundings)
+            work = partial(_realize, group=group, rounding=rounding, semantics=semantics)
             if not emitter.add(self.memo.recall(place, given, partial(emitter.emitted, work))):
                 work(emitter)
         return emitter.finish()
 
-    def _rounding(self, group: Group) -> Rounding:
-        chosen: list[Rounding] = [self.overrides[node.name] for node in group.nodes if node.name in self.overrides]
-        return chosen[0] if chosen else self.rounding
+    def _override(self, group: Group) -> Rounding | None:
+        return next((self.overrides[node.name] for node in group.nodes if node.name in self.overrides), None)
 
 
-def _realize(emitter: Emitter, group: Group, rounding: Rounding) -> None:
+def _realize(emitter: Emitter, group: Group, rounding: Rounding, semantics: Semantics | None) -> None:
     if group.head.op == FAKE:
-        emitter.point(group.head)
+        emitter.point(group.head, "away" if semantics == "tflite" else "even")
     elif group.head.reason:
         emitter.float_node(group.head)
     else:
-        realize_group(emitter, group, rounding)
+        realize_group(emitter, group, rounding, semantics)

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr, Node
-from qbench.ir.op import OPS, QuantRule, bind
+from qbench.ir.op import OPS, Op, QuantRule, bind
 from qbench.ir.qparams import QParams
 from qbench.ops.exact import Accumulator
 from qbench.passes.accumulators import (
     accumulator_dtype,
-    accumulator_qparams,
     averaged_axes,
     denominator,
     largest_product_sum,
+    product_qparams,
     quantized_bias,
     reach,
 )
@@ -29,6 +29,7 @@ from qbench.passes.groups import Group, bias_axis, rule_of
 from qbench.passes.rewrite import joined_sources
 from qbench.quant.arithmetic import quantize
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
+from qbench.quant.semantics import Semantics, rounding_of
 
 __all__ = ["realize_group"]
 
@@ -36,14 +37,14 @@ WIDENING = 2**8
 """A bias that follows no sum of products is added in units 256 times finer than its input's scale."""
 
 
-def realize_group(emitter: Emitter, group: Group, rounding: Rounding) -> None:
-    """Emit the qnn nodes of an integer group."""
+def realize_group(emitter: Emitter, group: Group, rounding: Rounding, semantics: Semantics | None = None) -> None:
+    """Emit the qnn nodes of an integer group, in a runtime's arithmetic or (None) all rounded in one way."""
     rule = rule_of(group.head)
     if rule == QuantRule.SAME:
-        _move(emitter, group.head, rounding)
+        _move(emitter, group.head, rounding, semantics)
         return
     fake = next(node for node in emitter.graph.consumers[group.outputs[0]] if node.op == FAKE)
-    emitted = _Step(emitter, group, rounding, str(fake.attrs["tensor"]), emitter.encoding(fake))
+    emitted = _Step(emitter, group, rounding, semantics, str(fake.attrs["tensor"]), emitter.encoding(fake))
     if rule == QuantRule.MAC or group.head.op == "multiply":
         emitted.products()
     elif rule == QuantRule.ELEMENTWISE:
@@ -64,10 +65,19 @@ def realize_group(emitter: Emitter, group: Group, rounding: Rounding) -> None:
 class _Step:
     """One group on its way from the integers it reads to the integers it makes."""
 
-    def __init__(self, emitter: Emitter, group: Group, rounding: Rounding, tensor: str, q: QParams) -> None:
+    def __init__(
+        self,
+        emitter: Emitter,
+        group: Group,
+        rounding: Rounding,
+        semantics: Semantics | None,
+        tensor: str,
+        q: QParams,
+    ) -> None:
         self.emitter, self.graph = emitter, emitter.graph
         self.group, self.head = group, group.head
         self.rounding: Rounding = rounding
+        self.semantics: Semantics | None = semantics
         self.tensor, self.q = tensor, q
         self.result = emitter.integer_name(tensor)
         self.inputs = tuple(emitter.integers.get(value, value) for value in self.head.inputs)
@@ -78,13 +88,16 @@ class _Step:
         if self.head.op == "multiply" and self._is_weight(lhs):
             lhs, rhs = rhs, lhs  # the factor with a scale per channel stands right
         data, weight = self.emitter.q(lhs), self.emitter.q(rhs)
-        sums = accumulator_qparams(data, weight, self._channel_axis(rhs, weight))
+        op = f"qnn.{self.head.op.removeprefix('nn.')}"
+        self._round_after(op)
+        sums = product_qparams(self.semantics, op, data, weight, self._channel_axis(rhs, weight), self.q)
         bias = self._bias(sums)
         dtype = accumulator_dtype(self._bound(data, weight, rhs), bias)
+        if self.semantics == "tflite" and data.dtype == "int16" and self.head.op != "multiply":
+            dtype = "int64"  # whatever fits, since it decides how TFLite rounds
         sums = dataclasses.replace(sums, dtype=dtype)
         attrs = dict(self.head.attrs) | _accumulating(dtype)
         value = self._accumulator_name(self.head)
-        op = f"qnn.{self.head.op.removeprefix('nn.')}"
         integers = (self.emitter.integers[lhs], self.emitter.integers[rhs])
         self.emitter.emit(self.head, op, integers, (value,), sums, **attrs)
         self._bias_and_finish(value, bias, sums, self.group.nodes[1:])
@@ -94,7 +107,9 @@ class _Step:
         clamps = self.group.nodes[1:]
         value = self.emitter.fresh(f"{self.head.output}.summed") if clamps else self.result
         op = f"qnn.{self.head.op}"
-        self.emitter.emit(self.head, op, self.inputs, (value,), self.q, rounding=self.rounding)
+        self._round_after(op)
+        attrs = self._in_semantics({"rounding": self.rounding})
+        self.emitter.emit(self.head, op, self.inputs, (value,), self.q, **attrs)
         self._clamp(value, clamps)
 
     def average(self) -> None:
@@ -103,6 +118,11 @@ class _Step:
         Under power-of-two rounding a shift cannot divide by 49; such an average is rounded in fixed point.
         """
         source = self.emitter.q(self.head.inputs[0])
+        windows = bind(self.head)
+        if self.semantics == "tflite" and not (getattr(windows, "count_include_pad", False) and any(_pads(windows))):
+            self._tflite_average(source)
+            return
+        self._round_after("qnn.sum")
         count = denominator(self.graph, self.head)
         dtype = accumulator_dtype(reach(source) * count, None)
         attrs = dict(self.head.attrs) | _accumulating(dtype)
@@ -118,6 +138,26 @@ class _Step:
         self.emitter.emit(self.head, op, self.inputs, (value,), sums, **attrs)
         self.finish(value, self.group.nodes[1:])
 
+    def _tflite_average(self, source: QParams) -> None:
+        """TFLite's own kernels. Its average pool keeps the scale of its input, so that another one is a step more."""
+        clamps, attrs = self.group.nodes[1:], dict(self.head.attrs)
+        windows = self.head.op == "nn.avg_pool2d"
+        apart = windows and source != self.q
+        value = self.emitter.fresh(f"{self.tensor}.averaged") if clamps or apart else self.result
+        op, q = ("qnn.avg_pool2d", source) if windows else ("qnn.mean", self.q)
+        if not windows:
+            attrs = {
+                "axes": averaged_axes(self.graph, self.head),
+                "keepdims": getattr(bind(self.head), "keepdims", True),
+            }
+        attrs = {key: value for key, value in attrs.items() if value is not True} | {"semantics": "tflite"}
+        self.emitter.emit(self.head, op, self.inputs, (value,), q, **attrs)
+        if apart:
+            self._round_after("qnn.requantize")
+            self.finish(value, clamps)
+        else:
+            self._clamp(value, clamps)
+
     def table(self) -> None:
         """A function of one element."""
         function, axis, slopes = self.head.op, None, ()
@@ -131,10 +171,12 @@ class _Step:
         attrs |= {"parameters": parameters} if parameters else {}
         attrs |= {"slopes": slopes} if slopes else {}
         attrs |= {"axis": axis} if axis is not None else {}
+        attrs = self._in_semantics(attrs)
         self.emitter.emit(self.head, "qnn.unary", self.inputs[:1], (self.result,), self.q, **attrs)
 
     def concatenate(self) -> None:
         """Inputs brought to the qparams of the output, then joined."""
+        self._round_after("qnn.requantize")
         parts = tuple(self._requantized(value, f"{value}.for.{self.head.name}") for value in self.inputs)
         self.emitter.emit(self.head, "concatenate", parts, (self.result,), self.q, **self.head.attrs)
 
@@ -209,8 +251,20 @@ class _Step:
         self.emitter.emit(node, "qnn.requantize", (value,), (result,), self.q, rounding=self.rounding)
         return result
 
+    def _round_after(self, op: str) -> None:
+        """Round as the runtime does after an op."""
+        if self.semantics is not None:
+            self.rounding = rounding_of(self.semantics, op)
+
+    def _in_semantics(self, attrs: dict[str, Attr]) -> dict[str, Attr]:
+        return attrs | _speaking(self.semantics)
+
     def _helper(self, name: str) -> Node:
         return Node(self.emitter.fresh(name), "", (), (), sources=joined_sources(*self.group.nodes))
+
+
+def _pads(op: Op) -> tuple[int, ...]:
+    return getattr(op, "padding", ())
 
 
 def _accumulating(dtype: Accumulator) -> dict[str, Attr]:
@@ -218,10 +272,15 @@ def _accumulating(dtype: Accumulator) -> dict[str, Attr]:
     return {"accumulator": dtype} if dtype != "int32" else {}
 
 
+def _speaking(semantics: Semantics | None) -> dict[str, Attr]:
+    """The attribute of an op that says whose arithmetic it has, where that is not the default."""
+    return {} if semantics in (None, "tvm") else {"semantics": semantics}
+
+
 _FINITE = (float(np.finfo(np.float32).min), float(np.finfo(np.float32).max))
 
 
-def _move(emitter: Emitter, node: Node, rounding: Rounding) -> None:
+def _move(emitter: Emitter, node: Node, rounding: Rounding, semantics: Semantics | None) -> None:
     """An op that moves elements does so with integers; only what it fills in must be quantized."""
     source = emitter.integers[node.inputs[0]]
     q = emitter.qparams[source]
@@ -230,7 +289,10 @@ def _move(emitter: Emitter, node: Node, rounding: Rounding) -> None:
     if op == "image.resize2d" and attrs.get("method") == "linear":
         op = "qnn.resize_linear"
         attrs = {key: value for key, value in attrs.items() if key in OPS[op].attributes()}
-        attrs |= {"ties_to_even": True} if rounding in ("fp32_rne", "pow2_half_even") else {}
+        if semantics == "tflite":
+            attrs |= _speaking(semantics)
+        elif (rounding if semantics is None else rounding_of(semantics, op)) in ("fp32_rne", "pow2_half_even"):
+            attrs |= {"ties_to_even": True}
     if op == "nn.pad":
         fill = np.asarray([getattr(bind(node), "pad_value", 0.0)], np.float32).clip(*_FINITE)
         attrs["pad_value"] = float(quantize(fill, q)[0])

@@ -9,11 +9,12 @@ from pathlib import Path
 from qbench.engine.quantized import Quantized
 from qbench.errors import ExportError, shown
 from qbench.exporters import write_onnx, write_tensor_quant_overrides
+from qbench.exporters.tflite import write_tflite
 from qbench.ir.graph import Graph
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 
-__all__ = ["export_all", "export_onnx", "export_overrides"]
+__all__ = ["export_all", "export_onnx", "export_overrides", "export_tflite"]
 
 
 def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str]) -> Path:
@@ -36,6 +37,30 @@ def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str]) -
     if isinstance(model, Quantized):
         return write_onnx(model.annotated, path, float16=model.config.float_dtype == "float16")
     return write_onnx(model, path)
+
+
+def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str]) -> Path:
+    """Write a TFLite file, which LiteRT runs in integers; needs the extra ``tflite``.
+
+    TFLite has one arithmetic: a session whose config has another is exported as it would be with
+    ``semantics="tflite"``. Its uint8 tensors become int8 (the same real numbers) unless weights are uint8 too.
+
+    Parameters
+    ----------
+    model
+        A session (as its config is now), a quantized model, or a graph that :func:`qbench.load` read.
+    path
+        Where to; replaced whole or not at all.
+
+    Raises
+    ------
+    ExportError
+        All that TFLite cannot express, or a path that cannot be written.
+    """
+    if isinstance(model, Session):
+        wanted = model.config if model.is_imported else model.config.with_value("semantics", "tflite")
+        model = model.quantized(wanted)
+    return write_tflite(model if isinstance(model, Graph) else model.qnn, path)
 
 
 def export_overrides(session: Session, path: str | PathLike[str]) -> Path:

@@ -210,6 +210,11 @@ class Session:
         return self._model.graph
 
     @property
+    def is_imported(self) -> bool:
+        """Whether the model was quantized before it was loaded."""
+        return self._model.template is not None
+
+    @property
     def prepared(self) -> Graph:
         """The float graph that is quantized; its nodes are the layers of the reports."""
         return self._quantizer.prepared.graph

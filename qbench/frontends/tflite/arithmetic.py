@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import activated, is_plain_integer, is_quantized, same_integers
 from qbench.frontends.tflite.products import requantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
-from qbench.ir.qparams import QParams
-from qbench.passes.accumulators import accumulator_qparams
+from qbench.passes.accumulators import product_qparams
 
 __all__ = ["aligned"]
 
@@ -81,10 +78,7 @@ def mul(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
     if _plain(builder, lhs, rhs) or not is_quantized(builder, lhs, rhs):
         return activated(builder, op, builder.emit("multiply", *operands, nchw=nchw))
     assert lhs.q is not None and rhs.q is not None and builder.q is not None
-    sums = accumulator_qparams(lhs.q, rhs.q, None)
-    if builder.semantics == "tflite":  # LiteRT computes the multiplier in float32
-        product = np.float32(lhs.q.scales[0]) * np.float32(rhs.q.scales[0])
-        sums = QParams(float(product / np.float32(builder.q.scales[0])) * builder.q.scales[0], 0, "int32")
+    sums = product_qparams(builder.semantics, "qnn.multiply", lhs.q, rhs.q, None, builder.q)
     value = builder.emit("qnn.multiply", *operands, q=sums, nchw=nchw, label="accumulator")
     return activated(builder, op, requantized(builder, value, "qnn.multiply"))
 

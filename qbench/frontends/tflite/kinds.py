@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.source import SourceOperator, SourceTensor
 from qbench.ir.dtypes import integer_range, is_dtype, is_integer
-from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim
 from qbench.ops.windows import Padding, Pair
+from qbench.quant.activations import ACTIVATION_BOUNDS, activation_bounds
 
-__all__ = ["activated", "clip_bounds", "clipped", "is_quantized", "padding", "pair", "refuse_hybrid", "same_integers"]
+__all__ = ["activated", "clipped", "is_quantized", "padding", "pair", "refuse_hybrid", "same_integers"]
 
 _SAME, _VALID = 0, 1
 _QUANTIZED = ("int4", "int8", "uint8", "int16")
 _ACTIVATIONS = ("none", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")
-_BOUNDS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
 def is_quantized(builder: Builder, *operands: Value) -> bool:
@@ -65,25 +62,14 @@ def same_integers(builder: Builder, *operands: Value) -> None:
             raise Unsupported(f"{shown(value.name)} is quantized otherwise than {shown(builder.result.name)}")
 
 
-def clip_bounds(name: str, q: QParams) -> tuple[int, int]:
-    """The integers between which an activation lies (TFLite's CalculateActivationRangeQuantized)."""
-    low, high = integer_range(q.dtype)
-    scale = np.float32(q.scales[0])
-    least, most = _BOUNDS[name]
-    steps = [np.float32(bound) / scale for bound in (least, most)]
-    rounded = [np.copysign(np.floor(np.abs(step) + np.float32(0.5)), step) for step in steps]
-    bounds = [float(step) + q.zero_points[0] for step in rounded]
-    return int(min(max(bounds[0], low), high)), int(max(min(bounds[1], high), low))
-
-
 def clipped(builder: Builder, value: Value, name: str) -> Value:
     """A value, bounded as the activation of that name bounds it."""
     if value.q is None:
-        least, most = _BOUNDS[name]
+        least, most = ACTIVATION_BOUNDS[name]
         return (
             builder.emit("nn.relu", value) if name == "RELU" else builder.emit("clip", value, a_min=least, a_max=most)
         )
-    low, high = clip_bounds(name, value.q)
+    low, high = activation_bounds(name, value.q)
     if (low, high) == integer_range(value.q.dtype):
         return value  # the type bounds it already
     return builder.emit("clip", value, q=value.q, a_min=float(low), a_max=float(high))
@@ -99,7 +85,7 @@ def activated(builder: Builder, op: SourceOperator, value: Value) -> Value:
         return value
     if name == "TANH" and value.q is None:
         return builder.emit("tanh", value)
-    if name not in _BOUNDS:
+    if name not in ACTIVATION_BOUNDS:
         raise Unsupported(f"the fused activation {name}")
     return clipped(builder, value, name)
 

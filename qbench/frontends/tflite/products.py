@@ -14,10 +14,9 @@ from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
 from qbench.ir.qparams import QParams
 from qbench.ir.types import dim_factors, dim_product
-from qbench.passes.accumulators import accumulator_qparams, largest_product_sum
-from qbench.quant.semantics import Semantics
+from qbench.passes.accumulators import largest_product_sum, product_qparams
 
-__all__ = ["requantized", "sum_qparams"]
+__all__ = ["requantized"]
 
 _WINDOW = "padding stride_w stride_h fused_activation_function quantized_bias_type"
 
@@ -156,8 +155,7 @@ def _summed(
     if data.q.axis is not None or builder.q is None or builder.q.axis is not None:
         raise Unsupported("activations with scales per axis")
     op = f"qnn.{op.removeprefix('nn.')}"
-    legacy = data.dtype == "uint8" or op not in ("qnn.conv2d", "qnn.conv2d_transpose")
-    sums = sum_qparams(builder.semantics, data.q, weight.q, axis, legacy=legacy)
+    sums = product_qparams(builder.semantics, op, data.q, weight.q, axis, builder.q)
     if data.dtype == "int16":
         sums, attrs = dataclasses.replace(sums, dtype="int64"), {**attrs, "accumulator": "int64"}
     value = builder.emit(op, data, weight, q=sums, label="accumulator", attrs=attrs)
@@ -204,17 +202,6 @@ def _bias(bias: Value, value: Value, axis: int | None) -> Value:
             f"bias {shown(bias.name)} has {array.size} elements, but there are {value.shape[axis]} channels"
         )
     return Value(bias.name, (array.size,), value.dtype, None, False, array.astype(value.dtype))
-
-
-def sum_qparams(semantics: Semantics, data: QParams, weight: QParams, axis: int | None, *, legacy: bool) -> QParams:
-    """qparams of an accumulator.
-
-    LiteRT multiplies the two scales in float32 where it has one multiplier for all channels (matrix products, and all
-    of uint8), in float64 where it has one for each.
-    """
-    if semantics == "tflite" and legacy and weight.axis is None:
-        return QParams(float(np.float32(data.scales[0]) * np.float32(weight.scales[0])), 0, "int32")
-    return accumulator_qparams(data, weight, axis)
 
 
 def requantized(builder: Builder, value: Value, op: str) -> Value:

@@ -19,7 +19,16 @@ LARGEST = float(np.finfo(np.float32).max)
 IDENTITY = ("clip", FrozenMap[str, Attr]({"a_min": -LARGEST, "a_max": LARGEST}))
 """The float op that passes its input on: bounds at the ends of float32."""
 
-_ARITHMETIC = ("accumulator", "rounding", "semantics", "denominator", "ties", "ties_to_even")
+_ARITHMETIC = (
+    "accumulator",
+    "rounding",
+    "semantics",
+    "denominator",
+    "divisor",
+    "zero_point_first",
+    "ties",
+    "ties_to_even",
+)
 """Attributes that say how integers are computed: real numbers need none of them."""
 _FORMS = {"qnn.sum_pool2d": "nn.avg_pool2d", "qnn.resize_linear": "image.resize2d"}
 _SNAPPED = (0.0, 6.0, 1.0, -1.0)
@@ -112,8 +121,9 @@ def _function(graph: Graph, node: Node) -> Form | None:
 
 
 def _divides(graph: Graph, node: Node) -> bool:
-    """Whether the scale of a sum holds a division by the number of elements."""
-    return graph.qparams[node.output].scales[0] != graph.qparams[node.inputs[0]].scales[0]
+    """Whether a sum is divided by the number of its elements, in its scale or by what narrows it."""
+    by_reader = any(getattr(bind(reader), "divisor", 1) != 1 for reader in graph.consumers[node.output])
+    return by_reader or graph.qparams[node.output].scales[0] != graph.qparams[node.inputs[0]].scales[0]
 
 
 def _real_fill(graph: Graph, node: Node) -> FrozenMap[str, Attr]:

@@ -86,11 +86,15 @@ class _Rebake:
 
     def _q(self, value: str) -> QParams:
         """What the integers of an imported value mean by now."""
+        if value in self._qparams:
+            return self._qparams[value]
         if value not in self._known:
-            real = self.template.real[value]
+            real, old = self.template.real[value], self.old.qparams[value]
             names = (real, *self.template.tied(real), *self.template.ties.get(value, ()))
-            fake = next((self._fakes[name] for name in names if name in self._fakes), None)
-            self._known[value] = self.old.qparams[value] if fake is None else self.annotated.qparams[fake.output]
+            name = next((name for name in names if name in self._fakes), None)
+            new = None if name is None else self.annotated.qparams[self._fakes[name].output]
+            kept = name is None or (name in self.template.tensors and new == self.template.qparams(name))
+            self._known[value] = old if kept or new is None else new
         return self._known[value]
 
     def _as_in_file(self, unit: Unit) -> None:

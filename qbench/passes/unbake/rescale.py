@@ -16,8 +16,8 @@ from qbench.ir.op import OPS, bind
 from qbench.ir.qparams import QParams
 from qbench.passes.accumulators import (
     accumulator_dtype,
-    accumulator_qparams,
     largest_product_sum,
+    product_qparams,
     quantized_bias,
 )
 from qbench.passes.unbake.forms import LARGEST, is_narrow
@@ -82,7 +82,8 @@ def rescaled(
     same = bias is None and all(qparams(value) == graph.qparams[value] for value in narrow)
     if same:
         nodes = tuple(_rounding(node, rounding) for node in unit.nodes)
-        known = {value: graph.qparams[value] for value in values if value in graph.qparams}
+        made = [value for node in unit.nodes for value in node.outputs]
+        known = {value: graph.qparams[value] for value in made if value in graph.qparams}
         return Rescaled(nodes, {}, known)
     return _Step(template, unit, bias, qparams, integers, rounding).result(fresh)
 
@@ -133,7 +134,9 @@ class _Step:
     def _products(self, node: Node) -> Node:
         data, weight = (self._q(value) for value in node.inputs)
         old = self.graph.qparams[node.output]
-        sums = accumulator_qparams(data, weight, self._channel_axis(node, weight), old.dtype)  # pyright: ignore[reportArgumentType] an accumulator's dtype
+        axis, out = self._channel_axis(node, weight), self._new(self.unit.outputs[0])
+        sums = product_qparams(self.template.semantics, node.op, data, weight, axis, out)
+        sums = dataclasses.replace(sums, dtype=old.dtype)
         bias = next((other.inputs[1] for other in self.unit.nodes if other.op == "nn.bias_add"), None)
         added = None if bias is None else quantized_bias(self._real_bias(bias), sums)
         if old.dtype == "int32" and self._outgrows(node, data, weight, added):

@@ -26,8 +26,6 @@ from qbench.quant.arithmetic import dequantize
 __all__ = ["take_apart"]
 
 _SATURATING = (QuantRule.MAC, QuantRule.ELEMENTWISE)
-_KEEPING = ("qnn.resize_linear", "qnn.avg_pool2d")
-"""qnn ops whose output has the qparams of the input."""
 _NARROW = ("int4", "uint4", "int8", "uint8", "int16", "uint16")
 
 
@@ -112,6 +110,12 @@ def _of_accumulator(graph: Graph, value: str) -> QParams | None:
     return q if q is None else dataclasses.replace(q, axis=None if q.axis is None else 0)
 
 
+def _keeps_scale(node: Node) -> bool:
+    """Whether the output of an integer node has the qparams of the input, whatever they are."""
+    pooled = node.op == "qnn.avg_pool2d" and node.attrs.get("semantics") == "tflite"
+    return pooled or node.op == "qnn.resize_linear" or not node.op.startswith("qnn.")
+
+
 @dataclass
 class _Open:
     """A unit that may still grow."""
@@ -154,7 +158,7 @@ class _Walk:
             self._same[node.output] = data
         else:
             self._begin(node, (self._twin(node),), integer=True)
-            if not node.op.startswith("qnn.") or node.op in _KEEPING:
+            if _keeps_scale(node):
                 self.ties.join(value for value in (*node.inputs, *node.outputs) if is_narrow(graph, value))
 
     def finish(self) -> tuple[tuple[Unit, ...], dict[str, str]]:
@@ -187,7 +191,7 @@ class _Walk:
         if unit is None or not unit.integer or not alone or len(unit.nodes[-1].outputs) > 1:
             return False
         if node.op == "clip":
-            return unit.nodes[0].op not in ("clip", *_KEEPING) and unit.nodes[0].op.startswith("qnn.")
+            return not _keeps_scale(unit.nodes[0])
         return is_wide(graph, data) and node.op in ("nn.bias_add", "qnn.requantize")
 
     def _quantize(self, node: Node) -> None:

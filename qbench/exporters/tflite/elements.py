@@ -1,0 +1,251 @@
+"""Functions of one element and of two, reductions, normalizations, and where reals become integers and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbench.exporters.tflite.fused import activation_of, check_rounding, followers
+from qbench.exporters.tflite.writer import TO_NHWC, Inexpressible, Layout, Writer, exporter
+from qbench.ir.graph import Node
+from qbench.ir.op import bind
+from qbench.ops.qnn_base import QnnOp
+
+_TABLES = {
+    "abs": ("ABS", "AbsOptions"),
+    "ceil": ("CEIL", ""),
+    "cos": ("COS", "CosOptions"),
+    "exp": ("EXP", "ExpOptions"),
+    "floor": ("FLOOR", ""),
+    "log": ("LOG", ""),
+    "negative": ("NEG", "NegOptions"),
+    "nn.elu": ("ELU", ""),
+    "nn.hard_swish": ("HARD_SWISH", "HardSwishOptions"),
+    "nn.leaky_relu": ("LEAKY_RELU", "LeakyReluOptions"),
+    "nn.relu": ("RELU", ""),
+    "round": ("ROUND", ""),
+    "sigmoid": ("LOGISTIC", ""),
+    "sin": ("SIN", ""),
+    "sqrt": ("SQRT", ""),
+    "tanh": ("TANH", ""),
+}
+_INTEGER = ("sigmoid", "tanh", "nn.hard_swish", "nn.leaky_relu")
+"""Functions with kernels of their own for integers; the others become tables."""
+_FIXED = {"sigmoid": (1 / 256, -128), "tanh": (1 / 128, 0)}
+_REAL_PAIRS = {
+    "add": ("ADD", "AddOptions"),
+    "subtract": ("SUB", "SubOptions"),
+    "multiply": ("MUL", "MulOptions"),
+    "divide": ("DIV", "DivOptions"),
+    "maximum": ("MAXIMUM", "MaximumMinimumOptions"),
+    "minimum": ("MINIMUM", "MaximumMinimumOptions"),
+    "power": ("POW", "PowOptions"),
+}
+_PAIRS = _REAL_PAIRS | {f"qnn.{name}": _REAL_PAIRS[name] for name in ("add", "subtract", "multiply")}
+
+
+@exporter(*(name for name in _TABLES))
+def function(writer: Writer, node: Node) -> None:
+    """A function of one real number (a relu: of an integer too)."""
+    if node.inputs[0] in writer.graph.qparams and node.op != "nn.relu":
+        raise Inexpressible("integers that are taken as they stand")
+    code, table = _TABLES[node.op]
+    options = {"alpha": writer.op(node).alpha} if node.op == "nn.leaky_relu" else {}
+    layout = writer.layout(node.inputs[0])
+    writer.emit(code, [writer.read(node.inputs[0], layout)], [writer.make(node.output, layout)], table, **options)
+
+
+@exporter("qnn.unary")
+def unary(writer: Writer, node: Node) -> None:
+    """TFLite's kernel where it has one for these scales; else a table, looked up by GATHER."""
+    op, data, layout = writer.op(node), node.inputs[0], writer.layout(node.inputs[0])
+    q = writer.q(node.output)
+    fixed = _FIXED.get(op.function)
+    fits = fixed is None or (q is not None and q.dtype == "int8" and (q.scales[0], q.zero_points[0]) == fixed)
+    if op.semantics == "tflite" and op.function in _INTEGER and fits:
+        code, table = _TABLES[op.function]
+        options = dict(op.parameters)
+        writer.emit(code, [writer.read(data, layout)], [writer.make(node.output, layout)], table, **options)
+        return
+    _looked_up(writer, node, layout)
+
+
+def _looked_up(writer: Writer, node: Node, layout: Layout) -> None:
+    """Integers as int32 numbers from 0, which pick elements of a constant: exact for any function."""
+    op, data = bind(node, writer.graph.qparams), node.inputs[0]
+    source = writer.read(data, layout)
+    if not isinstance(op, QnnOp) or writer.tensors[source].dtype not in ("int8", "uint8"):
+        raise Inexpressible("a function of integers of more than 8 bits")
+    lowered = op.lowered((writer.graph.types[data],))
+    table = lowered.constants["table"].array if "table" in lowered.constants else None
+    if table is None or table.ndim != 1:
+        raise Inexpressible("a function of integers that differs from channel to channel")
+    wide = writer.scratch(f"{node.name}.code", source, None, "int32")
+    writer.emit("CAST", [source], [wide], "CastOptions")
+    smallest = writer.bounds(data)[0]
+    if smallest:
+        place = writer.scratch(f"{node.name}.place", source, None, "int32")
+        offset = writer.constant(f"{node.name}.offset", np.asarray([-smallest], np.int32))
+        writer.emit("ADD", [wide, offset], [place], "AddOptions")
+        wide = place
+    q = writer.q(node.output)
+    entries = table.astype(np.int32) - writer.offset(node.output)
+    stored = writer.constant(f"{node.name}.table", entries.astype(q.dtype if q is not None else table.dtype), q)
+    writer.emit("GATHER", [stored, wide], [writer.make(node.output, layout)], "GatherOptions")
+
+
+@exporter(*_PAIRS)
+def pair(writer: Writer, node: Node) -> None:
+    """Arithmetic on two tensors, with NumPy's broadcasting."""
+    code, table = _PAIRS[node.op]
+    if node.op in ("qnn.add", "qnn.subtract") and writer.op(node).semantics != "tflite":
+        raise Inexpressible("sums in another arithmetic than TFLite's")
+    layout = writer.layout(*node.inputs)
+    fusing = "MaximumMinimum" not in table and table != "PowOptions"
+    after = followers(writer, node) if fusing else None
+    inputs = [writer.read(value, layout) for value in node.inputs]
+    options = {} if after is None else {"fused_activation_function": after.activation}
+    output = node.output if after is None else after.output
+    writer.emit(code, inputs, [writer.make(output, layout)], table, **options)
+
+
+@exporter("nn.bias_add")
+def bias_add(writer: Writer, node: Node) -> None:
+    """A bias on real numbers that no layer took with it."""
+    if node.output in writer.graph.qparams:
+        raise Inexpressible("a bias that is added to integers on its own")
+    data, bias = node.inputs
+    axis, rank = writer.op(node).axis % writer.rank(data), writer.rank(data)
+    layout = writer.layout(data)
+    if bias not in writer.graph.constants:
+        raise Inexpressible("a bias that is not constant")
+    place = TO_NHWC.index(axis) if layout == "image" else axis
+    shape = [-1 if i == place else 1 for i in range(rank)]
+    constant = writer.constant(bias, writer.graph.constants[bias].array.reshape(shape))
+    after = followers(writer, node)
+    options = {"fused_activation_function": after.activation}
+    writer.emit(
+        "ADD", [writer.read(data, layout), constant], [writer.make(after.output, layout)], "AddOptions", **options
+    )
+
+
+@exporter("clip")
+def clip(writer: Writer, node: Node) -> None:
+    """A relu where it is one; else the smaller and the larger of two numbers."""
+    data, layout = node.inputs[0], writer.layout(node.inputs[0])
+    source, result = writer.read(data, layout), None
+    activation = activation_of(writer, node)
+    if activation is not None:
+        writer.emit(activation, [source], [writer.make(node.output, layout)])
+        return
+    op, q = writer.op(node), writer.q(data)
+    dtype, offset = writer.tensors[source].dtype, writer.offset(data)
+    smallest, largest = writer.bounds(data) if q is not None else (-_BEYOND, _BEYOND)
+    bounds = [("MAXIMUM", op.a_min - offset)] if op.a_min - offset > smallest else []
+    bounds += [("MINIMUM", op.a_max - offset)] if op.a_max - offset < largest else []
+    if not bounds:
+        writer.alias(node.output, layout, source)
+        return
+    for place, (code, bound) in enumerate(bounds):
+        constant = writer.constant(f"{node.name}.bound", np.asarray([bound], dtype), q)
+        last = place == len(bounds) - 1
+        result = writer.make(node.output, layout) if last else writer.scratch(f"{node.output}.low", source, q)
+        writer.emit(code, [source, constant], [result], "MaximumMinimumOptions")
+        source = result
+
+
+_BEYOND = float(np.finfo(np.float32).max)
+
+
+@exporter("qnn.quantize", "qnn.dequantize", "qnn.requantize")
+def border(writer: Writer, node: Node) -> None:
+    """QUANTIZE, which rescales integers too, and DEQUANTIZE."""
+    if node.op == "qnn.requantize":
+        check_rounding(node, node.op)
+        if any(writer.graph.qparams[v].dtype in ("int32", "int64") for v in (*node.inputs, *node.outputs)):
+            raise Inexpressible("integers that are rescaled to or from 32 bits on their own")
+    if node.op == "qnn.quantize" and writer.op(node).ties != "away":
+        raise Inexpressible("quantizing that rounds half to even")
+    layout = writer.layout(node.inputs[0])
+    code, table = (
+        ("DEQUANTIZE", "DequantizeOptions") if node.op == "qnn.dequantize" else ("QUANTIZE", "QuantizeOptions")
+    )
+    writer.emit(code, [writer.read(node.inputs[0], layout)], [writer.make(node.output, layout)], table)
+
+
+@exporter("cast")
+def cast(writer: Writer, node: Node) -> None:
+    """CAST to another type."""
+    layout = writer.layout(node.inputs[0])
+    writer.emit("CAST", [writer.read(node.inputs[0], layout)], [writer.make(node.output, layout)], "CastOptions")
+
+
+_REDUCTIONS = {
+    "mean": "MEAN",
+    "qnn.mean": "MEAN",
+    "sum": "SUM",
+    "max": "REDUCE_MAX",
+    "min": "REDUCE_MIN",
+    "prod": "REDUCE_PROD",
+}
+
+
+@exporter(*_REDUCTIONS)
+def reduction(writer: Writer, node: Node) -> None:
+    """MEAN and others along some axes."""
+    op, data = writer.op(node), node.inputs[0]
+    if node.op in ("mean", "sum", "prod") and data in writer.graph.qparams:
+        raise Inexpressible("integers that are summed as they stand")
+    rank = writer.rank(data)
+    axes = [axis % rank for axis in op.axes]
+    left = [axis for axis in range(rank) if axis not in axes]
+    layout = writer.layout(data)
+    if not op.keepdims and len(left) > 1 and left[-1] >= 2 and 1 in left:
+        layout = "plain"  # what is left must be in the graph's order
+    there = [TO_NHWC.index(axis) for axis in axes] if layout == "image" else axes
+    result: Layout = layout if op.keepdims else "plain"
+    inputs = [writer.read(data, layout), writer.integers(sorted(there))]
+    writer.emit(
+        _REDUCTIONS[node.op], inputs, [writer.make(node.output, result)], "ReducerOptions", keep_dims=op.keepdims
+    )
+
+
+@exporter("nn.global_avg_pool2d", "nn.global_max_pool2d")
+def global_pool(writer: Writer, node: Node) -> None:
+    """A mean or maximum over each whole image."""
+    inputs = [writer.read(node.inputs[0], "image"), writer.integers([1, 2])]
+    code = "MEAN" if "avg" in node.op else "REDUCE_MAX"
+    if code == "MEAN" and node.output in writer.graph.qparams:
+        raise Inexpressible("integers that are averaged as they stand")
+    writer.emit(code, inputs, [writer.make(node.output, "image")], "ReducerOptions", keep_dims=True)
+
+
+_NORMALIZATIONS = {"softmax": ("SOFTMAX", "SoftmaxOptions"), "log_softmax": ("LOG_SOFTMAX", "LogSoftmaxOptions")}
+_NORMALIZATIONS["l2_normalize"] = ("L2_NORMALIZATION", "L2NormOptions")
+
+
+@exporter("nn.softmax", "qnn.softmax", "nn.log_softmax", "qnn.log_softmax", "qnn.l2_normalize")
+def normalization(writer: Writer, node: Node) -> None:
+    """SOFTMAX and others, along the file's last axis."""
+    op, data = writer.op(node), node.inputs[0]
+    code, table = _NORMALIZATIONS[node.op.partition(".")[2]]
+    axis, rank = op.axis % writer.rank(data), writer.rank(data)
+    if node.op.startswith("qnn.") and op.semantics != "tflite":
+        raise Inexpressible("integers in another arithmetic than TFLite's")
+    layout: Layout = "image" if rank == 4 and axis == 1 else "plain"
+    if layout == "plain" and axis != rank - 1:
+        raise Inexpressible(f"axis {axis} of {rank}: TFLite has it along the last one only")
+    options = {"beta": float(getattr(op, "beta", 1.0))} if code == "SOFTMAX" else {}
+    writer.emit(code, [writer.read(data, layout)], [writer.make(node.output, layout)], table, **options)
+
+
+@exporter("nn.prelu", "qnn.prelu")
+def prelu(writer: Writer, node: Node) -> None:
+    """PRELU with a slope for each channel."""
+    op, (data, slopes) = writer.op(node), node.inputs
+    axis, rank = op.axis % writer.rank(data), writer.rank(data)
+    layout: Layout = "image" if rank == 4 and axis == 1 else "plain"
+    if (layout == "plain" and axis != rank - 1) or slopes not in writer.graph.constants:
+        raise Inexpressible("slopes that are not constants of the last axis")
+    array = writer.graph.constants[slopes].array.reshape((1,) * (rank - 2) + (-1,))
+    inputs = [writer.read(data, layout), writer.stored(slopes, array)]
+    writer.emit("PRELU", inputs, [writer.make(node.output, layout)])

@@ -1,0 +1,141 @@
+"""Ops that give the same elements another shape, order or number."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from qbench.exporters.tflite.writer import TO_NCHW, TO_NHWC, Inexpressible, Layout, Writer, exporter
+from qbench.ir.graph import Node
+from qbench.ir.types import Dim
+
+
+@exporter("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
+def reshape(writer: Writer, node: Node) -> None:
+    """RESHAPE; images of one pixel or one channel lie alike in both layouts."""
+    data, kind = node.inputs[0], writer.graph.types[node.output]
+    shape = [size if isinstance(size, int) else -1 for size in kind.shape]
+    if shape.count(-1) > 1:
+        raise Inexpressible("a shape with several open sizes")
+    given = writer.graph.types[data].shape
+    alike = len(given) == 4 and (given[1] == 1 or given[2:] == (1, 1)) and "image" in writer.forms(data)
+    source = writer.read(data, "image" if alike else "plain")
+    layout: Layout = "image" if len(shape) == 4 and (shape[1] == 1 or shape[2:] == [1, 1]) else "plain"
+    shape = [shape[axis] for axis in TO_NHWC] if layout == "image" else shape
+    inputs = [source, writer.integers(shape)]
+    writer.emit("RESHAPE", inputs, [writer.make(node.output, layout)], "ReshapeOptions", new_shape=shape)
+
+
+@exporter("transpose")
+def transpose(writer: Writer, node: Node) -> None:
+    """TRANSPOSE; nothing at all where it only leads from one layout to the other."""
+    data, axes = node.inputs[0], tuple(writer.op(node).axes)
+    forms = writer.forms(data)
+    if axes == TO_NCHW and "plain" in forms:
+        writer.alias(node.output, "image", forms["plain"])
+    elif axes == TO_NHWC and "image" in forms:
+        writer.alias(node.output, "plain", forms["image"])
+    else:
+        inputs = [writer.read(data), writer.integers(axes)]
+        writer.emit("TRANSPOSE", inputs, [writer.make(node.output)], "TransposeOptions")
+
+
+@exporter("concatenate", "qnn.concatenate")
+def concatenate(writer: Writer, node: Node) -> None:
+    """CONCATENATION along one axis."""
+    op, layout = writer.op(node), writer.layout(*node.inputs)
+    rank = writer.rank(node.output)
+    axis = op.axis % rank
+    inputs = [writer.read(value, layout) for value in node.inputs]
+    place = TO_NHWC.index(axis) if layout == "image" else axis
+    writer.emit("CONCATENATION", inputs, [writer.make(node.output, layout)], "ConcatenationOptions", axis=place)
+
+
+@exporter("split")
+def split(writer: Writer, node: Node) -> None:
+    """SPLIT_V into parts of given sizes."""
+    op, data = writer.op(node), node.inputs[0]
+    layout, axis = writer.layout(data), int(op.axis) % writer.rank(data)
+    size: Dim = writer.graph.types[data].shape[axis]
+    if not isinstance(size, int):
+        raise Inexpressible("parts of an open size")
+    sizes = [end - start for start, end in pairwise((0, *op.cuts, size))]
+    place = TO_NHWC.index(axis) if layout == "image" else axis
+    inputs = [writer.read(data, layout), writer.integers(sizes), writer.constant("axis", np.asarray(place, np.int32))]
+    outputs = [writer.make(value, layout) for value in node.outputs]
+    writer.emit("SPLIT_V", inputs, outputs, "SplitVOptions", num_splits=len(outputs))
+
+
+@exporter("strided_slice")
+def strided_slice(writer: Writer, node: Node) -> None:
+    """STRIDED_SLICE: every axis that is taken whole is masked."""
+    op, data = writer.op(node), node.inputs[0]
+    layout, rank = writer.layout(data), writer.rank(data)
+    begin, end, strides, mask = [0] * rank, [0] * rank, [1] * rank, (1 << rank) - 1
+    ends = mask
+    for start, stop, step, axis in zip(op.begin, op.end, op.strides, op.axes, strict=True):
+        place = TO_NHWC.index(axis % rank) if layout == "image" else axis % rank
+        size: Dim = writer.graph.types[data].shape[int(axis) % rank]
+        if not isinstance(size, int):
+            raise Inexpressible("a part of an open size")
+        picked = range(size)[slice(start, stop, step)]
+        begin[place], strides[place] = picked.start, picked.step
+        end[place] = picked.stop
+        mask &= ~(1 << place)
+        ends &= ~(1 << place) if picked.stop >= 0 else -1
+    inputs = [writer.read(data, layout), *(writer.integers(numbers) for numbers in (begin, end, strides))]
+    result = writer.make(node.output, layout)
+    writer.emit("STRIDED_SLICE", inputs, [result], "StridedSliceOptions", begin_mask=mask, end_mask=ends)
+
+
+@exporter("nn.pad")
+def pad(writer: Writer, node: Node) -> None:
+    """PAD with what stands for 0.0, PADV2 with another number, MIRROR_PAD."""
+    op, data = writer.op(node), node.inputs[0]
+    layout = writer.layout(data)
+    pairs = [op.pad_width[axis] for axis in TO_NHWC] if layout == "image" else op.pad_width
+    if np.min(pairs, initial=0) < 0 or op.mode == "edge":
+        raise Inexpressible("a pad that cuts, or repeats the edge")
+    inputs = [writer.read(data, layout), writer.constant("pads", np.asarray(pairs, np.int32))]
+    result, q = writer.make(node.output, layout), writer.q(data)
+    if op.mode == "reflect":
+        writer.emit("MIRROR_PAD", inputs, [result], "MirrorPadOptions", mode="REFLECT")
+        return
+    fill = op.pad_value - writer.offset(data)
+    if fill == (0.0 if q is None else q.zero_points[0]):
+        writer.emit("PAD", inputs, [result], "PadOptions")
+        return
+    value = np.asarray([fill], writer.tensors[inputs[0]].dtype)
+    writer.emit("PADV2", [*inputs, writer.constant("fill", value, q)], [result], "PadV2Options")
+
+
+@exporter("take")
+def take(writer: Writer, node: Node) -> None:
+    """GATHER along one axis."""
+    data, indices = node.inputs
+    axis = writer.op(node).axis % writer.rank(data)
+    inputs = [writer.read(data), writer.read(indices)]
+    writer.emit("GATHER", inputs, [writer.make(node.output)], "GatherOptions", axis=axis)
+
+
+@exporter("tile")
+def tile(writer: Writer, node: Node) -> None:
+    """TILE along each axis."""
+    data, layout = node.inputs[0], writer.layout(node.inputs[0])
+    counts = writer.op(node).reps
+    counts = [counts[axis] for axis in TO_NHWC] if layout == "image" else counts
+    writer.emit(
+        "TILE", [writer.read(data, layout), writer.integers(counts)], [writer.make(node.output, layout)], "TileOptions"
+    )
+
+
+@exporter("nn.depth_to_space", "nn.space_to_depth")
+def blocks(writer: Writer, node: Node) -> None:
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH."""
+    op, inward = writer.op(node), node.op == "nn.depth_to_space"
+    if inward and op.mode != "DCR":
+        raise Inexpressible("depth to space in column-row-depth order")
+    code, table = ("DEPTH_TO_SPACE", "DepthToSpaceOptions") if inward else ("SPACE_TO_DEPTH", "SpaceToDepthOptions")
+    inputs = [writer.read(node.inputs[0], "image")]
+    writer.emit(code, inputs, [writer.make(node.output, "image")], table, block_size=op.block_size)

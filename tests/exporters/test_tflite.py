@@ -1,0 +1,237 @@
+"""TFLite files that we write: LiteRT's reference kernels compute our integers from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbench.errors import ExportError
+from qbench.exporters.tflite import tflite_model
+from qbench.frontends import load
+from qbench.ir.build import build, rebuild
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph
+from qbench.ir.types import TensorType
+from qbench.passes.prepare import prepare
+from qbench.quant.config import QuantConfig
+from qbench.runtime.interpreter import run
+from qbench.session.export import export_tflite
+from qbench.session.session import Session
+from tests.passes.quantizable import every_op, node, sample
+from tests.tflite_files import litert
+
+Feeds = dict[str, np.ndarray]
+
+MODELS = (
+    "mlperf_tiny/ad_autoencoder_int8", "mlperf_tiny/ic_resnet8_int8", "mlperf_tiny/kws_dscnn_old_int8",
+    "mlperf_tiny/vww_mobilenetv1_025_int8", "tflite/mobilenet_v1_0.25_128_quant", "tflite/mobilenet_v2_1.0_224_quant",
+)  # fmt: skip
+
+
+def integers(graph: Graph, count: int, seed: int = 0) -> Feeds:
+    """Random integers of the graph's own types; `count` samples, or as many as it takes."""
+    rng, feeds = np.random.default_rng(seed), Feeds()
+    for name, kind in graph.input_types().items():
+        info = np.iinfo(kind.dtype)
+        shape = [count if isinstance(size, str) else size for size in kind.shape]
+        feeds[name] = rng.integers(info.min, info.max + 1, shape).astype(kind.dtype)
+    return feeds
+
+
+def cut_before_softmax(graph: Graph) -> Graph:
+    last = graph.nodes[-1]
+    if "softmax" not in last.op:
+        return graph
+    return rebuild(graph, nodes=graph.nodes[:-1], outputs=last.inputs[:1])
+
+
+def different(ours: Feeds, theirs: Feeds) -> int:
+    return sum(int((theirs[name] != array).sum()) for name, array in ours.items())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_untouched_import_written_again_changes_no_bit(shared_data: Path, tmp_path: Path, name: str) -> None:
+    source = shared_data / "models" / f"{name}.tflite"
+    graph = load(source)
+    feeds = integers(graph, 2)
+    session = Session(graph, calibration=feeds)
+    written = export_tflite(session, tmp_path / "again.tflite")
+    before, after = litert(source.read_bytes(), feeds), litert(written.read_bytes(), feeds)
+    same = [name for name in before if name in after and before[name].shape == after[name].shape]
+    assert {*graph.outputs, *graph.inputs} <= {*same}
+    assert len(same) > len(graph.nodes) // 4
+    assert different({name: before[name] for name in same}, after) == 0
+    ours = cut_before_softmax(session.graph)
+    assert different(run(ours, feeds), after) == 0
+    again = load(written)
+    assert [node.op for node in again.nodes] == [node.op for node in graph.nodes]
+    assert again.constants == graph.constants
+    assert again.qparams == graph.qparams
+
+
+def test_other_scales_are_written_too(shared_data: Path, tmp_path: Path) -> None:
+    graph = load(shared_data / "models/mlperf_tiny/ic_resnet8_int8.tflite")
+    feeds = integers(graph, 3)
+    session = Session(graph, calibration=feeds)
+    tensor = next(name for name, e in session.encodings.items() if "Relu" in name and e.qparams.axis is None)
+    session.override(tensor, scale=0.07, zero_point=-120)
+    session.recalibrate(next(node.name for node in session.prepared.nodes if node.op == "nn.dense"))
+    ours = run(cut_before_softmax(session.graph), feeds)
+    theirs = litert(export_tflite(session, tmp_path / "tuned.tflite").read_bytes(), feeds)
+    assert different(ours, theirs) == 0
+    assert different(run(cut_before_softmax(graph), feeds), theirs) > 0
+
+
+@pytest.fixture(scope="module")
+def digits(data_dir: Path) -> np.ndarray:
+    return np.load(data_dir / "mnist_evaluation.npz")["x"][:50]
+
+
+CONFIGS: dict[str, Callable[[], QuantConfig]] = {
+    "default": QuantConfig,
+    "int8": lambda: QuantConfig().with_value("activations.dtype", "int8"),
+    "tensor": lambda: QuantConfig().with_value("weights.axis", None),
+    "uint8": lambda: QuantConfig().with_value("weights.axis", None).with_value("weights.dtype", "uint8"),
+    "int4": lambda: QuantConfig().with_value("weights.dtype", "int4"),
+}
+
+
+def compared(graph: Graph, x: np.ndarray, config: QuantConfig, tmp_path: Path) -> dict[str, int]:
+    """Elements of every quantized tensor, and of the outputs, in which LiteRT differs from our integers."""
+    session = Session(graph, x, config=config)
+    path = export_tflite(session, tmp_path / "model.tflite")
+    session.edit("TFLite's arithmetic", config.with_value("semantics", "tflite"))
+    legal = session.graph
+    wanted = [name for name in session.encodings if name in legal.types and name not in legal.constants]
+    theirs = litert(path.read_bytes(), {graph.inputs[0]: x})
+    found: dict[str, int] = {}
+    for name, ours in run(legal, {graph.inputs[0]: x}, wanted).items():
+        real = ours.dtype.kind == "f" and name not in graph.outputs
+        if name not in theirs or name in graph.inputs or real:
+            continue
+        given = theirs[name]
+        if ours.ndim == 4 and name not in graph.outputs:
+            given = given.transpose(0, 3, 1, 2)
+        if ours.dtype == np.uint8 and given.dtype == np.int8:
+            ours = (ours.astype(np.int16) - 128).astype(np.int8)
+        if name not in graph.outputs:
+            found[name] = int((given != ours).sum())
+        else:
+            np.testing.assert_allclose(given, ours, atol=1e-5)
+    return found
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("name", ["mnist_mlp", "mnist_cnn"])
+def test_models_quantized_here_run_to_the_last_bit(
+    data_dir: Path, digits: np.ndarray, tmp_path: Path, name: str, kind: str
+) -> None:
+    graph = load(data_dir / f"{name}.onnx")
+    found = compared(graph, digits, CONFIGS[kind](), tmp_path)
+    assert len(found) >= 2
+    assert not any(found.values()), found
+
+
+def many_ops() -> Graph:
+    """What TFLite can say of the quantizable ops."""
+    rng = np.random.default_rng(0)
+
+    def weights(*shape: int) -> Constant:
+        return Constant((rng.normal(size=shape) * 0.4).astype(np.float32))
+
+    nodes = [
+        node("conv1", "nn.conv2d", "x w1", "c1", padding=(1, 1, 1, 1)),
+        node("conv1.bias_add", "nn.bias_add", "c1 b1", "c1b"),
+        node("relu1", "nn.relu", "c1b", "r1"),
+        node("depthwise", "nn.conv2d", "r1 w2", "d1", padding=(0, 1, 2, 1), groups=8),
+        node("relu6", "clip", "d1", "k1", a_min=0.0, a_max=6.0),
+        node("add", "add", "k1 r1", "a1"),
+        node("tanh", "tanh", "a1", "t1"),
+        node("leaky", "nn.leaky_relu", "t1", "l1", alpha=0.2),
+        node("gate", "multiply", "l1 a1", "m1"),
+        node("abs", "abs", "m1", "e1"),
+        node("pool", "nn.max_pool2d", "e1", "p1", pool_size=(2, 2), strides=(2, 2), padding=(1, 1, 1, 1)),
+        node("average", "nn.avg_pool2d", "e1", "p2", pool_size=(2, 2), strides=(2, 2)),
+        node("cut", "strided_slice", "p1", "s1", begin=(0, 0), end=(4, 4), strides=(1, 1), axes=(2, 3)),
+        node("concat", "concatenate", "s1 p2", "cc", axis=1),
+        node(
+            "resize",
+            "image.resize2d",
+            "cc",
+            "rz",
+            size=(8, 8),
+            method="nearest",
+            nearest_mode="floor",
+            coordinate_transformation_mode="asymmetric",
+        ),
+        node("strided", "nn.conv2d", "rz w4", "dc", strides=(2, 2), padding=(0, 0, 1, 1)),
+        node("bounded", "clip", "dc", "bd", a_min=-0.5, a_max=1.5),
+        node("pad", "nn.pad", "bd", "pd", pad_width=((0, 0), (0, 0), (1, 0), (0, 2)), pad_value=0.5),
+        node("difference", "subtract", "pd pd", "df"),
+        node("sum", "add", "df pd", "sm"),
+        node("rows", "reshape", "sm", "rw", newshape=(-1, 4, 30)),
+        node("turned", "transpose", "rw", "tr", axes=(0, 2, 1)),
+        node("matmul", "nn.batch_matmul", "rw tr", "mm"),
+        node("mean", "mean", "mm", "me", axes=(2,), keepdims=False),
+        node("fc", "nn.dense", "me w3", "f1"),
+        node("fc.bias_add", "nn.bias_add", "f1 b3", "f2"),
+        node("softmax", "nn.softmax", "f2", "y"),
+    ]
+    constants = {
+        "w1": weights(8, 3, 3, 3), "b1": weights(8), "w2": weights(8, 1, 3, 3), "w4": weights(4, 16, 3, 3),
+        "w3": weights(10, 4), "b3": weights(10),
+    }  # fmt: skip
+    return build("many_ops", {"x": TensorType(("N", 3, 8, 8), "float32")}, ["y", "f2"], nodes, constants)
+
+
+@pytest.mark.parametrize("kind", ["int8", "tensor", "int4"])
+def test_every_op_that_tflite_has(tmp_path: Path, kind: str) -> None:
+    graph = many_ops()
+    config = CONFIGS[kind]().with_value("activations.dtype", "int8")
+    found = compared(graph, sample(graph, 5), config, tmp_path)
+    assert len(found) > 12
+    assert not any(found.values()), found
+
+
+def test_layers_in_float_are_float_operators(tmp_path: Path) -> None:
+    graph = many_ops()
+    config = CONFIGS["int8"]().with_rule(name="conv1*", keep_float=True).with_rule(name="fc*", keep_float=True)
+    config = config.with_rule(op="multiply", keep_float=True)
+    found = compared(graph, sample(graph, 5), config, tmp_path)
+    assert sum(found.values()) <= 2  # LiteRT's float sums go in another order, so that a value may round otherwise
+
+
+def test_what_tflite_cannot_say_is_listed_at_once(tmp_path: Path) -> None:
+    graph = every_op()
+    session = Session(graph, sample(graph, 4))
+    target = tmp_path / "none.tflite"
+    with pytest.raises(ExportError, match="prelu") as caught:
+        export_tflite(session, target)
+    assert "dilated" not in str(caught.value)
+    assert "lone_bias" in str(caught.value)
+    assert not target.exists()
+
+
+def test_a_rounding_of_ones_own_is_not_tflites(tmp_path: Path) -> None:
+    graph = many_ops()
+    session = Session(graph, sample(graph, 4))
+    session.override("conv1", rounding="fp32_rne")
+    with pytest.raises(ExportError, match="the rounding fp32_rne"):
+        export_tflite(session, tmp_path / "none.tflite")
+
+
+def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
+    graph = many_ops()
+    session = Session(graph, sample(graph, 4))
+    with pytest.raises(ExportError, match="cannot write"):
+        export_tflite(session, tmp_path / "missing" / "model.tflite")
+
+
+def test_a_float_model_stays_one(data_dir: Path, digits: np.ndarray) -> None:
+    graph = load(data_dir / "mnist_cnn.onnx")
+    theirs = litert(tflite_model(prepare(graph).graph), {graph.inputs[0]: digits})
+    for name, array in run(graph, {graph.inputs[0]: digits}).items():
+        np.testing.assert_allclose(theirs[name], array, atol=1e-4)
