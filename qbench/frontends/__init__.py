@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from qbench.errors import ModelError
 from qbench.frontends.onnx import load_onnx
 from qbench.frontends.tflite import is_tflite, load_tflite
@@ -49,8 +51,12 @@ def load(
     """
     if semantics not in (None, *SEMANTICS):
         raise ModelError(f"semantics={semantics!r} is none of {', '.join(SEMANTICS)}")
+    if layout not in (None, "NCHW"):
+        raise ModelError(f"layout={layout!r} is not 'NCHW'; without one, images keep the file's layout")
     if archive.is_archive(path):
         return archive.load(path)
-    if is_tflite(Path(path)):
-        return load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
-    return load_onnx(Path(path), shapes or {}, semantics or "onnx")
+    # Scales at the ends of float32 give infinity or zero on the way to an error, and no warning.
+    with np.errstate(all="ignore"):
+        if is_tflite(Path(path)):
+            return load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
+        return load_onnx(Path(path), shapes or {}, semantics or "onnx")

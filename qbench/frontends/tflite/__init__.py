@@ -10,6 +10,7 @@ from qbench.frontends.tflite.importer import import_model
 from qbench.frontends.tflite.reading import read_model
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim
+from qbench.passes.qdq_to_qnn import QdqToQnnPass
 from qbench.quant.semantics import Semantics
 
 __all__ = ["is_tflite", "load_tflite"]
@@ -34,4 +35,5 @@ def load_tflite(
         data = path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot read {shown(str(path))}: {error.strerror or error}") from None
-    return import_model(read_model(data, path.stem), shapes, semantics, to_nchw=to_nchw)
+    graph = import_model(read_model(data, path.stem), shapes, semantics, to_nchw=to_nchw)
+    return graph if semantics == "tflite" else QdqToQnnPass(semantics)(graph)

@@ -18,6 +18,8 @@ def quantize(builder: Builder, op: SourceOperator, x: Value) -> Value:
     if builder.q is None:
         raise ModelError(f"operator {op} makes {shown(builder.result.name)}, which has no scale")
     data = builder.natural(x)
+    if builder.is_real and not x.is_float:  # the builder quantizes what is real
+        return builder.emit("qnn.dequantize", data)
     if x.is_float:
         return builder.emit("qnn.quantize", data, q=builder.q, ties="away" if builder.semantics == "tflite" else "even")
     if x.q is None:

@@ -107,7 +107,8 @@ class Builder(Growth):
     inputs, taken
         As for :class:`~qbench.frontends.growth.Growth`.
     semantics
-        Whose arithmetic quantized operators get.
+        Whose arithmetic quantized operators get. Another than TFLite's own has other forms of them: then each is
+        emitted as dequantize, the operator in real numbers and quantize, which a pass turns into those forms.
     file_layout
         Names of tensors that stay in the file's layout.
     """
@@ -119,12 +120,18 @@ class Builder(Growth):
         self.semantics: Semantics = semantics
         self._file_layout = frozenset(file_layout)
         self._twins: dict[str, Value] = {}
+        self._reals: dict[str, Value] = {}
         self._results: tuple[SourceTensor, ...] = ()
 
     def start(self, source: SourceOperator, results: Sequence[SourceTensor]) -> None:
         """Begin to convert an operator that makes these tensors."""
         self.begin(source)
         self._results = tuple(results)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether quantized operators are emitted in real numbers."""
+        return self.semantics != "tflite"
 
     @property
     def result(self) -> SourceTensor:
@@ -188,6 +195,8 @@ class Builder(Growth):
         """Add a node with an output for each of `qparams`."""
         self._need(op, attrs)
         values = [self.materialize(operand) for operand in operands]
+        if self.is_real and not op.startswith("qnn."):
+            values, qparams = [self._real(value) for value in values], [None] * len(qparams)
         base = f"{self.result.name}.{label or op.split('.')[-1]}"
         outputs = tuple(self.fresh(base) for _ in qparams)
         types = self.add(op, [(value.name, _type(value)) for value in values], attrs, outputs, qparams)
@@ -198,6 +207,16 @@ class Builder(Growth):
         """An op, or a semantics of it, that qbench does not have is the operator's fault, not the file's."""
         if op not in OPS or ("semantics" in attrs and "semantics" not in OPS[op].attributes()):
             raise Unsupported(f"qbench has no {op} with {self.semantics} arithmetic")
+
+    def _real(self, value: Value) -> Value:
+        """The real numbers that a value's integers stand for."""
+        if value.q is None:
+            return value
+        if value.name not in self._reals:
+            name = self.fresh(f"{value.name}.dequantized")
+            kind = self.add("qnn.dequantize", [(value.name, _type(value))], {}, (name,))[0]
+            self._reals[value.name] = Value(name, kind.shape, kind.dtype, None, value.nchw)
+        return self._reals[value.name]
 
     def natural(self, value: Value) -> Value:
         """A value in the layout that the graph computes in."""
@@ -266,7 +285,7 @@ class Builder(Growth):
         list of Value
             What each tensor became.
         """
-        self._check(results)
+        results = self._declared(results)
         renamed: dict[str, str] = {}
         pairs: list[tuple[Value, Value]] = []
         values: list[Value] = []
@@ -290,9 +309,15 @@ class Builder(Growth):
             self._twin(one, other)
         return values
 
+    def _integers(self, result: Value, tensor: SourceTensor) -> Value:
+        """What an operator in real numbers makes, as the integers that the file declares."""
+        if tensor.qparams is None or not result.is_float:
+            return result
+        return self.emit("qnn.quantize", result, q=tensor.qparams, label="quantized")
+
     def fold(self, results: Sequence[Value]) -> list[Value]:
         """The results of an operator whose inputs are all known, computed as its nodes would."""
-        self._check(results)
+        results = self._declared(results)
         total = sum(numel(result.shape) for result in results)
         if total > MAX_ELEMENTS:
             raise ModelError(f"operator {self.now()} makes a constant of more than {MAX_ELEMENTS} elements")
@@ -309,14 +334,18 @@ class Builder(Growth):
             known.append(self.known(array, tensor.name, tensor.qparams))
         return known
 
-    def _check(self, results: Sequence[Value]) -> None:
+    def _declared(self, results: Sequence[Value]) -> list[Value]:
+        """The results, as many and of the types that the file declares."""
         if len(results) != len(self._results):
             raise ModelError(f"operator {self.now()} makes {len(results)} tensors, not {len(self._results)}")
+        if self.is_real:
+            results = [self._integers(result, tensor) for result, tensor in zip(results, self._results, strict=True)]
         for tensor, result in zip(self._results, results, strict=True):
             if result.dtype != tensor.dtype:
                 raise ModelError(
                     f"tensor {tensor} is declared {tensor.dtype}, but operator {self.now()} makes {result.dtype}"
                 )
+        return list(results)
 
 
 MAX_ELEMENTS = 2**28

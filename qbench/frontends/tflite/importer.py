@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.sizes import Unresolved
 from qbench.frontends.tflite import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
@@ -77,15 +75,14 @@ class _Importer:
                 self.values[number] = self.builder.known(tensor.array, tensor.name, tensor.qparams)
 
     def run(self) -> Graph:
-        with np.errstate(all="ignore"):  # scales at the ends of float32 give infinity or zero, and errors
-            for op in self.source.operators:
-                self._attempt(op)
-            if self.unsupported:
-                lines = "".join(f"\n  {line}" for line in self.unsupported)
-                raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
-            builder = self.builder
-            outputs = [builder.materialize(self.values[number]).name for number in self.source.outputs]
-            return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
+        for op in self.source.operators:
+            self._attempt(op)
+        if self.unsupported:
+            lines = "".join(f"\n  {line}" for line in self.unsupported)
+            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
+        builder = self.builder
+        outputs = [builder.materialize(self.values[number]).name for number in self.source.outputs]
+        return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
 
     def _attempt(self, op: SourceOperator) -> None:
         try:

@@ -29,6 +29,8 @@ def is_quantized(builder: Builder, *operands: Value) -> bool:
     """
     kinds = [(value.name, value.dtype, value.q) for value in operands]
     kinds += [(tensor.name, tensor.dtype, tensor.qparams) for tensor in builder.results]
+    if builder.is_real:
+        kinds = [(name, "float32" if q is not None else dtype, q) for name, dtype, q in kinds]
     reals = [shown(name) for name, dtype, _ in kinds if dtype.startswith(("float", "bfloat"))]
     if len(reals) == len(kinds):
         return False

@@ -195,6 +195,8 @@ def _bias(bias: Value, value: Value, axis: int | None) -> Value:
     if bias.constant is None or axis is None:
         raise Unsupported(f"the bias {shown(bias.name)} must be constant")
     array = bias.constant.ravel()
+    if bias.q is not None and value.q is None:  # in real numbers
+        return Value(bias.name, (array.size,), bias.dtype, bias.q, False, array)
     if bias.dtype != value.dtype and not (bias.dtype == "int32" and value.dtype == "int64"):
         raise Unsupported(f"the bias {shown(bias.name)} is {bias.dtype}, but what it is added to {value.dtype}")
     if array.size != value.shape[axis]:

@@ -149,11 +149,13 @@ def gather(builder: Builder, op: SourceOperator, x: Value, indices: Value) -> Va
 @converter("PADV2", "x paddings value", "PadV2Options")
 def pad(builder: Builder, op: SourceOperator, x: Value, paddings: Value, value: Value | None = None) -> Value:
     """A constant around the elements: 0.0 unless given."""
-    fill = 0.0 if x.q is None else float(x.q.zero_points[0])
+    fill = 0.0 if x.q is None or builder.is_real else float(x.q.zero_points[0])
     if value is not None:
         if value.constant is None or value.constant.size != 1 or value.q != x.q:
             raise Unsupported(f"the value {shown(value.name)} must be one constant, quantized as the input is")
         fill = float(value.constant.item())
+        if value.q is not None and builder.is_real:
+            fill = (fill - value.q.zero_points[0]) * value.q.scales[0]
         if not np.isfinite(fill):
             raise ModelError(f"operator {op} pads with {fill}")
     return _padded(builder, op, x, paddings, {"mode": "constant", "pad_value": fill})
