@@ -11,6 +11,7 @@ from llvmlite import ir
 from numba.extending import register_jitable
 
 from qbench.kernels.floats.walk import extents
+from qbench.kernels.fma import fma
 from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, call, vector
 from qbench.kernels.kernel import Kernel, record
@@ -23,8 +24,9 @@ from qbench.quant.rounding import ROUNDINGS, Rounding
 
 __all__ = ["SumKind", "Stored", "add_codes_kernel", "add_kernel", "code_weights"]
 
-SumKind = Literal["once", "each", "float32"]
-"""``once``: the exact sum is rounded once, ``each``: each operand before the sum (QNN), ``float32``: mode fp32_rne."""
+SumKind = Literal["once", "each", "float32", "fused"]
+"""``once``: the exact sum is rounded once, ``each``: each operand before the sum (QNN), ``float32``: mode fp32_rne,
+``fused``: two multiply-adds in float32, a last (`integer.add_fused`)."""
 
 Stored = Literal["u1", "i2", "u2"]
 """Integers as they lie in memory, 8-bit ones as codes."""
@@ -32,7 +34,7 @@ Stored = Literal["u1", "i2", "u2"]
 _WALK = extents("a", "b", "y")
 _PARAMETERS = {
     "zero_a": "i4", "zero_b": "i4", "mantissa_a": "i8", "mantissa_b": "i8", "shift_a": "i8", "shift_b": "i8",
-    "multiplier_a": "f4", "multiplier_b": "f4", "zero_point": "i8", "low": "i8", "high": "i8",
+    "multiplier_a": "f4", "multiplier_b": "f4", "offset": "f4", "zero_point": "i8", "low": "i8", "high": "i8",
 }  # fmt: skip
 
 
@@ -41,10 +43,13 @@ def add_kernel(kind: SumKind, a: Stored, b: Stored, y: Stored, rounding: Roundin
     """``y = clamp(rescaled(a - zero_a) + rescaled(b - zero_b) + zero_point)``, over axes as `walk.strided` has them.
 
     Fields are those of `integer.add`, one per operand: mantissas with their sign, `shift_a` alone where the sum is
-    rounded once; for ``float32`` only the multipliers. `plain` says that `kernels.rounding.is_plain` holds for both
+    rounded once; for ``float32`` only the multipliers, for ``fused`` these and the offset, and what the stored values
+    have too much as zero points. `plain` says that `kernels.rounding.is_plain` holds for both
     shifts, where each operand is rounded.
     """
-    add_row = _each(rounding, plain) if kind == "each" else _float32 if kind == "float32" else _once(rounding)
+    add_row = {"float32": _float32, "fused": _fused}.get(kind)
+    if add_row is None:
+        add_row = _each(rounding, plain) if kind == "each" else _once(rounding)
     a_type, b_type, y_type = (np.dtype(stored).type for stored in (a, b, y))
 
     def add(args, bases, thread, threads):
@@ -134,6 +139,17 @@ def _float32(args, a, b, y, start_a, step_a, start_b, step_b, start_y, count):
     for i in range(count):
         total = np.float32(np.int32(a[at(start_a + i * step_a)]) - zero_a) * multiplier_a
         total += np.float32(np.int32(b[at(start_b + i * step_b)]) - zero_b) * multiplier_b
+        y[at(start_y + i)] = np.int32(min(max(np.rint(total), low), high)) + zero_point
+
+
+@register_jitable
+def _fused(args, a, b, y, start_a, step_a, start_b, step_b, start_y, count):
+    zero_a, zero_b, zero_point = np.int32(args.zero_a), np.int32(args.zero_b), np.int32(args.zero_point)
+    low, high = np.float32(args.low - args.zero_point), np.float32(args.high - args.zero_point)
+    multiplier_a, multiplier_b, offset = args.multiplier_a, args.multiplier_b, args.offset
+    for i in range(count):
+        total = fma(np.float32(np.int32(b[at(start_b + i * step_b)]) - zero_b), multiplier_b, offset)
+        total = fma(np.float32(np.int32(a[at(start_a + i * step_a)]) - zero_a), multiplier_a, total)
         y[at(start_y + i)] = np.int32(min(max(np.rint(total), low), high)) + zero_point
 
 

@@ -70,12 +70,14 @@ def requantize_kernel(x: Wide, y: Wide, rounding: Rounding, plain: bool) -> Kern
 
 
 @cache
-def multiply_kernel(a: Narrow, b: Narrow, y: Wide, rounding: Rounding | None, plain: bool) -> Kernel:
+def multiply_kernel(
+    a: Narrow, b: Narrow, y: Wide, rounding: Rounding | None, plain: bool, offset: int | None = None
+) -> Kernel:
     """``y = clamp(rescaled((a - zero_a) * (b - zero_b)) + zero_point)``; without a mode the products themselves.
 
-    Parameters are walked as in `requantize_kernel`.
+    Parameters are walked as in `requantize_kernel`; `offset` is that of `finisher`.
     """
-    finish, kinds = finisher(rounding, plain), (np.dtype(a).type, np.dtype(b).type, np.dtype(y).type)
+    finish, kinds = finisher(rounding, plain, offset), (np.dtype(a).type, np.dtype(b).type, np.dtype(y).type)
 
     @register_jitable
     def row(
@@ -122,7 +124,8 @@ def multiply_kernel(a: Narrow, b: Narrow, y: Wide, rounding: Rounding | None, pl
             first += count
 
     fields = record(a="i8", b="i8", y="i8", **extents("a", "b", "m", "y"), zero_a="i4", zero_b="i4", **_PARAMETERS)
-    return Kernel(f"multiply.{a}.{b}.{y}.{rounding}{'.plain' if plain else ''}", fields, multiply)
+    mode = f"{rounding}{'.plain' if plain else ''}{'' if offset is None else f'.first{offset}'}"
+    return Kernel(f"multiply.{a}.{b}.{y}.{mode}", fields, multiply)
 
 
 @register_jitable

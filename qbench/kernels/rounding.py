@@ -90,7 +90,7 @@ def is_plain(shift: NDArray[np.int32], rounding: Rounding) -> bool:
 
 
 @cache
-def finisher(rounding: Rounding | None, plain: bool) -> Any:
+def finisher(rounding: Rounding | None, plain: bool, offset: int | None = None) -> Any:
     """The end of an integer kernel, for one accumulator: rescale, add the zero point, clamp.
 
     Parameters
@@ -99,6 +99,9 @@ def finisher(rounding: Rounding | None, plain: bool) -> Any:
         None leaves accumulators as they are: the parameters then mean nothing.
     plain
         Use `rescale_plain`.
+    offset
+        For ``fp32_rne`` where the zero point is added before rounding: what the stored zero point and bounds are above
+        the real ones.
 
     Returns
     -------
@@ -112,6 +115,16 @@ def finisher(rounding: Rounding | None, plain: bool) -> Any:
 
         return keep
     rescale, mode = rescale_plain if plain else rescale_one, ROUNDINGS.index(rounding)
+    if offset is not None:
+        beyond = np.int64(offset)
+
+        @register_jitable
+        def first(acc: Any, mantissa: Any, shift: Any, multiplier: Any, zero_point: Any, low: Any, high: Any) -> Any:
+            real = np.float32(np.float32(acc) * multiplier) + np.float32(zero_point - beyond)
+            real = min(max(np.rint(real), np.float32(low - beyond)), np.float32(high - beyond))
+            return np.int64(real) + beyond
+
+        return first
 
     @register_jitable
     def finish(acc: Any, mantissa: Any, shift: Any, multiplier: Any, zero_point: Any, low: Any, high: Any) -> Any:

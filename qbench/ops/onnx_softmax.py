@@ -40,8 +40,9 @@ class OnnxSoftmax(Op):
         wide = np.moveaxis(data.astype(np.int64), self.axis, -1)
         found = powers[wide - wide.max(axis=-1, keepdims=True) + 255]
         total = np.add.accumulate(found, axis=-1)[..., -1:]  # as sum() would not: one after the other
-        steps = np.rint(found * np.float32(self.steps) / total).astype(np.int64) + self.zero_point
         highest = integer_range(dtype_of(data.dtype))[1]
+        with np.errstate(over="ignore"):  # an infinity saturates
+            steps = np.rint(found * np.float32(self.steps) / total) + self.zero_point
         return np.moveaxis(np.minimum(steps, highest).astype(data.dtype), -1, self.axis)
 
 

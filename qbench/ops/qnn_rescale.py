@@ -114,13 +114,13 @@ class _Sum(QnnOp):
     """``tflite`` brings both to a finer common scale before it adds, and has a rounding of its own; ``onnx`` adds 8-bit
     integers of one type in float32, multiplying and adding at once."""
 
-    def _lower(self, sign: int) -> Lowered:
+    def _lower(self, sign: int, types: tuple[TensorType, ...]) -> Lowered:
         target = self.q_out()
         if self.semantics == "tflite":
             return Lowered(tflite_add(self.q_in(0), self.q_in(1), target, sign), {})
         alike = {self.q_in(0).dtype, self.q_in(1).dtype, target.dtype}
         if self.semantics == "onnx" and sign > 0 and alike in ({"int8"}, {"uint8"}):
-            return Lowered(onnx_add(self.q_in(0), self.q_in(1), target), {})
+            return Lowered(onnx_add(self.q_in(0), self.q_in(1), target, types[0].shape, types[1].shape), {})
         zero_points = (self.one_zero_point(0), self.one_zero_point(1))
         after = _one(target.zero_points, f"the output of {self.name}")
         scales = (self.q_in(0).scales[0], self.q_in(1).scales[0])
@@ -161,7 +161,7 @@ class QnnAdd(_Sum):
     name = "qnn.add"
 
     def lower(self, *types: TensorType) -> Lowered:
-        return self._lower(1)
+        return self._lower(1, types)
 
 
 @register
@@ -172,4 +172,4 @@ class QnnSubtract(_Sum):
     name = "qnn.subtract"
 
     def lower(self, *types: TensorType) -> Lowered:
-        return self._lower(-1)
+        return self._lower(-1, types)

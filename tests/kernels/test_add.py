@@ -12,6 +12,7 @@ from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer_rescale import IntegerAdd, IntegerAddFloat32
+from qbench.ops.onnx_add import OnnxAdd
 from qbench.quant.rounding import FIXED_POINT
 from tests.kernels.harness import codes, integer_levels, launch, padded, stored
 
@@ -64,6 +65,7 @@ def general(op, types, **parameters) -> dict:
         "zero_a": op.zero_points[0] + offsets[0], "zero_b": op.zero_points[1] + offsets[1],
         "zero_point": op.zero_point + offsets[2], "low": info.min + offsets[2], "high": info.max + offsets[2],
         **dict.fromkeys(("mantissa_a", "mantissa_b", "shift_a", "shift_b", "multiplier_a", "multiplier_b"), 0),
+        "offset": 0,
         **parameters,
     }  # fmt: skip
 
@@ -120,6 +122,21 @@ def test_sums_in_float32(types, data, seed, shape, threads) -> None:
     op = IntegerAddFloat32(multipliers=multipliers, zero_points=tuple(zeros), zero_point=zero_point, dtype=types[2])
     fields = general(op, types, multiplier_a=multipliers[0], multiplier_b=multipliers[1])
     run(kernel_for("float32", types, "fp32_rne"), op, operands(seed, types, sizes), types, gaps, threads, **fields)
+
+
+@pytest.mark.parametrize("types", [("int8",) * 3, ("uint8",) * 3])
+@given(data=st.data(), seed=st.integers(0, 2**32), shape=shapes(), threads=st.integers(1, 3))
+def test_sums_by_fused_multiply_add(types, data, seed, shape, threads) -> None:
+    sizes, gaps = shape
+    multipliers = tuple(data.draw(st.floats(0, 4, width=32)) for _ in range(2))
+    offset = data.draw(st.floats(-300, 300, width=32))
+    op = OnnxAdd(multipliers=multipliers, offset=offset, dtype=types[2])
+    info, beyond = np.iinfo(types[2]), 128 if types[2] == "int8" else 0
+    fields = dict.fromkeys(("mantissa_a", "mantissa_b", "shift_a", "shift_b"), 0)
+    fields |= {"zero_a": beyond, "zero_b": beyond, "zero_point": beyond, "offset": offset}
+    fields |= {"multiplier_a": multipliers[0], "multiplier_b": multipliers[1]}
+    fields |= {"low": info.min + beyond, "high": info.max + beyond}
+    run(kernel_for("fused", types, "fp32_rne"), op, operands(seed, types, sizes), types, gaps, threads, **fields)
 
 
 @pytest.mark.parametrize("level", [level for level in integer_levels() if level != Level.PORTABLE])

@@ -46,6 +46,9 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Gr
 MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Ops that move the elements of their first input, so that those of a stored constant may stay integers."""
 
+NUMBERS = frozenset({"Clip"})
+"""Ops that take constants as real numbers, however they are stored."""
+
 KEPT = frozenset({"DequantizeLinear", "QuantizeLinear"})
 """Ops that are converted also where all their inputs are constants."""
 
@@ -102,6 +105,8 @@ class _Importer:
     def _converted(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value]:
         """The node's outputs, by its converter: on constants stored as integers, or else on their real numbers."""
         convert = CONVERTERS[node.domain, node.op]
+        if node.op in NUMBERS:
+            values = [_real(value) for value in values]
         try:
             self.builder.start(node)
             return self.builder.finish(convert(self.builder, node, values))

@@ -45,6 +45,9 @@ def average_pool(work: Work, head: Node) -> None:
     assert isinstance(op, AvgPool2d)
     if not (isinstance(shape[2], int) and isinstance(shape[3], int)):
         raise Float(f"unsupported: an average pool of sizes known only at run time, of shape {shape}")
+    if op.pool_size == shape[2:] and not any(op.padding):  # onnxruntime takes it for a global pool too
+        average(work, head)
+        return
     narrow = all(each.dtype in ("int8", "uint8") for each in (q, *(work.rw.qparams[t.output] for t in targets)))
     work.begin(head, *clamps, *targets)
     if work.semantics == "onnx" and work.fused and narrow:

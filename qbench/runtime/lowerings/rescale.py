@@ -165,7 +165,11 @@ class MultiplyLowering(_Rescaled):
         out, copies = self.target(site)
         a, (b, zero_b) = operand(site, left, out), self._right(site, right, out)
         parameters, steps = self.parameters(site, out)
-        kernel = multiply_kernel(_any(a.dtype), _any(b.dtype), _any(out.dtype.str[1:]), *self.mode)
+        letters, offset = (
+            [_any(kind) for kind in (a.dtype, b.dtype, out.dtype.str[1:])],
+            self.found and self.found.offset,
+        )
+        kernel = multiply_kernel(*letters, *self.mode, offset)
         made = instruction(
             kernel, self.output, a=a.reference, b=b.reference, y=out.reference, zero_a=self.zeros[0], zero_b=zero_b,
             **strided(out.shape, a=a.strides, b=b.strides, m=steps, y=out.strides), **parameters,

@@ -49,6 +49,8 @@ class Rescaling:
         Of the output, as it is stored.
     dtype
         Of the output.
+    offset
+        How far its zero point is stored above the real one, where that is added before rounding; else None.
     """
 
     rounding: Rounding
@@ -60,6 +62,7 @@ class Rescaling:
     low: int
     high: int
     dtype: DType
+    offset: int | None = None
 
     @cached_property
     def code(self) -> int:
@@ -98,6 +101,8 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
         mantissa, shift, multiplier = parameters[0], parameters[1], ones
     elif isinstance(op, IntegerRequantizeFloat32):
         mantissa, shift, multiplier = none, none, parameters[0]
+        if op.zero_point_first and step.head.op != "integer.multiply":
+            raise Refused("its zero point is added before rounding")
     else:
         mantissa, shift, multiplier = np.full(channels, 1 << 30, np.int32), (1 - parameters[0]).astype(np.int32), ones
     low, high = clamp(step, op.dtype)
@@ -111,6 +116,7 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
         low=low,
         high=high,
         dtype=op.dtype,
+        offset=flip(op.dtype) if isinstance(op, IntegerRequantizeFloat32) and op.zero_point_first else None,
     )
 
 

@@ -15,6 +15,7 @@ from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer_rescale import IntegerAdd, IntegerAddFloat32
+from qbench.ops.onnx_add import OnnxAdd
 from qbench.runtime.lowerings.operands import gapless, operand, plain_layout
 from qbench.runtime.lowerings.rescaling import clamp, flip
 from qbench.runtime.planner.fuse import Fused
@@ -27,14 +28,14 @@ __all__ = ["AddLowering"]
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
 
-@lowers("integer.add", "integer.add_float32")
+@lowers("integer.add", "integer.add_float32", "integer.add_fused")
 class AddLowering(Lowering):
     """The exact sum rounded once, or each operand by itself, or in float32; clamped."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         op = bind(step.head)
-        assert isinstance(op, IntegerAdd | IntegerAddFloat32)
+        assert isinstance(op, IntegerAdd | IntegerAddFloat32 | OnnxAdd)
         self.op = op
         for name in (*step.head.inputs, step.head.output):
             if graph.types[name].dtype not in _TYPES:
@@ -52,17 +53,19 @@ class AddLowering(Lowering):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         output, (left, right) = self.step.outputs[0], self.step.head.inputs
+        if isinstance(self.op, OnnxAdd) and self.op.rhs_last:
+            left, right = right, left
         y = gapless(site, output, output=True) if site.places[output].strides[-1:] != (1,) else None
         out = y.place if y else site.places[output]
         a, b = operand(site, left, out), operand(site, right, out)
         walk = strided(out.shape, a=a.strides, b=b.strides, y=out.strides)
         places = {"a": a.reference, "b": b.reference, "y": out.reference}
         low, high = clamp(self.step, self.op.dtype)
+        known, after = ((0, 0), 0) if isinstance(self.op, OnnxAdd) else (self.op.zero_points, self.op.zero_point)
         zeros = tuple(
-            zero + flip(self.graph.types[name].dtype)
-            for zero, name in zip(self.op.zero_points, (left, right), strict=True)
+            zero + flip(self.graph.types[name].dtype) for zero, name in zip(known, (left, right), strict=True)
         )
-        zero_point = self.op.zero_point + flip(self.op.dtype)
+        zero_point = after + flip(self.op.dtype)
         letters: tuple[Any, ...] = (a.dtype, b.dtype, out.dtype.str[1:])
         made = None
         if letters == ("u1",) * 3 and site.level in ISAS and walk["a3"] == walk["b3"] == 1:
@@ -84,16 +87,23 @@ class AddLowering(Lowering):
         op = self.op
         if isinstance(op, IntegerAddFloat32):
             return add_kernel("float32", *letters, "fp32_rne")
+        if isinstance(op, OnnxAdd):
+            return add_kernel("fused", *letters, "fp32_rne")
         if not op.per_operand:
             return add_kernel("once", *letters, op.rounding)
         return add_kernel("each", *letters, op.rounding, is_plain(np.asarray(op.shift), op.rounding))
 
     def _multipliers(self) -> dict[str, Any]:
         op = self.op
-        mantissa, shift, multipliers = (0, 0), (0, 0), (0.0, 0.0)
+        mantissa, shift, multipliers, offset = (0, 0), (0, 0), (0.0, 0.0), 0.0
         if isinstance(op, IntegerAddFloat32):
             multipliers = op.multipliers
+        elif isinstance(op, OnnxAdd):
+            multipliers, offset = op.multipliers[:: -1 if op.rhs_last else 1], op.offset
         else:
             mantissa, shift = op.mantissa, op.shift
         named = {"mantissa": mantissa, "shift": shift, "multiplier": multipliers}
-        return {f"{name}_{side}": value for name, both in named.items() for side, value in zip("ab", both, strict=True)}
+        sides = {
+            f"{name}_{side}": value for name, both in named.items() for side, value in zip("ab", both, strict=True)
+        }
+        return {**sides, "offset": offset}

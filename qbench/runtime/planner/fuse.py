@@ -16,7 +16,7 @@ _BIAS = frozenset({"nn.bias_add"})
 _FOLLOWERS: dict[str, tuple[frozenset[str], ...]] = {
     **dict.fromkeys(("integer.conv2d", "integer.dense", "integer.batch_matmul"), (_BIAS, REQUANTIZES, CLAMPS)),
     **dict.fromkeys(("integer.multiply", "integer.sum", "integer.sum_pool2d"), (REQUANTIZES, CLAMPS)),
-    **dict.fromkeys(("integer.add", "integer.add_float32", *REQUANTIZES), (CLAMPS,)),
+    **dict.fromkeys(("integer.add", "integer.add_float32", "integer.add_fused", *REQUANTIZES), (CLAMPS,)),
     **dict.fromkeys(("nn.conv2d", "nn.dense", "nn.batch_matmul"), (_BIAS, CLAMPS)),
     **dict.fromkeys(("add", "subtract", "multiply", "nn.bias_add"), (CLAMPS,)),
 }

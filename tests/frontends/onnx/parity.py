@@ -82,7 +82,7 @@ def compare(graph: Graph, theirs: Mapping[str, Array], feeds: Mapping[str, Array
         for name, ours in zip(node.outputs, step(graph, node, [values[v] for v in node.inputs]), strict=True):
             values[name] = theirs.get(name, ours)
             if name in theirs and graph.types[name].dtype in INTEGERS:
-                found.append(_compared(graph, name, ours, theirs[name]))
+                found.append(compared(graph, name, ours, theirs[name]))
     return found
 
 
@@ -93,11 +93,12 @@ def compare_program(program: Program, theirs: Mapping[str, Array], feeds: Mappin
         if graph.types[name].dtype in INTEGERS and name in graph.producers:
             start = {other: known for other, known in theirs.items() if other != name}
             ours = program.run(feeds, start=start, keep=[name], threads=1)[name]
-            found.append(_compared(graph, name, ours, array))
+            found.append(compared(graph, name, ours, array))
     return found
 
 
-def _compared(graph: Graph, name: str, ours: Array, theirs: Array) -> Compared:
+def compared(graph: Graph, name: str, ours: Array, theirs: Array) -> Compared:
+    """How far apart a value of ours and of onnxruntime are."""
     assert theirs.dtype == ours.dtype and theirs.shape == ours.shape, name
     apart = np.abs(ours.astype(np.int64) - theirs.astype(np.int64))
     op = _deciding(graph, graph.producers[name])
