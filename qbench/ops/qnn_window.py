@@ -101,6 +101,10 @@ class QnnUnary(QnnOp):
     """For nn.prelu: the slope of each channel."""
     axis: int | None = None
     """For nn.prelu with several slopes: the channels' axis."""
+    constant: float | None = None
+    """For a function of two numbers, such as multiply: the other one."""
+    constant_first: bool = False
+    """Whether that is the left one."""
     semantics: Semantics = "tvm"
     """``tflite`` fills the table as its kernel computes the function, which may be in integers; ``onnx`` with the
     function as onnxruntime approximates it."""
@@ -122,7 +126,10 @@ class QnnUnary(QnnOp):
         if self.semantics == "onnx" and self.function in FUNCTIONS:
             return FUNCTIONS[self.function](reals)
         function: Op = OPS[self.function](**dict(self.parameters))  # pyright: ignore[reportArgumentType] checked by the float op when the graph was made
-        return np.asarray(function.compute_all((reals,))[0], np.float32)
+        operands: tuple[NDArray[np.float32], ...] = (reals,)
+        if self.constant is not None:
+            operands = (reals, np.asarray(self.constant, np.float32))[:: -1 if self.constant_first else 1]
+        return np.asarray(function.compute_all(operands)[0], np.float32)
 
 
 def _within_domain(values: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -80,6 +80,13 @@ def with_constant(op: str) -> Graph:
     return net.graph(net.quantized(y, q(1.0, 2)))
 
 
+def one_number(op: str, first: bool = False, after: str = "") -> Graph:
+    net = Net()
+    x, number = net.input((2, 3), X), net.constant(np.asarray(0.375))
+    y = net.op(op, *((number, x) if first else (x, number)))
+    return net.graph(net.quantized(net.op(after, y) if after else y, Y))
+
+
 def one(op: str, sizes: tuple[int, ...] = (2, 4, 6, 8), out: QParams = X, x: QParams = X, **attrs: object) -> Graph:
     net = Net()
     return net.graph(net.quantized(net.op(op, net.input(sizes, x), **attrs), out))  # pyright: ignore[reportArgumentType]
@@ -141,6 +148,8 @@ PATTERNS: dict[str, tuple[Callable[[], Graph], dict[str, int]]] = {
     "multiply": (lambda: two("multiply"), {"multiply": 1, R: 1}),
     "multiply, relu": (lambda: two("multiply", after="nn.relu"), {"multiply": 1, R: 1, "clip": 1}),
     "multiply by a constant": (lambda: with_constant("multiply"), {"multiply": 1, R: 1}),
+    "multiply by a number": (lambda: one_number("multiply"), {"unary": 1}),
+    "a number less an element": (lambda: one_number("subtract", True, "nn.relu"), {"unary": 1, "clip": 1}),
     "divide": (lambda: two("divide"), {"binary": 1}),
     "maximum, equal scales": (lambda: two("maximum", X, X, X), {"maximum": 1}),
     "maximum": (lambda: two("maximum"), {"maximum": 1, R: 2}),

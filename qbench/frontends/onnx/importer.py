@@ -46,7 +46,7 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Gr
 MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 """Ops that move the elements of their first input, so that those of a stored constant may stay integers."""
 
-NUMBERS = frozenset({"Clip"})
+NUMBERS = frozenset({"Clip", "PRelu"})
 """Ops that take constants as real numbers, however they are stored."""
 
 KEPT = frozenset({"DequantizeLinear", "QuantizeLinear"})

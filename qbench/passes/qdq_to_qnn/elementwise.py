@@ -5,15 +5,17 @@ from __future__ import annotations
 from qbench.ir.graph import Attr, Node
 from qbench.ir.qparams import QParams
 from qbench.passes.accumulators import accumulator_dtype, accumulator_qparams, reach
-from qbench.passes.qdq_to_qnn.work import Float, Work
+from qbench.passes.qdq_to_qnn.work import TABLES, Float, Work
 
-__all__ = ["binary", "extremum", "multiply", "sum_of_two"]
+__all__ = ["binary", "extremum", "multiply", "sum_of_two", "with_number"]
 
 _NARROW = ("int4", "uint4", "int8", "uint8")
 
 
 def sum_of_two(work: Work, head: Node) -> None:
     """add and subtract, straight at the scale of the result."""
+    if with_number(work, head):
+        return
     (lhs, left), (rhs, right) = (work.per_tensor(value) for value in head.inputs)
     clamps, targets = work.result(head)
     if work.semantics == "onnx" and not _has_onnx_kernel(work, head, left, right, targets):
@@ -29,6 +31,8 @@ def sum_of_two(work: Work, head: Node) -> None:
 
 def multiply(work: Work, head: Node) -> None:
     """A product into an accumulator, and one rounding."""
+    if with_number(work, head):
+        return
     (lhs, left), (rhs, right) = (work.per_tensor(value) for value in head.inputs)
     clamps, targets = work.result(head)
     if work.semantics == "onnx" and not _has_onnx_kernel(work, head, left, right, targets):
@@ -50,6 +54,8 @@ def multiply(work: Work, head: Node) -> None:
 
 def binary(work: Work, head: Node) -> None:
     """A function of two elements of 8 bits that has no integer arithmetic: a table over all pairs."""
+    if with_number(work, head):
+        return
     sources = [work.per_tensor(value) for value in head.inputs]
     clamps, targets = work.result(head)
     for _, q in sources:
@@ -60,6 +66,26 @@ def binary(work: Work, head: Node) -> None:
         integers = tuple(value for value, _ in sources)
         work.emit_clamped("qnn.binary", integers, target, clamps, attrs={"function": head.op}, name=head.name)
     work.finish()
+
+
+def with_number(work: Work, head: Node) -> bool:
+    """A table, where one operand is a real number that is the same for all elements; False where none is."""
+    numbers = [work.rw.array(value) for value in head.inputs]
+    index = next((i for i, array in enumerate(numbers) if array is not None and array.size == 1), None)
+    if index is None or work.integers(head.inputs[1 - index]) is None:
+        return False
+    number, (data, q) = numbers[index], work.per_tensor(head.inputs[1 - index])
+    kind = work.rw.types
+    if number is None or kind[head.output].shape != kind[head.inputs[1 - index]].shape or q.dtype not in TABLES:
+        return False
+    clamps, targets = work.result(head)
+    work.begin(head, *clamps, *targets)
+    attrs: dict[str, Attr] = {"function": head.op, "semantics": work.semantics}
+    attrs |= {"constant": float(number.item()), "constant_first": index == 0}
+    for target in targets:
+        work.emit_clamped("qnn.unary", (data,), target, clamps, attrs=attrs, name=head.name)
+    work.finish()
+    return True
 
 
 def extremum(work: Work, head: Node) -> None:

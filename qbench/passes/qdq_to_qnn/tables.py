@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qbench.ir.graph import Attr, Node
-from qbench.passes.qdq_to_qnn.work import Float, Work
+from qbench.passes.qdq_to_qnn.work import TABLES, Float, Work
 
 __all__ = ["clamp", "softmax", "table"]
 
@@ -12,7 +12,7 @@ def table(work: Work, head: Node) -> None:
     """One table, or for the slopes of nn.prelu one per channel."""
     data, q = work.per_tensor(head.inputs[0])
     targets = work.need_quantizes(head.output)
-    if q.dtype not in ("int8", "uint8", "int16", "uint16"):
+    if q.dtype not in TABLES:
         raise Float(f"unsupported: a table over {q.dtype}")
     attrs: dict[str, Attr] = {"function": head.op, "semantics": work.semantics}
     if len(head.inputs) > 1:

@@ -19,9 +19,12 @@ from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics, rounding_of
 
-__all__ = ["Float", "Pattern", "Work"]
+__all__ = ["TABLES", "Float", "Pattern", "Work"]
 
 _CLAMPS = ("clip", "nn.relu")
+TABLES = ("int8", "uint8", "int16", "uint16")
+"""Types over all of whose integers a table can be made."""
+
 _LARGEST = float(np.finfo(np.float32).max)
 
 

@@ -14,6 +14,7 @@ from qbench.errors import GraphError, nearest, shown
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.kernels.levels import Level, current
+from qbench.ops.legal import legal
 from qbench.ops.macs import macs
 from qbench.runtime.lowerings.copy import copy_instructions, fill_instructions
 from qbench.runtime.planner.arena import Lifetime, arrange
@@ -40,7 +41,7 @@ def plan(
     Parameters
     ----------
     graph
-        Float, integer or mixed; any valid graph.
+        Float, integer or mixed; any valid graph. Quantized ops are planned as the integer ops that they stand for.
     keep
         Values that a run may be asked for besides the outputs: nothing is fused behind them.
     sizes
@@ -54,7 +55,7 @@ def plan(
     GraphError
         An open size without a number, or `keep` names no value.
     """
-    keep, level = tuple(keep), current() if level is None else level
+    graph, keep, level = legal(graph), tuple(keep), current() if level is None else level
     for name in keep:
         if name not in graph.types:
             raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")

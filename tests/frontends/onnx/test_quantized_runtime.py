@@ -16,8 +16,6 @@ import qbench as qb
 from qbench.frontends.onnx import load_onnx
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
-from qbench.passes.legalize import LegalizePass
-from qbench.runtime.planner import plan
 from tests.frontends.onnx.parity import Compared, compare, compare_program, fused_ops, runtime_values
 from tests.frontends.onnx.quantizing import Form, feeds, quantized
 
@@ -58,10 +56,10 @@ def test_every_op_gives_onnxruntimes_integers(case: Path) -> None:
 
 
 def test_every_op_of_a_program_gives_onnxruntimes_integers(case: Path) -> None:
-    model, graph = onnx.load(case), LegalizePass()(qb.load(case))
+    model, graph = onnx.load(case), qb.load(case)
     given = feeds(model, seed=5)
     theirs = runtime_values(model, graph, given)
-    program = plan(graph, keep=list(theirs), sizes=sizes(graph, given))
+    program = qb.plan(graph, keep=list(theirs), sizes=sizes(graph, given))
     in_reals = fused_ops(model, graph)["Conv"] > 0
     bounded(compare_program(program, theirs, given), in_reals)
 

@@ -1,0 +1,56 @@
+"""Quantized ops as the integer ops that they stand for: one node for one node, their parameters as constants."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from functools import partial
+
+from qbench.ir.build import rebuild
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.memo import Memo
+from qbench.ir.names import fresh
+from qbench.ir.op import Op, bind
+from qbench.ops.qnn_base import Lowered, QnnOp
+
+__all__ = ["legal"]
+
+
+def legal(graph: Graph, memo: Memo | None = None) -> Graph:
+    """The graph with no quantized op left in it; it computes the same, bit for bit.
+
+    Parameters
+    ----------
+    graph
+        Any graph.
+    memo
+        Of earlier times.
+    """
+    memo = Memo() if memo is None else memo
+    taken, constants = {*graph.types, *graph.by_name}, dict(graph.constants)
+    nodes = list(graph.nodes)
+    for index, node in enumerate(graph.nodes):
+        op = bind(node, graph.qparams)
+        if not isinstance(op, QnnOp):
+            continue
+        lowered = op.lowered(tuple(graph.types[value] for value in node.inputs))
+        names: list[str] = []
+        for operand, constant in lowered.constants.items():
+            names.append(fresh(f"{node.name}.{operand}", taken))
+            taken.add(names[-1])
+            constants[names[-1]] = constant
+        given = node, lowered, tuple(names)
+        nodes[index] = memo.recall(("legal", node.name), given, partial(_integer_node, *given))
+    return graph if all(map(operator.is_, nodes, graph.nodes)) else rebuild(graph, nodes=nodes, constants=constants)
+
+
+def _integer_node(node: Node, lowered: Lowered, constants: tuple[str, ...]) -> Node:
+    op = lowered.op
+    return dataclasses.replace(node, op=op.name, inputs=node.inputs + constants, attrs=_attrs(op))
+
+
+def _attrs(op: Op) -> FrozenMap[str, Attr]:
+    """The attributes of an op that differ from their defaults."""
+    values = {name: (getattr(op, name), field.default) for name, field in type(op).attributes().items()}
+    return FrozenMap({name: value for name, (value, default) in values.items() if value != default})
