@@ -82,11 +82,12 @@ class _Excerpt:
 
 def _tasks(step: Fused, graph: Graph, level: Level) -> Iterator[Task]:
     """The step as one task, or where it is refused each of its nodes as its own."""
-    lowering = _lowering(_Excerpt.of(step, graph), level)
+    reads = step.inputs(graph)  # kernels read what has a place in memory, and constants have none
+    lowering = _lowering(_Excerpt.of(step, graph), level) if reads else "it reads constants alone"
     if isinstance(lowering, Lowering):
-        yield Task(step, step.inputs(graph), lowering)
+        yield Task(step, reads, lowering)
     elif len(step.nodes) == 1:
-        yield Task(step, step.inputs(graph), None, lowering)
+        yield Task(step, reads, None, lowering)
     else:
         for node in step.nodes:
             yield from _tasks(Fused((node,)), graph, level)
