@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from qbench import lab
     from qbench.calibration.calibrators import register_calibrator
     from qbench.engine.data import load_data
     from qbench.engine.report import Report
@@ -49,6 +50,7 @@ __all__ = [
     "diff",
     "compare",
     "Comparison",
+    "lab",
     # quantization
     "QuantConfig",
     "register_calibrator",
@@ -78,6 +80,7 @@ _HOMES = {
     "export_onnx": "qbench.session.export",
     "export_overrides": "qbench.session.export",
     "export_tflite": "qbench.session.export",
+    "lab": "qbench.lab",
     "load": "qbench.frontends",
     "load_data": "qbench.engine.data",
     "plan": "qbench.runtime.planner",
@@ -91,8 +94,9 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for and no more: qbench itself imports at once."""
     if name not in _HOMES:
         raise AttributeError(f"module 'qbench' has no attribute {name!r}")
-    module, _, attribute = _HOMES[name].partition(":")
-    value = getattr(importlib.import_module(module), attribute or name)
+    home, _, attribute = _HOMES[name].partition(":")
+    module = importlib.import_module(home)
+    value = module if home == f"{__name__}.{name}" else getattr(module, attribute or name)
     globals()[name] = value
     return value
 
