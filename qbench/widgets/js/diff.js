@@ -5,6 +5,8 @@ import { compared } from "./tokens.js";
 const MARKS = { same: " ", changed: "~", added: "+", removed: "\u2212" };
 const CONTEXT = 1;
 const FEW = 3; // fewer lines are not worth a fold
+const NEAR = 20; // lines around one that is gone to
+const FRAMES = 3;
 
 /** Returns { element, draw(view), mark(layer) }; `compare(before, after)` and `select(layer)` are called on demand. */
 export function irDiff(compare, select) {
@@ -28,6 +30,17 @@ export function irDiff(compare, select) {
   let chosen = null;
   let found = [];
   let at = -1;
+  let byElement = new Map();
+  const sight = new IntersectionObserver(
+    (seen) => {
+      for (const { target, isIntersecting } of seen) {
+        if (!isIntersecting) continue;
+        write(byElement.get(target));
+        sight.unobserve(target);
+      }
+    },
+    { root: lines, rootMargin: "400px" },
+  );
 
   const ask = (first, second) => compare(first, second);
   const unfold = () => {
@@ -45,7 +58,11 @@ export function irDiff(compare, select) {
     rows = groups(view.lines).flatMap(({ first, entries, same }) =>
       same && !all && !open.has(first) ? [fold(first, entries)] : entries.map((entry, i) => line(entry, first + i)),
     );
+    sight.disconnect();
     lines.replaceChildren(head, ...rows.map((row) => row.element));
+    byElement = new Map(rows.map((row) => [row.element, row]));
+    for (const row of rows) if (row.isEmpty) sight.observe(row.element);
+    rows.slice(0, NEAR).forEach(write);
     set(lines, { "aria-rowcount": view.lines.length + 1 });
     lines.scrollTop = top;
     mark(chosen, false);
@@ -56,12 +73,18 @@ export function irDiff(compare, select) {
   }
 
   function line(entry, index) {
-    const [left, right] = entry.kind === "changed" ? compared(entry.left, entry.right) : [[[entry.left, false]], [[entry.right, false]]];
+    const row = h("div", { class: `qb-line qb-${entry.kind}${entry.layer === null ? "" : " qb-leads"}`, role: "row", tabindex: -1, "aria-rowindex": index + 2 });
+    return { element: row, entry, layer: entry.layer, first: index, last: index, isEmpty: true };
+  }
+
+  /** The text of a line, once it comes in sight: most of a long graph never does. */
+  function write(row) {
+    if (!row.isEmpty) return;
+    row.isEmpty = false;
+    const { kind, left, right } = row.entry;
+    const sides = kind === "changed" ? compared(left, right) : [[[left, false]], [[right, false]]];
     const code = (pieces) => h("code", { role: "gridcell" }, pieces.map(([text, differs]) => (differs ? h("mark", {}, text) : text)));
-    const sign = h("span", { class: "qb-gutter", role: "gridcell", "aria-label": entry.kind, title: entry.kind }, MARKS[entry.kind]);
-    const row = h("div", { class: `qb-line qb-${entry.kind}`, role: "row", tabindex: -1, "aria-rowindex": index + 2 }, sign, code(left), code(right));
-    if (entry.layer !== null) row.classList.add("qb-leads");
-    return { element: row, entry, layer: entry.layer, first: index, last: index };
+    row.element.append(h("span", { class: "qb-gutter", role: "gridcell", "aria-label": kind, title: kind }, MARKS[kind]), ...sides.map(code));
   }
 
   function fold(first, entries) {
@@ -71,16 +94,35 @@ export function irDiff(compare, select) {
     return { element: row, first, last: first + entries.length - 1, layers: new Set(entries.map((entry) => entry.layer)), text, cell };
   }
 
+  /** Where only texts are others than before, as after most edits, only those lines are written that changed. */
+  function renew() {
+    for (const row of rows) {
+      if (row.layers) continue;
+      const { left, right } = row.entry;
+      row.entry = view.lines[row.first];
+      if (row.isEmpty || (row.entry.left === left && row.entry.right === right)) continue;
+      row.element.replaceChildren();
+      row.isEmpty = true;
+      write(row);
+    }
+  }
+
   /** The row that the tab key leads to. */
   function reach(row) {
     for (const one of rows) if (one.element.tabIndex === 0) set(one.element, { tabindex: -1 });
     if (row) set(row.element, { tabindex: 0 });
   }
 
-  /** Scroll the lines, and never the page, to a row; again once the rows near it have been laid out. */
+  /** Scroll the lines, and never the page, to a row; again as the rows near it are laid out, which takes some frames. */
   function reveal(row) {
-    scroll(row);
-    requestAnimationFrame(() => row.element.isConnected && scroll(row));
+    const index = rows.indexOf(row);
+    rows.slice(Math.max(0, index - NEAR), index + NEAR).forEach(write);
+    const follow = (frames) => {
+      if (!row.element.isConnected) return;
+      scroll(row);
+      if (frames) requestAnimationFrame(() => follow(frames - 1));
+    };
+    follow(FRAMES);
   }
 
   function scroll(row) {
@@ -94,9 +136,12 @@ export function irDiff(compare, select) {
     chosen = layer;
     const here = (row) => layer !== null && (row.layers ? row.layers.has(layer) : row.layer === layer);
     for (const row of rows) {
-      row.element.classList.toggle("qb-here", here(row));
-      if (row.cell) row.cell.textContent = `\u22ef ${row.text}${here(row) ? ", the chosen layer among them" : ""}: show them`;
-      else set(row.element, { "aria-selected": here(row) ? "true" : "false" });
+      const is = here(row);
+      if (row.isHere === is) continue;
+      row.isHere = is;
+      row.element.classList.toggle("qb-here", is);
+      if (row.cell) row.cell.textContent = `\u22ef ${row.text}${is ? ", the chosen layer among them" : ""}: show them`;
+      else set(row.element, { "aria-selected": is ? "true" : "false" });
     }
     const marked = rows.filter(here);
     const seen = (row) => row.element.offsetTop >= lines.scrollTop && row.element.offsetTop < lines.scrollTop + lines.clientHeight;
@@ -123,7 +168,7 @@ export function irDiff(compare, select) {
     reveal(row);
   }
 
-  const rowOf = (event) => rows.find((row) => row.element === event.target.closest(".qb-line"));
+  const rowOf = (event) => byElement.get(event.target.closest(".qb-line"));
   lines.addEventListener("click", (event) => use(rowOf(event)));
   lines.addEventListener("keydown", (event) => {
     const index = rows.findIndex((row) => row.element === event.target);
@@ -189,6 +234,7 @@ export function irDiff(compare, select) {
     element,
     mark,
     draw(next) {
+      const alike = view && view.lines.length === next.lines.length && view.lines.every((entry, i) => entry.kind === next.lines[i].kind && entry.layer === next.lines[i].layer);
       const other = !view || view.before !== next.before || view.after !== next.after;
       view = next;
       for (const [list, value] of [[before, view.before], [after, view.after]]) {
@@ -206,7 +252,8 @@ export function irDiff(compare, select) {
       }
       const was = at;
       found = [];
-      fill();
+      if (alike && !other) renew();
+      else fill();
       if (field.value) {
         search();
         at = Math.min(Math.max(was, 0), found.length - 1);
