@@ -52,9 +52,9 @@ def draw_histogram(axes: Axes, view: HistogramView, *, log: bool = True) -> None
     inside = axes.stairs(view.counts, edges, fill=True, color=ACCENT, label="within range" if is_clipped else None)
     inside.set_clip_path(axes.axvspan(low, high, color=ACCENT, alpha=0.07, linewidth=0))
     bare(axes, f"{safe(view.tensor)}: {view.dtype}, {_scale(view)}")
-    if log:
+    if log and view.counts:
         axes.set_yscale("log")
-        axes.set_ylim(0.5, max(view.counts, default=1) * 2)
+        axes.set_ylim(0.5, max(view.counts) * 2)
     inner = [at for at in (view.threshold, -view.threshold) if view.min <= at <= view.max]
     name = "threshold" if view.channels == 1 else "threshold of the widest channel"
     for i, at in enumerate(inner):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -158,6 +159,16 @@ def test_where_one_was_is_kept_when_the_graph_changes(page: Page, show: Any):
     stub.update(graph=long(300).to_dict())
     expect(page.locator(ROWS).nth(201)).to_be_focused()
     expect(page.locator(ROWS).nth(201)).to_be_in_viewport()
+
+
+def test_an_edit_writes_only_the_lines_that_it_changed(page: Page, show: Any):
+    before = long(60)
+    stub = show(before)
+    page.evaluate("window.kept = [...document.querySelectorAll('.qb-line code')]")
+    line = replace(before.lines[3], right="%v3 = clip(%v2, a_max=6.0);")
+    stub.update(graph=replace(before, lines=(*before.lines[:3], line, *before.lines[4:])).to_dict())
+    expect(page.locator(ROWS).nth(3).locator("mark").last).to_have_text(", a_max=6.0")
+    assert page.evaluate("window.kept.filter((code) => !code.isConnected).length") == 2
 
 
 def test_nothing_at_all_and_nothing_that_differs(page: Page, show: Any, state: State):

@@ -5,10 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 
 from qbench import plots, views
 from qbench.engine.report import Flip, Latency
+from qbench.plots.figures import ACCENT, BAD, GOOD, POOR, TEXT
 from qbench.session.session import Session
 from tests.engine.networks import mlp, samples
 from tests.hostile import hostile_session
@@ -22,8 +26,6 @@ def state() -> views.State:
 
 
 def texts(figure: object) -> list[str]:
-    from matplotlib.text import Text
-
     return [text.get_text() for text in figure.findobj(Text)]
 
 
@@ -78,3 +80,88 @@ def test_a_figure_needs_no_pyplot():
 
     code = "import sys, qbench.plots; print('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def figures(state: views.State) -> list[Figure]:
+    view = views.workbench_view(state, "relu_1")
+    weight = views.tensor_view(state, "dense_1", "weight")
+    return [
+        plots.histogram_figure(view.tensor.histogram), plots.curves_figure(view.tensor.curves),
+        plots.channels_figure(weight.histogram), plots.tensor_figure(weight), plots.tensor_figure(view.tensor),
+        plots.ir_diff_figure(views.ir_diff_view(state)),
+    ]  # fmt: skip
+
+
+def test_letters_stay_letters_in_vector_files_which_are_the_same_each_time(state: views.State):
+    for first, second in zip(figures(state), figures(state), strict=True):
+        drawn = [io.BytesIO(), io.BytesIO()]
+        for figure, out in zip((first, second), drawn, strict=True):
+            figure.savefig(out, format="svg", metadata={"Date": None})
+        assert drawn[0].getvalue() == drawn[1].getvalue()
+        text = drawn[0].getvalue().decode()
+        assert "<text" in text
+        assert "<image" not in text  # nothing is a bitmap
+        pdf = io.BytesIO()
+        first.savefig(pdf, format="pdf")
+        assert b"/Type3" not in pdf.getvalue().replace(b" ", b"")
+
+
+def test_letters_are_large_enough_to_be_read_and_axes_say_what_they_are(state: views.State):
+    for figure in figures(state)[:5]:
+        assert min(text.get_fontsize() for text in figure.findobj(Text) if text.get_text()) >= 7
+        assert all(axes.get_ylabel() for axes in figure.axes)
+        assert figure.axes[-1].get_xlabel()
+
+
+def test_legends_say_what_is_drawn(state: views.State):
+    clipped = views.histogram_view(state, "relu_1")
+    clipped = replace(clipped, threshold=clipped.max / 2)
+    said = {text.get_text() for text in plots.histogram_figure(clipped).axes[0].get_legend().get_texts()}
+    assert said == {"clipped", "within range", "threshold"}
+    curves = plots.curves_figure(views.curves_view(state, "relu_1"))
+    first, second = ({text.get_text() for text in axes.get_legend().get_texts()} for axes in curves.axes)
+    assert first == {"in all", "by rounding", "by clipping", "now"}
+    assert second == {"kl", "kl_nvidia", "now"}
+    assert any(text.endswith("(decides)") for text in texts(curves))
+
+
+# Machado, Oliveira and Fernandes (2009), severity 1.0, for linear RGB
+BLIND = {
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    "none": np.eye(3),
+}
+
+
+@pytest.mark.parametrize("sight", BLIND)
+def test_colours_are_told_apart_with_any_sight(sight: str):
+    def seen(color: str) -> np.ndarray:
+        """CIELAB of a colour as that person sees it."""
+        srgb = np.array(to_rgb(color))
+        linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+        linear = np.clip(np.array(BLIND[sight]) @ linear, 0, 1)
+        xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+        f = np.cbrt(xyz / np.array([0.9505, 1.0, 1.089]))
+        return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+    for one, other in ((ACCENT, POOR), (ACCENT, BAD), (ACCENT, GOOD), (TEXT, ACCENT), (GOOD, BAD)):
+        assert np.linalg.norm(seen(one) - seen(other)) > 15  # 2.3 is just to be seen
+
+
+def test_odd_tensors_are_drawn(state: views.State):
+    view = views.histogram_view(state, "relu_1")
+    for changes in (
+        {"counts": (), "count": 0},
+        {"min": 0.0, "max": 0.0, "counts": (9,), "start": 0.0, "width": 1e-40, "threshold": 0.0},
+        {"min": -2.0, "max": -2.0, "counts": (1,), "start": -2.0, "threshold": 2.0},
+        {"threshold": float("inf"), "high": float("inf"), "low": float("-inf"), "scale": float("inf")},
+    ):
+        odd = replace(view, **changes)
+        plots.png(plots.histogram_figure(odd))
+        plots.png(plots.histogram_figure(odd, log=False))
+        plots.png(plots.channels_figure(odd))
+    channels = views.histogram_view(state, "dense_1", "weight").by_channel
+    many = {name: value * 250 for name, value in vars(channels).items() if isinstance(value, tuple)}
+    weight = replace(views.histogram_view(state, "dense_1", "weight"), by_channel=replace(channels, **many))
+    assert len(plots.png(plots.channels_figure(weight))) < 60_000
