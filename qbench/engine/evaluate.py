@@ -22,7 +22,7 @@ from qbench.progress import Cancel, Progress
 __all__ = ["evaluate", "evaluate_output"]
 
 
-_SMALL = 1 << 22  # bytes of all activations for one sample
+_SMALL, _FEW = 1 << 22, 32  # bytes of all activations for one sample, and nodes, of a small network
 _ELEMENTS, _MOST, _FEWEST = 1 << 17, 1024, 64  # of each value: over all data, in one sample
 
 
@@ -38,9 +38,9 @@ def evaluate(
 ) -> Report:
     """Measure a quantized model on data, running only what the cache does not know yet.
 
-    The result is the same, bit for bit, whatever the cache holds. Small networks (some 4 MiB of values per sample) are
-    compared element by element, accumulators too. Of larger ones nothing is run apart that a program runs as one step,
-    and a fixed sample of each value's elements is compared, which leaves SQNR within about a tenth of a decibel.
+    The result is the same, bit for bit, whatever the cache holds. Small networks (32 nodes, 4 MiB of values per sample)
+    are compared element by element, accumulators too. Of larger ones nothing is run apart that a program runs as one
+    step, and a fixed sample of each value's elements is compared: SQNR is then right within some tenth of a decibel.
 
     Parameters
     ----------
@@ -98,7 +98,8 @@ def _outputs(quantized: Quantized) -> list[Pair]:
 def _elements_per_sample(quantized: Quantized, data: Dataset) -> int | None:
     """How many elements of each value to compare in each sample; None, and that is all, in a small network."""
     size = sum(map(activation_bytes, (quantized.prepared, quantized.graph)))
-    return None if size <= _SMALL else max(_FEWEST, min(_MOST, _ELEMENTS // data.samples))
+    small = size <= _SMALL and len(quantized.prepared.nodes) <= _FEW
+    return None if small else max(_FEWEST, min(_MOST, _ELEMENTS // data.samples))
 
 
 def _with_measurements(layer: Layer, pairs: Iterable[Pair], found: Measured, own: Mapping[Pair, Own]) -> LayerReport:

@@ -70,8 +70,9 @@ def own_errors(
     """
     exact, graph = quantized.prepared, quantized.graph
     batched = bool(probe.layout.batched)
-    pairs = [p for p in pairs if p[1] in graph.producers and is_batched(exact.types[p[0]]) == batched]
-    cuts = _cuts(quantized)
+    cuts, wanted_pairs = _cuts(quantized), tuple(pairs)
+    usable = [p for p in wanted_pairs if p[1] in graph.producers and is_batched(exact.types[p[0]]) == batched]
+    stand_ins = {pair: (pair[0], _integers(graph, cuts, *pair)) for pair in usable}
     keys = value_keys(exact, cache.memo), value_keys(graph, cache.memo)
     said = {
         value: f"exact {keys[0][tensor]} as {graph.types[value].dtype} {graph.qparams.get(value)}"
@@ -81,14 +82,16 @@ def own_errors(
     batch = next(probe.batches(BATCH))
     rows = _rows(batch, exact, cuts.values()) if batched else [0]
     few = probe.part(batch, rows) if batched else batch
-    known_as = {(a, b): ("own", keys[0][a], keys[1][b], own_keys[b], few.digest, elements) for a, b in pairs}
+    known_as = {
+        (a, b): ("own", keys[0][a], keys[1][b], own_keys[b], few.digest, elements) for a, b in stand_ins.values()
+    }
     known: dict[Pair, Own | None] = {pair: cache.get_result(key) for pair, key in known_as.items()}
     found = {pair: own for pair, own in known.items() if own is not None}
     every = {pair: stride(numel(exact.types[pair[0]].shape), elements) for pair in known if pair not in found}
     if not every:
-        return found
+        return {pair: found[other] for pair, other in stand_ins.items()}
 
-    programs = programs_of(quantized, known, cache)
+    programs = programs_of(quantized, wanted_pairs, cache)
 
     def samples(side: int) -> Mapping[str, Array]:
         some = {pair[side]: step for pair, step in every.items()}
@@ -111,7 +114,13 @@ def own_errors(
     for pair in every:
         found[pair] = _own(reference[pair[0]], own[pair[1]], values[pair[1]], graph.qparams.get(pair[1]))
         cache.put_result(known_as[pair], found[pair])
-    return found
+    return {pair: found[other] for pair, other in stand_ins.items()}
+
+
+def _integers(graph: Graph, cuts: Mapping[str, str], tensor: str, value: str) -> str:
+    """The integers that a real value is made of, where it stands for the same tensor as they do."""
+    maker = graph.producers[value]
+    return maker.inputs[0] if maker.op == "qnn.dequantize" and cuts.get(maker.inputs[0]) == tensor else value
 
 
 def _own(reference: Array, own: Array | None, value: Array, integers: QParams | None) -> Own:
