@@ -14,6 +14,9 @@ from qbench.ops.windows import Pair
 
 __all__ = ["DepthToSpace", "Resize2d", "SpaceToDepth"]
 
+_MOST = 2**20
+"""No image is higher or wider; each row and column takes an entry of a table."""
+
 
 @register
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,7 @@ class Resize2d(FloatOp):
 
     def neighbours(self, axis: int, size: int) -> tuple[Array, Array]:
         """Indices and weights, each (out, k), of the input elements that make each output element along one axis."""
+        require(self.size[axis] <= _MOST, f"{self.name}: size={self.size} is more than {_MOST} along an axis")
         scale = self.size[axis] / size if self.scales is None else self.scales[axis]
         mode = self.coordinate_transformation_mode
         return interpolation(self.method, size, self.size[axis], scale, mode, self.nearest_mode, self.cubic_coeff_a)

@@ -13,6 +13,15 @@ from qbench.frontends.tflite.kinds import clipped, is_quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
+from qbench.quant.activations import ACTIVATION_BOUNDS
+
+_INTEGER = frozenset(
+    {
+        *("abs", "clip", "exp", "log", "nn.elu", "nn.hard_swish", "nn.leaky_relu", "nn.relu", "rsqrt", "sigmoid"),
+        "tanh",
+    }
+)
+"""Functions of which LiteRT has a kernel for quantized integers."""
 
 
 def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -> Value:
@@ -55,12 +64,12 @@ for _op, _options, _name in (
 @converter("RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1", "x")
 def relu(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """An activation of its own; quantized, it may change the scale."""
-    data = builder.natural(x)
-    if is_quantized(builder, x) and x.q != builder.q:
-        data = builder.emit(
-            "qnn.requantize", data, q=builder.q, label="requantized", rounding=builder.rounding("qnn.requantize")
-        )
-    return clipped(builder, data, op.op)
+    if not is_quantized(builder, x) or x.q == builder.q:
+        return clipped(builder, builder.natural(x), op.op)
+    if op.op == "RELU":
+        return _function(builder, x, "nn.relu")
+    low, high = ACTIVATION_BOUNDS[op.op]
+    return _function(builder, x, "clip", a_min=low, a_max=high)
 
 
 @converter("LEAKY_RELU", "x", "LeakyReluOptions alpha")
@@ -104,12 +113,8 @@ def prelu(builder: Builder, op: SourceOperator, x: Value, alpha: Value) -> Value
     if slopes.size == 1 and isinstance(channels, int):
         slopes, by_channel = np.repeat(slopes, channels), True
     if is_quantized(builder, x, alpha):
-        if not by_channel:
-            raise Unsupported(f"quantized slopes of shape {alpha.shape} ({shown(alpha.name)}), not one per channel")
-        known = builder.known(slopes, alpha.name, alpha.q)
-        return builder.emit(
-            "qnn.prelu", data, known, q=builder.q, axis=data.axis(x.rank - 1), semantics=builder.semantics
-        )
+        operands = aligned(builder, data, alpha)
+        return builder.emit("qnn.prelu", *operands, q=builder.q, semantics=builder.semantics)
     if by_channel:
         return builder.emit("nn.prelu", data, builder.known(slopes, alpha.name), axis=data.axis(x.rank - 1))
     zero = builder.known(np.zeros((), np.float32))
