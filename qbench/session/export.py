@@ -96,12 +96,15 @@ def export_all(session: Session, folder: str | PathLike[str], files: Collection[
     if unknown or not files:
         wrong = f", not {shown(unknown[0])}" if unknown else ""
         raise ExportError(f"choose what to write of {', '.join(FILES)}{wrong}")
-    report, folder = session.run(), Path(folder)
+    report, folder = session.report, Path(folder)
+    if report is None or session.is_stale:
+        report = session.run()
     writers: dict[str, Callable[[Path], object]] = {
         "config.json": session.config.save,
         "report.json": report.save,
         "model.qbench": session.save,
         "model.qdq.onnx": lambda path: export_onnx(session, path),
+        "model.tflite": lambda path: export_tflite(session, path),
         "overrides.json": lambda path: export_overrides(session, path),
     }
     try:

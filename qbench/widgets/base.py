@@ -14,7 +14,7 @@ from qbench.errors import QBenchError, SessionError, shown
 from qbench.session.session import Session
 from qbench.views import State
 from qbench.views.view import View
-from qbench.widgets.live import Live
+from qbench.widgets.live import Live, Stage
 from qbench.widgets.pictured import PicturedWidget
 
 __all__ = ["SessionWidget"]
@@ -179,13 +179,20 @@ class SessionWidget(PicturedWidget):
         return {
             "title": self._session.prepared.name,
             "is_busy": stage.is_busy,
-            "message": self._message or stage.message,
+            "message": self._message or self._said_of(stage),
             "progress": stage.progress,
             "error": self._error or (self._said(stage.error, "run") if stage.error else self._undrawn),
             "undo": edits[position].label if position else None,
             "redo": edits[position + 1].label if position + 1 < len(edits) else None,
             "path": None if path is None else str(path),
         }
+
+    def _said_of(self, stage: Stage) -> str:
+        """How far it is, and which numbers are shown meanwhile."""
+        if not self._live.shows_probe:
+            return stage.message
+        meanwhile = stage.message or "Re-run evaluates all data"
+        return f"numbers of the probe; {meanwhile}"
 
     def _said(self, error: Exception, where: str) -> dict[str, Any]:
         """What went wrong, in which part of the view, and whether an undo is the way out."""

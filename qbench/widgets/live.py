@@ -110,6 +110,12 @@ class Live:
         return State(self.session.quantized(config), self.session.statistics, shown, report is None)
 
     @property
+    def shows_probe(self) -> bool:
+        """Whether what is drawn was measured on a few samples only."""
+        with self._lock:
+            return self._shown.output.data == "probe"
+
+    @property
     def before(self) -> Report | None:
         """What the config before the last change cost, on the same data; None where that is not known."""
         with self._lock:

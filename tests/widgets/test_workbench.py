@@ -13,7 +13,7 @@ from PIL import Image
 
 from qbench.errors import SessionError
 from qbench.session.session import Session
-from qbench.widgets import Workbench
+from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.modules import module, style
 from tests.engine.networks import mlp, samples
 
@@ -83,6 +83,20 @@ def test_a_weight_is_overridden_by_its_own_name(bench: Workbench, session: Sessi
         ({"do": "override", "layer": "relu_1", "part": "activation", "settings": {"threshold": -1}}, "-1"),
         ({"do": "compare", "before": -4, "after": 2}, "no step -4"),
         ({"do": "fly"}, "means nothing"),
+        ({"do": "go_to", "position": 7}, "outside a history of 1"),
+        ({"do": "restore", "name": "nobody"}, "no snapshot 'nobody'"),
+        ({"do": "forget", "name": "nobody"}, "no snapshot 'nobody'"),
+        ({"do": "compare_versions", "before": "edit 0", "after": "edit 9"}, "no version"),
+        ({"do": "load_config", "path": "/nowhere/config.json"}, "/nowhere/config.json"),
+        ({"do": "load_config", "name": "x.json", "text": "{]"}, "JSON"),
+        ({"do": "load_config", "name": "x.json", "text": '{"tensors": {"relu_9": {"threshold": 1}}}'}, "relu_"),
+        ({"do": "save_config", "path": "/proc/none/config.json"}, "cannot write the config"),
+        ({"do": "export", "folder": "/proc/none", "files": ["config.json"]}, "cannot write to '/proc/none'"),
+        ({"do": "export", "folder": "out", "files": []}, "choose what to write"),
+        ({"do": "export", "folder": "out", "files": ["../evil"]}, "not '../evil'"),
+        ({"do": "override_many", "layers": [], "part": "activation", "settings": {"dtype": "int8"}}, "nothing to"),
+        ({"do": "override_many", "layers": ["y"], "part": "activation", "settings": {"dtype": "int8"}}, "'y'"),
+        ({"do": "reset_many", "layers": ["relu_0", "y"]}, "has an override"),
         ({}, "means nothing"),
     ],
 )
@@ -114,6 +128,96 @@ def test_any_exception_is_shown(bench: Workbench, session: Session, monkeypatch:
     override(bench, threshold=0.3)
     assert "ZeroDivisionError: division by <zero>" in bench.status["error"]["text"]
     assert not bench.status["is_busy"]
+
+
+def test_an_error_says_where_it_happened_and_goes_with_the_next_action(bench: Workbench):
+    send(bench, do="restore", name="nobody", where="history")
+    assert bench.status["error"]["where"] == "history"
+    send(bench, do="select", layer="relu_0")
+    assert bench.status["error"] is None
+
+
+def test_several_layers_are_edited_and_reset_as_one_edit(bench: Workbench, session: Session):
+    layers = ["relu_0", "dense_1", "relu_1"]  # the last two are of one group
+    send(bench, do="override_many", layers=layers, part="activation", settings={"dtype": "int8"})
+    assert {name: override.dtype for name, override in session.config.tensors.items()} == {
+        "relu_0": "int8", "relu_1": "int8",
+    }  # fmt: skip
+    send(bench, do="override_many", layers=["dense_0", "dense_1"], part="weight", settings={"axis": "tensor"})
+    assert session.config.tensors["dense_1.weight"].axis == "tensor"
+    assert len(session.history.edits) == 3
+    send(bench, do="reset_many", layers=["dense_1", "relu_0"])
+    assert set(session.config.tensors) == {"dense_0.weight"}
+    assert len(session.history.edits) == 4
+    assert bench.result["now"]["sqnr_db"] == session.report.output.sqnr_db
+
+
+def test_history_goes_anywhere_and_snapshots_come_back(bench: Workbench, session: Session):
+    send(bench, do="snapshot", name=" first ")
+    send(bench, do="snapshot", name="")
+    assert [one["name"] for one in bench.history["snapshots"]] == ["first", "snapshot 2"]
+    override(bench, threshold=0.05)
+    override(bench, threshold=0.06)
+    send(bench, do="go_to", position=0)
+    assert [one["state"] for one in bench.history["edits"]] == ["now", "undone", "undone"]
+    assert bench.history["edits"][2]["outcome"]["sqnr_db"] < bench.history["edits"][0]["outcome"]["sqnr_db"]
+    send(bench, do="compare_versions", before="snapshot first", after="edit 2")
+    assert bench.comparison["settings"] == [{"path": "tensors.relu_1.threshold", "before": None, "after": "0.06"}]
+    assert bench.comparison["layers"]
+    send(bench, do="go_to", position=2)
+    send(bench, do="restore", name="first")
+    assert session.config.tensors == {}
+    assert bench.status["undo"] == "restore snapshot 'first'"
+    send(bench, do="forget", name="first")
+    assert [one["name"] for one in bench.history["snapshots"]] == ["snapshot 2"]
+    assert bench.comparison == {}
+
+
+def test_configs_are_saved_and_loaded(bench: Workbench, session: Session, tmp_path: Path):
+    override(bench, threshold=0.05)
+    path = str(tmp_path / "config.json")
+    send(bench, do="save_config", path=path)
+    assert bench.status["message"] == f"Saved the config to {path}"
+    send(bench, do="undo")
+    send(bench, do="load_config", path=path)
+    assert session.config.tensors["relu_1"].threshold == 0.05
+    send(bench, do="load_config", name="other.json", text='{"weights": {"axis": null}}')
+    assert (session.config.weights.axis, bench.status["undo"]) == (None, "load 'other.json'")
+
+
+def test_what_is_exported_can_be_chosen(bench: Workbench, tmp_path: Path):
+    send(bench, do="export", folder=str(tmp_path / "a"), files=["config.json", "overrides.json"])
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"config.json", "overrides.json"}
+    assert bench.status["message"].startswith("Wrote config.json, overrides.json to")
+    assert {path.name for path in bench.export()} == set(bench.status["usual"])
+
+
+def test_it_says_where_it_is_saved(bench: Workbench, tmp_path: Path):
+    assert bench.status["path"] is None
+    saved = Workbench(Session(mlp(), samples(20), path=tmp_path / "s"))
+    assert saved.status["path"] == str(tmp_path / "s")
+
+
+def test_an_edit_from_a_cell_shows_the_numbers_of_the_probe_and_says_so(bench: Workbench, session: Session):
+    assert bench.wait(PATIENCE)
+    session.override("relu_0", threshold=0.2)
+    assert bench.wait(PATIENCE)
+    assert bench.result["data"] == "probe"
+    assert bench.status["message"] == "numbers of the probe; Re-run evaluates all data"
+    send(bench, do="run")
+    assert (bench.result["data"], bench.status["message"]) == ("evaluation", "")
+
+
+def test_parts_stand_alone(session: Session):
+    table, panel = LayerTable(session), ResultPanel(session)
+    assert (repr(table), repr(panel)) == ("LayerTable(mlp, 9 layers)", "ResultPanel(mlp, 9 layers)")
+    table._receive(None, {"do": "select", "layer": "relu_1"}, None)
+    assert table.selected == "relu_1"
+    table._receive(None, {"do": "select", "layer": "relu1"}, None)
+    assert "relu_1" in table.status["error"]["text"]
+    for widget in (table, panel):
+        assert "image/png" in widget._repr_mimebundle_()[0]
+        assert json.loads(json.dumps(widget.view().to_dict(), allow_nan=False))
 
 
 def test_steps_of_the_pipeline_can_be_compared(bench: Workbench):
@@ -167,7 +271,7 @@ def test_without_a_kernel_there_is_a_picture_and_no_address(bench: Workbench):
 
 
 def test_all_that_is_sent_is_strict_json(bench: Workbench):
-    for name in ("layers", "tensor", "result", "graph", "status"):
+    for name in ("layers", "tensor", "result", "graph", "history", "comparison", "status"):
         json.dumps(getattr(bench, name), allow_nan=False)
 
 

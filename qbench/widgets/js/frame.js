@@ -56,6 +56,12 @@ export function frame(part) {
       model.on(name, handler);
     }
     root.addEventListener("keydown", (event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") {
+        event.preventDefault(); // no shortcut of the notebook works in here but this one
+        event.stopPropagation();
+        el.parentElement?.dispatchEvent(new KeyboardEvent("keydown", event));
+        return;
+      }
       const action = shortcut(event);
       if (!action) return;
       event.preventDefault();
@@ -70,7 +76,11 @@ export function frame(part) {
     return () => {
       sizes.disconnect();
       for (const [name, handler] of handlers) model.off(name, handler);
-      send({ do: "closed" });
+      try {
+        send({ do: "closed" });
+      } catch {
+        // the kernel is gone, too
+      }
     };
   };
 }
