@@ -54,17 +54,17 @@ def product_qparams(
 ) -> QParams:
     """qparams of the sums of products that a qnn op makes, to the last bit that a runtime's rounding depends on.
 
-    TFLite multiplies the two scales in float32 where it has one multiplier for all channels (matrix products, and all
-    of uint8), in float64 where it has one for each; elementwise it computes the whole multiplier in float32.
+    TFLite multiplies the two scales in float64, but in float32 for uint8 convolutions and matrix products; elementwise
+    it computes the whole multiplier in float32.
     """
     if semantics != "tflite" or weight.axis is not None:
         return accumulator_qparams(data, weight, axis)
     product = np.float32(data.scales[0]) * np.float32(weight.scales[0])
     if op == "qnn.multiply":
         return QParams(float(product / np.float32(out.scales[0])) * out.scales[0], 0, "int32")
-    if data.dtype != "uint8" and op in ("qnn.conv2d", "qnn.conv2d_transpose"):
-        return accumulator_qparams(data, weight, axis)
-    return QParams(float(product), 0, "int32")
+    if op == "qnn.batch_matmul" or (data.dtype == "uint8" and op != "qnn.dense"):
+        return QParams(float(product), 0, "int32")
+    return accumulator_qparams(data, weight, axis)
 
 
 def quantized_bias(bias: Array, sums: QParams) -> NDArray[np.int64]:

@@ -29,6 +29,8 @@ def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -
     data = builder.natural(x)
     if not is_quantized(builder, x):
         return builder.emit(function, data, attrs=attrs)
+    if function not in _INTEGER:
+        raise Unsupported("LiteRT has no such operator on quantized integers")
     parameters: dict[str, Attr] = {"parameters": tuple(attrs.items())} if attrs else {}
     return builder.emit(
         "qnn.unary", data, q=builder.q, function=function, semantics=builder.semantics, attrs=parameters
@@ -113,6 +115,8 @@ def prelu(builder: Builder, op: SourceOperator, x: Value, alpha: Value) -> Value
     if slopes.size == 1 and isinstance(channels, int):
         slopes, by_channel = np.repeat(slopes, channels), True
     if is_quantized(builder, x, alpha):
+        if x.dtype == "int16":
+            raise Unsupported("LiteRT has no such operator on 16-bit integers")
         operands = aligned(builder, data, alpha)
         return builder.emit("qnn.prelu", *operands, q=builder.q, semantics=builder.semantics)
     if by_channel:
