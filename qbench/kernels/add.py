@@ -24,9 +24,10 @@ from qbench.quant.rounding import ROUNDINGS, Rounding
 
 __all__ = ["SumKind", "Stored", "add_codes_kernel", "add_kernel", "code_weights"]
 
-SumKind = Literal["once", "each", "float32", "fused"]
+SumKind = Literal["once", "each", "float32", "fused", "tflite"]
 """``once``: the exact sum is rounded once, ``each``: each operand before the sum (QNN), ``float32``: mode fp32_rne,
-``fused``: two multiply-adds in float32, a last (`integer.add_fused`)."""
+``fused``: two multiply-adds in float32, a last (`integer.add_fused`), ``tflite``: each operand shifted `left` and
+rounded, then the sum."""
 
 Stored = Literal["u1", "i2", "u2"]
 """Integers as they lie in memory, 8-bit ones as codes."""
@@ -35,6 +36,7 @@ _WALK = extents("a", "b", "y")
 _PARAMETERS = {
     "zero_a": "i4", "zero_b": "i4", "mantissa_a": "i8", "mantissa_b": "i8", "shift_a": "i8", "shift_b": "i8",
     "multiplier_a": "f4", "multiplier_b": "f4", "offset": "f4", "zero_point": "i8", "low": "i8", "high": "i8",
+    "left": "i8", "mantissa_y": "i8", "shift_y": "i8",
 }  # fmt: skip
 
 
@@ -44,12 +46,12 @@ def add_kernel(kind: SumKind, a: Stored, b: Stored, y: Stored, rounding: Roundin
 
     Fields are those of `integer.add`, one per operand: mantissas with their sign, `shift_a` alone where the sum is
     rounded once; for ``float32`` only the multipliers, for ``fused`` these and the offset, and what the stored values
-    have too much as zero points. `plain` says that `kernels.rounding.is_plain` holds for both
+    have too much as zero points. `plain` says that `kernels.rounding.is_plain` holds for all
     shifts, where each operand is rounded.
     """
     add_row = {"float32": _float32, "fused": _fused}.get(kind)
     if add_row is None:
-        add_row = _each(rounding, plain) if kind == "each" else _once(rounding)
+        add_row = _once(rounding) if kind == "once" else _each(rounding, plain, kind == "tflite")
     a_type, b_type, y_type = (np.dtype(stored).type for stored in (a, b, y))
 
     def add(args, bases, thread, threads):
@@ -108,7 +110,7 @@ def _once(rounding: Rounding) -> Any:
 
 
 @cache
-def _each(rounding: Rounding, plain: bool) -> Any:
+def _each(rounding: Rounding, plain: bool, twice: bool) -> Any:
     rescale, mode = rescale_plain if plain else rescale_one, ROUNDINGS.index(rounding)
 
     @register_jitable
@@ -121,11 +123,14 @@ def _each(rounding: Rounding, plain: bool) -> Any:
             args.shift_b,
         )
         sign_a, sign_b = 1 if args.mantissa_a >= 0 else -1, 1 if args.mantissa_b >= 0 else -1
+        left, mantissa_y, shift_y = args.left, args.mantissa_y, args.shift_y
         for i in range(count):
-            one = np.int64(a[at(start_a + i * step_a)]) - zero_a
-            other = np.int64(b[at(start_b + i * step_b)]) - zero_b
+            one = (np.int64(a[at(start_a + i * step_a)]) - zero_a) << left
+            other = (np.int64(b[at(start_b + i * step_b)]) - zero_b) << left
             total = sign_a * rescale(one, mantissa_a, shift_a, np.float32(0), mode)
             total += sign_b * rescale(other, mantissa_b, shift_b, np.float32(0), mode)
+            if twice:
+                total = rescale(total, mantissa_y, shift_y, np.float32(0), mode)
             y[at(start_y + i)] = min(max(total + zero_point, low), high)
 
     return add_row

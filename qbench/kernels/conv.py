@@ -19,10 +19,9 @@ from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.pack import packing
 from qbench.kernels.rescale import RESCALES
-from qbench.kernels.rounding import rescale_float32_one, rescale_one
+from qbench.kernels.rounding import rescale_one
 from qbench.kernels.stack import stack
 from qbench.kernels.tile import Tile, make_tile
-from qbench.quant.rounding import ROUNDINGS
 
 __all__ = ["ARGUMENTS", "conv_kernel"]
 
@@ -75,8 +74,6 @@ chunk
 rounding, zero_point, low, high
     Index in ROUNDINGS, and zero point and clamp of the output, in codes.
 """
-
-_FP32_RNE = ROUNDINGS.index("fp32_rne")
 
 
 @cache
@@ -182,16 +179,11 @@ def _finish(args: Any, bases: Any, sums: Any, bias: Any, channel: int, out: int)
     """Sums of products of one pixel, from a channel on, as codes at `out`."""
     count = len(sums)
     codes = view(bases, out, count, np.uint8)
-    if args.rounding == _FP32_RNE:
-        multiplier = view(bases, args.multiplier + channel * 4, count, np.float32)
-        for i in range(count):
-            scaled = rescale_float32_one(np.int64(sums[i]) + bias[i], multiplier[i])
-            codes[i] = min(max(scaled + args.zero_point, args.low), args.high)
-        return
     mantissa = view(bases, args.mantissa + channel * 4, count, np.int32)
     shift = view(bases, args.shift + channel * 4, count, np.int32)
+    multiplier = view(bases, args.multiplier + channel * 4, count, np.float32)
     for i in range(count):
-        scaled = rescale_one(np.int64(sums[i]) + bias[i], mantissa[i], shift[i], np.float32(0), args.rounding)
+        scaled = rescale_one(np.int64(sums[i]) + bias[i], mantissa[i], shift[i], multiplier[i], args.rounding)
         codes[i] = min(max(scaled + args.zero_point, args.low), args.high)
 
 

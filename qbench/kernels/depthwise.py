@@ -50,6 +50,7 @@ _ARGUMENTS = record(
     out_width="i8",
     kernel_y="i8",
     kernel_x="i8",
+    readings="i8",
     stride_y="i8",
     stride_x="i8",
     dilation_y="i8",
@@ -69,8 +70,8 @@ _ARGUMENTS = record(
 )
 """Places: `x` u8 (images, height, width, channels), `zeros` 64 zero points of x, `weights` and `blocks` from
 `pack_depthwise`, `bias` int64[channels] (data zero point folded in), `mantissa`, `shift`, `multiplier`, `out`.
-Numbers: `count` blocks; shapes; the window; strides in memory of x (`pitch` between pixels, `row`, `image`) and of out;
-the rounding's index, zero point and clamps in codes."""
+Numbers: `count` blocks; shapes; the window, and how often its taps are read (once by a sweep); strides in memory of x
+(`pitch` between pixels, `row`, `image`) and of out; the rounding's index, zero point and clamps in codes."""
 
 
 @cache
@@ -265,7 +266,8 @@ def _spots(level: Level, kind: EpilogueName) -> Any:
 
     def function(args: Any, bases: Any, thread: int, threads: int) -> None:
         blocks = view(bases, args.blocks, args.count * 4, np.int64)
-        fours = (args.kernel_y * args.kernel_x + 3) // 4
+        window = args.kernel_y * args.kernel_x
+        fours = (window * args.readings + 3) // 4
         x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
         taps, here = np.empty(4 * fours, np.int64), np.empty(4 * fours, np.int64)
         scratch = np.empty(64 if exact else 1, np.int32)
@@ -279,7 +281,9 @@ def _spots(level: Level, kind: EpilogueName) -> Any:
                     iy = oy * args.stride_y - args.top + ky * args.dilation_y
                     ix = ox * args.stride_x - args.left + kx * args.dilation_x
                     if 0 <= iy < args.height and 0 <= ix < args.width:
-                        taps[ky * args.kernel_x + kx] = x + image * args.image + iy * args.row + ix * args.pitch
+                        for again in range(args.readings):
+                            tap = again * window + ky * args.kernel_x + kx
+                            taps[tap] = x + image * args.image + iy * args.row + ix * args.pitch
             out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch
             for block in range(0, 4 * args.count, 4):
                 channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]

@@ -18,7 +18,7 @@ from qbench.quant.rounding import Rounding
 
 __all__ = ["Accumulators", "Codes", "Epilogue", "EpilogueName", "Output", "VectorCodes", "choose_epilogue"]
 
-VectorCodes = Literal["float", "fixed", "fixed_left", "fixed_float"]
+VectorCodes = Literal["float", "fixed", "fixed_left", "fixed_float", "fixed_double"]
 EpilogueName = VectorCodes | Literal["exact", "accumulators"]
 """How a kernel ends.
 
@@ -28,6 +28,8 @@ EpilogueName = VectorCodes | Literal["exact", "accumulators"]
     Fixed point with ties up, in vectors: multipliers between 2^-24 and 1/4, or any for which accumulators leave room.
 ``fixed_float``
     The same as fast as floats, for small accumulators.
+``fixed_double``
+    ``tflite_double`` in vectors: accumulators up to 2^28, less where the multiplier is above one.
 ``exact``
     Every mode, one number after the other, with 64-bit biases.
 ``accumulators``
@@ -65,6 +67,7 @@ def choose_epilogue(
       saturation of ``tflite_single`` cannot happen. Where it is shifted by 54 at most, the zero point can be added
       before: the upper half of the product is below 2^30, that of the zero point at most 255 * 2^22.
     - ``fixed_left``: the same after a left shift of the accumulator that does not overflow.
+    - ``fixed_double``: the product's upper half is below 2^29, what is added at most 2^21 + 1 and 255 * 2^22.
     - ``fixed_float``: see `rescale.FixedFloat`; twice an accumulator of 2^24 times a multiplier of 2^4 is below 2^31,
       and a float of 2^-121 is a normal one.
     """
@@ -73,6 +76,10 @@ def choose_epilogue(
         return "exact"
     if rounding == "fp32_rne":
         return "float" if np.all(bound.astype(np.float32) * multiplier < np.float32(2**31)) else "exact"
+    if rounding == "tflite_double":
+        left = np.clip(shift.astype(np.int64) + 2, 2, 32)
+        fits = np.all((bound << left < 2**30) & (shift >= -21) & (mantissa >= 0))
+        return "fixed_double" if fits else "exact"
     if rounding not in _HALF_UP or np.any(mantissa < 0):
         return "exact"
     if rounds_down and np.all((bound <= 2**24) & (shift >= -90) & (shift <= 4)):

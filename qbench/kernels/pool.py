@@ -25,7 +25,7 @@ from qbench.kernels.split import at as index
 from qbench.kernels.split import share
 from qbench.quant.rounding import Rounding
 
-__all__ = ["max_pool_kernel", "sum_kernel", "sum_pool_codes_kernel", "sum_pool_kernel"]
+__all__ = ["average_pool_kernel", "max_pool_kernel", "sum_kernel", "sum_pool_codes_kernel", "sum_pool_kernel"]
 
 _WINDOW = dict.fromkeys(
     ("x", "y", "images", "height", "width", "channels", "out_height", "out_width", "x_image", "x_row", "x_pitch",
@@ -77,6 +77,41 @@ def max_pool_kernel(level: Level, x: Literal["u1", "i2", "u2"]) -> Kernel:
 
     name = f"max_pool.{level if vectors else x}"
     return Kernel(name, record(**_WINDOW, lowest="i8"), pool)
+
+
+@cache
+def average_pool_kernel(x: Literal["u1", "i2"]) -> Kernel:
+    """The clamped mean of each window's elements, padding left out: of them less `zero`, ties away from zero."""
+    dtype, size = np.dtype(x).type, np.dtype(x).itemsize
+
+    def pool(args, bases, thread, threads):
+        begin, end = share(args.images * args.out_height, thread, threads)
+        sums = np.empty(_CHUNK, np.int32)
+        for line in range(begin, end):
+            image, row = line // args.out_height, line % args.out_height
+            up = row * args.sh - args.top
+            i0, i1 = _inside(up, args.dh, args.kh, args.height)
+            for column in range(args.out_width):
+                left = column * args.sw - args.left
+                j0, j1 = _inside(left, args.dw, args.kw, args.width)
+                elements = max((i1 - i0) * (j1 - j0), 1)
+                target = image * args.y_image + row * args.y_row + column * args.y_pitch
+                for first in range(0, args.channels, _CHUNK):
+                    count = min(_CHUNK, args.channels - first)
+                    sums[:] = 0
+                    for i in range(i0, i1):
+                        for j in range(j0, j1):
+                            here = image * args.x_image + (up + i * args.dh) * args.x_row
+                            here += (left + j * args.dw) * args.x_pitch + first
+                            x = view(bases, args.x + here * size, count, dtype)
+                            for c in range(count):
+                                sums[c] += np.int32(x[c]) - np.int32(args.zero)
+                    y = view(bases, args.y + (target + first) * size, count, dtype)
+                    for c in range(count):
+                        mean = (abs(np.int64(sums[c])) + elements // 2) // elements
+                        y[c] = min(max((mean if sums[c] >= 0 else -mean) + args.zero, args.low), args.high)
+
+    return Kernel(f"average_pool.{x}", record(**_WINDOW, zero="i8", low="i8", high="i8"), pool)
 
 
 def _max_plain(x: str) -> Any:

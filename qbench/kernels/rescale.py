@@ -113,6 +113,34 @@ class FixedLeft(Rescale):
         return Fixed.emit(b, isa, b.shl(sums, left), fixed)
 
 
+class FixedDouble(Rescale):
+    """``tflite_double``: for x less than 0 other than for the rest, half of the last bit of the first rounding is lost.
+
+    With e bits left to drop after the first product, and g = ``floor(x M / 2^30)``, both roundings together are
+    ``floor((g + 2^e + 1) / 2^(e + 1))``, two less being added where x is negative; with e = 0, ``floor((g + 1) / 2)``.
+    """
+
+    constants = 5
+    adds_zero_point = True
+
+    @staticmethod
+    def pack(mantissa: Numbers, shift: Numbers, multiplier: Numbers, zero_point: int) -> Sequence[Numbers]:
+        """See `Rescale.pack`."""
+        wide = shift.astype(np.int64)
+        right = 1 + np.maximum(-wide, 0)
+        twice = right > 1
+        added = np.where(twice, _half(right) + 1, 1) + (zero_point << right)
+        return [2 + np.maximum(wide, 0), mantissa, added, np.where(twice, 2, 0), right]
+
+    @staticmethod
+    def emit(b: ir.IRBuilder, isa: Arithmetic, sums: Any, constants: Sequence[Any]) -> Any:
+        """See `Rescale.emit`."""
+        left, mantissa, added, two, right = constants
+        product = isa.high_product(b, b.shl(sums, left), mantissa)
+        less = b.and_(b.ashr(sums, ir.Constant(sums.type, [31] * sums.type.count)), two)
+        return b.ashr(b.add(product, b.sub(added, less)), right)
+
+
 class FixedFloat(Rescale):
     """Half up for accumulators x up to 2^24, in float32 that rounds down, with no error.
 
@@ -148,5 +176,6 @@ RESCALES: dict[str, type[Rescale]] = {
     "fixed": Fixed,
     "fixed_left": FixedLeft,
     "fixed_float": FixedFloat,
+    "fixed_double": FixedDouble,
 }
 """By the name of the epilogue."""

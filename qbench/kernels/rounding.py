@@ -5,6 +5,7 @@ All functions take and give 64-bit integers, run as plain Python too, and have n
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -14,13 +15,14 @@ from numpy.typing import NDArray
 
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
-__all__ = ["finisher", "is_plain", "rescale_one", "rescale_plain", "round_shift"]
+__all__ = ["finisher", "is_plain", "rescale_one", "rescale_plain", "round_shift", "two_parts"]
 
 _TFLITE_DOUBLE = ROUNDINGS.index("tflite_double")
 _TFLITE_SINGLE = ROUNDINGS.index("tflite_single")
 _TVM_TONEAREST = ROUNDINGS.index("tvm_tonearest")
 _FP32_RNE = ROUNDINGS.index("fp32_rne")
 _POW2_HALF_EVEN = ROUNDINGS.index("pow2_half_even")
+_FP64_AWAY = ROUNDINGS.index("fp64_away")
 
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 _LIMIT = 2**62 - 1
@@ -38,7 +40,8 @@ def rescale_one(acc: Any, mantissa: Any, shift: Any, multiplier: Any, rounding: 
     mantissa, shift
         As `quant.fixed_point` makes them; for the modes that only shift right by ``n``, 2^30 and ``1 - n``.
     multiplier
-        float32; only ``fp32_rne`` looks at it.
+        float32; only ``fp32_rne`` looks at it, and ``fp64_away``, where it is what the other two leave of the float64
+        multiplier (see `two_parts`).
     rounding
         Index in `quant.rounding.ROUNDINGS`.
 
@@ -49,6 +52,8 @@ def rescale_one(acc: Any, mantissa: Any, shift: Any, multiplier: Any, rounding: 
     x, m, s = np.int64(acc), np.int64(mantissa), np.int64(shift)
     if rounding == _FP32_RNE:
         return rescale_float32_one(x, multiplier)
+    if rounding == _FP64_AWAY:
+        return _float64_one(x, m, s, multiplier)
     if rounding == _TFLITE_DOUBLE:
         return _double_rounding(_clip32(x << min(max(s, 0), 31)), m, min(max(-s, 0), 32))
     if rounding == _TVM_TONEAREST:
@@ -69,6 +74,8 @@ def rescale_plain(acc: Any, mantissa: Any, shift: Any, multiplier: Any, rounding
     x, m = np.int64(acc), np.int64(mantissa)
     if rounding == _FP32_RNE:
         return rescale_float32_one(x, multiplier)
+    if rounding == _FP64_AWAY:
+        return _float64_one(x, m, np.int64(shift), multiplier)
     if rounding == _TFLITE_DOUBLE:
         return _double_rounding(x, m, min(-np.int64(shift), 32))
     right = min(31 - np.int64(shift), 63)
@@ -84,7 +91,7 @@ def rescale_plain(acc: Any, mantissa: Any, shift: Any, multiplier: Any, rounding
 
 def is_plain(shift: NDArray[np.int32], rounding: Rounding) -> bool:
     """Whether `rescale_plain` may stand for `rescale_one`: no multiplier so large that it shifts left."""
-    if rounding == "fp32_rne":
+    if rounding in ("fp32_rne", "fp64_away"):
         return True
     return bool(np.all(shift <= (0 if rounding == "tflite_double" else 30)))
 
@@ -148,6 +155,28 @@ def rescale_float32_one(x: Any, multiplier: Any) -> Any:
     """An integer as float32 times a float32 multiplier, ties to even."""
     product = np.rint(np.float32(x) * np.float32(multiplier))
     return np.int64(min(max(product, np.float32(-(2.0**62))), np.float32(2.0**62)))
+
+
+def two_parts(multiplier: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
+    """Mantissa, shift and the small rest, which together are exactly a float64 multiplier.
+
+    The mantissa has the first 31 of the 53 bits, so a float32 holds the others.
+    """
+    significand, shift = np.frexp(multiplier)
+    mantissa = np.floor(np.ldexp(significand, 31))
+    rest = multiplier - np.ldexp(mantissa, shift - 31)
+    return mantissa.astype(np.int32), shift.astype(np.int32), rest.astype(np.float32)
+
+
+@register_jitable
+def _float64_one(x: Any, mantissa: Any, shift: Any, rest: Any) -> Any:
+    """An integer times a float64 multiplier, ties away from zero, saturated to 32 bits."""
+    multiplier = math.ldexp(np.float64(mantissa), int(shift - 31)) + np.float64(rest)
+    product = np.float64(x) * multiplier
+    size = min(abs(product), np.float64(2.0**31))
+    whole = np.floor(size)
+    nearest = np.int64(whole) + (size - whole >= 0.5)
+    return _clip32(nearest if product >= 0 else -nearest)
 
 
 @register_jitable

@@ -12,7 +12,7 @@ from qbench.ir.dtypes import DType, integer_range, numpy_dtype
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.elementwise import Add
-from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
+from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import Rounding
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "IntegerAddFloat32",
     "IntegerRequantize",
     "IntegerRequantizeFloat32",
+    "IntegerRequantizeFloat64",
     "IntegerRoundingShift",
     "saturate",
 ]
@@ -86,6 +87,23 @@ class IntegerRequantizeFloat32(_RescaleOne):
             real = self._centred(data).astype(np.float32) * multiplier + np.float32(self.zero_point)
             return saturate(np.rint(real), self.dtype)
         return saturate(rescale_float32(self._centred(data), multiplier) + self.zero_point, self.dtype)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class IntegerRequantizeFloat64(_RescaleOne):
+    """Rounding mode ``fp64_away``: the accumulator times a float64 multiplier, ties away from zero.
+
+    `mantissa` int64 and `shift` int32 hold the multiplier's 53 bits: it is ``mantissa * 2^(shift - 53)``.
+    """
+
+    name = "integer.requantize_float64"
+    operands = ("data", "mantissa", "shift")
+    rounding: Rounding = "fp64_away"
+
+    def compute(self, data: Array, mantissa: Array, shift: Array) -> Array:
+        multiplier = np.ldexp(mantissa.astype(np.float64), shift - 53)
+        return saturate(rescale_float64(self._centred(data), multiplier) + self.zero_point, self.dtype)
 
 
 @register

@@ -18,6 +18,7 @@ from qbench.ops.integer_rescale import (
     IntegerAddFloat32,
     IntegerRequantize,
     IntegerRequantizeFloat32,
+    IntegerRequantizeFloat64,
     IntegerRoundingShift,
 )
 from qbench.ops.integer_window import IntegerTable
@@ -25,7 +26,7 @@ from qbench.ops.onnx_add import onnx_add
 from qbench.ops.qnn_base import Lowered, QnnOp
 from qbench.ops.tflite_add import tflite_add
 from qbench.quant.arithmetic import dequantize, quantize
-from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
+from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier, sixteen_bits
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics
 
@@ -61,7 +62,8 @@ def _one(values: tuple[int, ...], what: str) -> int:
 class QnnRequantize(QnnOp):
     """From one set of qparams to another, usually from an accumulator to a narrow type.
 
-    ``tflite_double`` is defined for 32 bits; accumulators of 64 bits are rounded once, as in TFLite's int16 kernels.
+    ``tflite_double`` is defined for 32 bits; accumulators of 64 bits are multiplied by 16 bits of the mantissa and
+    rounded once, as in TFLite's int16 kernels.
     """
 
     name = "qnn.requantize"
@@ -95,8 +97,14 @@ class QnnRequantize(QnnOp):
                 dtype=target.dtype, zero_point=after, data_zero_point=before, rounding=self.rounding
             )
             return Lowered.of(to_shift, shift=power_of_two_shift(real))
+        if self.rounding == "fp64_away":
+            to_double = IntegerRequantizeFloat64(dtype=target.dtype, zero_point=after, data_zero_point=before)
+            significand, exponent = np.frexp(real)
+            return Lowered.of(to_double, mantissa=np.ldexp(significand, 53).astype(np.int64), shift=exponent)
         mantissa, shift = quantized_multiplier(real)
         wide = source.dtype == "int64" and self.rounding == "tflite_double"
+        if wide:
+            mantissa = sixteen_bits(mantissa)
         to_fixed = IntegerRequantize(
             dtype=target.dtype,
             zero_point=after,

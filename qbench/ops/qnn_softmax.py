@@ -10,7 +10,8 @@ from qbench.ir.op import register
 from qbench.ir.types import TensorType
 from qbench.ops.onnx_softmax import OnnxSoftmax, powers
 from qbench.ops.qnn_base import Lowered, QnnOp, no_arithmetic
-from qbench.ops.tflite_softmax import TfliteLogSoftmax, TfliteSoftmax
+from qbench.ops.tflite_log_softmax import tflite_log_softmax
+from qbench.ops.tflite_softmax import TfliteSoftmax, TfliteSoftmaxInt16, softmax_table, softmax_table_int16
 from qbench.quant.semantics import Semantics
 
 __all__ = ["QnnLogSoftmax", "QnnSoftmax"]
@@ -22,8 +23,6 @@ _FLOAT = "qnn.dequantize, the float op and qnn.quantize"
 class _AlongAxis(QnnOp):
     operands = ("data",)
     axis: int = -1
-    beta: float = 1.0
-    """Factor of the input."""
     semantics: Semantics = "tvm"
 
 
@@ -33,13 +32,19 @@ class QnnSoftmax(_AlongAxis):
     """Softmax from integers to integers, as TFLite and onnxruntime have it."""
 
     name = "qnn.softmax"
+    beta: float = 1.0
+    """Factor of the input."""
 
     def lower(self, *types: TensorType) -> Lowered:
         if self.semantics == "onnx":
             return self._onnx(types[0])
         if self.semantics != "tflite":
             raise no_arithmetic(self, self.semantics, _FLOAT)
-        return Lowered(TfliteSoftmax(dtype=self.q_out().dtype, axis=self.axis), {})
+        source, dtype = self.q_in(0), self.q_out().dtype
+        if source.dtype == "int16":
+            op = TfliteSoftmaxInt16(dtype=dtype, axis=self.axis)
+            return Lowered.of(op, exponentials=softmax_table_int16(source, self.beta))
+        return Lowered.of(TfliteSoftmax(dtype=dtype, axis=self.axis), exponentials=softmax_table(source, self.beta))
 
     def _onnx(self, data: TensorType) -> Lowered:
         source, target, length = self.q_in(0), self.q_out(), data.shape[self.axis]
@@ -51,7 +56,6 @@ class QnnSoftmax(_AlongAxis):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnLogSoftmax(_AlongAxis):
     """The logarithm of softmax from integers to integers; only TFLite has one."""
 
@@ -60,4 +64,5 @@ class QnnLogSoftmax(_AlongAxis):
     def lower(self, *types: TensorType) -> Lowered:
         if self.semantics != "tflite":
             raise no_arithmetic(self, self.semantics, _FLOAT)
-        return Lowered(TfliteLogSoftmax(dtype=self.q_out().dtype, axis=self.axis), {})
+        op, constants = tflite_log_softmax(self.q_in(0), self.q_out().dtype, self.axis)
+        return Lowered.of(op, **constants)

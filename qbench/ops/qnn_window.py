@@ -24,6 +24,8 @@ from qbench.ops.integer_window import (
 from qbench.ops.interpolation import Coordinates
 from qbench.ops.onnx_functions import FUNCTIONS
 from qbench.ops.qnn_base import Lowered, QnnOp
+from qbench.ops.tflite_resize import tflite_resize
+from qbench.ops.tflite_unary import TFLITE_FUNCTIONS, tflite_table
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.semantics import Semantics
 
@@ -111,6 +113,10 @@ class QnnUnary(QnnOp):
 
     def lower(self, *types: TensorType) -> Lowered:
         source, target = self.q_in(0), self.q_out()
+        if self.semantics == "tflite" and self.function in TFLITE_FUNCTIONS and not self.slopes:
+            self.one_zero_point(0)
+            table = tflite_table(self.function, dict(self.parameters), source, target)
+            return Lowered.of(IntegerTable(), table=table)
         if self.function not in OPS:
             raise GraphError(f"there is no op {self.function} to make a table of")
         codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
@@ -152,6 +158,9 @@ class QnnResizeLinear(QnnOp):
     semantics: Semantics = "tvm"
 
     def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics == "tflite":
+            integer, constants = tflite_resize(types[0], self.size, self.coordinate_transformation_mode)
+            return Lowered.of(integer, **constants)
         resize = Resize2d(
             size=self.size,
             method="linear",

@@ -11,7 +11,7 @@ from qbench.errors import DataError, QParamsError
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.qparams import QParams
 from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
-from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
+from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
 
 __all__ = [
@@ -32,10 +32,10 @@ Integers = NDArray[np.int64]
 Ties = Literal["even", "away"]
 
 
-def round_half_away(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Nearest integers, ties away from zero: C's ``round``."""
+def round_half_away(x: NDArray[Any]) -> NDArray[Any]:
+    """Nearest integers in the float type of `x`, ties away from zero: C's ``round``."""
     whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(np.float32(1), x), np.float32(0))
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.copysign(1, x), 0).astype(x.dtype)
 
 
 def quantize(x: ArrayLike, q: QParams, narrow: bool = False, ties: Ties = "even") -> NDArray[Any]:
@@ -150,6 +150,8 @@ def _rescaled(centred: Integers, scale: NDArray[np.float64], out: QParams, round
     if rounding == "fp32_rne":
         return rescale_float32(centred, scale.astype(np.float32) / out_scale)
     ratio = scale / out_scale.astype(np.float64)
+    if rounding == "fp64_away":
+        return rescale_float64(centred, ratio)
     if rounding in POWER_OF_TWO:
         return rounding_shift(centred, power_of_two_shift(ratio), rounding)
     return rescale(centred, *quantized_multiplier(ratio), rounding)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from qbench.errors import QParamsError
 
-__all__ = ["power_of_two_shift", "quantized_multiplier"]
+__all__ = ["power_of_two_shift", "quantized_multiplier", "sixteen_bits"]
 
 
 def quantized_multiplier(real: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -37,6 +37,11 @@ def quantized_multiplier(real: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np
     mantissa = np.floor(significand * 2.0**31 + 0.5).astype(np.int64)  # exact: the product has 22 bits of fraction
     carry = mantissa == 2**31
     return np.where(carry, 2**30, mantissa).astype(np.int32), (exponent + carry).astype(np.int32)
+
+
+def sixteen_bits(mantissa: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Mantissas rounded to their upper 16 bits, as TFLite takes them for 64-bit accumulators."""
+    return np.minimum((mantissa.astype(np.int64) + 2**15) >> 16, 2**15 - 1).astype(np.int32) << 16
 
 
 def power_of_two_shift(real: ArrayLike) -> NDArray[np.int32]:

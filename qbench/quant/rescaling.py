@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from qbench.errors import DataError, QParamsError
 from qbench.quant.rounding import FIXED_POINT, POWER_OF_TWO, Rounding
 
-__all__ = ["rescale", "rescale_float32", "rounding_shift"]
+__all__ = [
+    "doubling_high_multiply",
+    "divide_by_power",
+    "rescale",
+    "rescale_float32",
+    "rescale_float64",
+    "rounding_shift",
+]
 
 Integers = NDArray[np.int64]
 
@@ -42,7 +49,7 @@ def rescale(acc: NDArray[Any], mantissa: NDArray[Any], shift: NDArray[Any], roun
     x, m, s = (np.asarray(a).astype(np.int64) for a in (acc, mantissa, shift))
     _check_range(x, _INT32_MAX if rounding == "tflite_double" else _LIMIT, rounding)
     if rounding == "tflite_double":
-        return _divide_by_power(_doubling_high_multiply(_saturating_left_shift(x, s), m), np.maximum(-s, 0))
+        return divide_by_power(doubling_high_multiply(_saturating_left_shift(x, s), m), np.maximum(-s, 0))
     if rounding == "tvm_upward":
         return _half_up(x, m, s)
     if rounding == "tvm_tonearest":
@@ -65,6 +72,23 @@ def rescale_float32(acc: NDArray[Any], multiplier: NDArray[np.float32]) -> Integ
     with np.errstate(over="ignore"):  # an infinity saturates
         product = np.rint(np.asarray(acc).astype(np.float32) * np.asarray(multiplier, np.float32))
     return np.clip(product, -(2.0**62), 2.0**62).astype(np.int64)
+
+
+def rescale_float64(acc: NDArray[Any], multiplier: NDArray[np.float64]) -> Integers:
+    """``acc`` times a float64 multiplier, ties away from zero, saturated to 32 bits (mode ``fp64_away``).
+
+    Parameters
+    ----------
+    acc
+        Integers; beyond 2^53 the conversion to float64 rounds.
+    multiplier
+        Positive, shaped to broadcast against `acc`.
+    """
+    with np.errstate(over="ignore"):  # an infinity saturates
+        product = np.abs(np.asarray(acc).astype(np.float64) * np.asarray(multiplier, np.float64))
+    whole = np.floor(product)
+    nearest = np.minimum(whole + (product - whole >= 0.5), 2.0**31).astype(np.int64)
+    return np.clip(np.sign(acc) * nearest, _INT32_MIN, _INT32_MAX)
 
 
 def rounding_shift(acc: NDArray[Any], shift: NDArray[Any], rounding: Rounding) -> Integers:
@@ -135,13 +159,13 @@ def _saturating_left_shift(x: Integers, shift: Integers) -> Integers:
     return np.clip(x << np.clip(shift, 0, 31), _INT32_MIN, _INT32_MAX)
 
 
-def _doubling_high_multiply(x: Integers, mantissa: Integers) -> Integers:
-    """gemmlowp's SaturatingRoundingDoublingHighMul; its saturating case, -2^31 twice, needs a negative mantissa."""
+def doubling_high_multiply(x: Integers, mantissa: Integers | int) -> Integers:
+    """gemmlowp's SaturatingRoundingDoublingHighMul of 32-bit integers, ties up; -2^31 twice must not occur."""
     return (x * mantissa + 2**30) >> 31
 
 
-def _divide_by_power(x: Integers, exponent: Integers) -> Integers:
-    """gemmlowp's RoundingDivideByPOT: ties away from zero."""
+def divide_by_power(x: Integers, exponent: Integers | int) -> Integers:
+    """gemmlowp's RoundingDivideByPOT of 32-bit integers: ``x / 2^exponent``, ties away from zero."""
     exponent = np.minimum(exponent, 32)  # by 32 and more every 31-bit value gives zero
     mask = (np.int64(1) << exponent) - 1
     return (x >> exponent) + ((x & mask) > (mask >> 1) + (x < 0))

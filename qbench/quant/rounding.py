@@ -7,11 +7,18 @@ from typing import Literal, get_args
 __all__ = ["FIXED_POINT", "POWER_OF_TWO", "ROUNDINGS", "Rounding"]
 
 Rounding = Literal[
-    "tflite_double", "tflite_single", "tvm_upward", "tvm_tonearest", "fp32_rne", "pow2_half_up", "pow2_half_even"
+    "tflite_double",
+    "tflite_single",
+    "tvm_upward",
+    "tvm_tonearest",
+    "fp32_rne",
+    "pow2_half_up",
+    "pow2_half_even",
+    "fp64_away",
 ]
 """
 ``tflite_single``
-    ``(x * M + 2^(t-1)) >> t`` in 64 bits, saturated to 32: TFLite's fully connected and newer kernels.
+    ``(x * M + 2^(t-1)) >> t`` in 64 bits, saturated to 32: TFLite's newer kernels.
 ``tflite_double``
     A saturating left shift, a high multiply that rounds ties up, a right shift that rounds ties away from zero:
     TFLite's reference convolutions (gemmlowp).
@@ -21,6 +28,9 @@ Rounding = Literal[
     int32 to float32, times a float32 multiplier, ties to even: onnxruntime and XNNPACK convolutions.
 ``pow2_half_up``, ``pow2_half_even``
     A rounding right shift, only where the multiplier is a power of two.
+``fp64_away``
+    The accumulator times a float64 multiplier, ties away from zero, saturated to 32 bits: LiteRT's reference fully
+    connected.
 """
 
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)

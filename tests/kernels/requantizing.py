@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbench.ops.integer_rescale import IntegerRequantize, IntegerRequantizeFloat32, IntegerRoundingShift
+from qbench.kernels.rounding import two_parts
+from qbench.ops.integer_rescale import (
+    IntegerRequantize,
+    IntegerRequantizeFloat32,
+    IntegerRequantizeFloat64,
+    IntegerRoundingShift,
+)
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
 
 
@@ -13,6 +19,8 @@ def parameters(seed: int, count: int, rounding: Rounding) -> tuple[np.ndarray, n
     random = np.random.default_rng(seed)
     mantissa = random.integers(2**30, 2**31, count).astype(np.int32)
     shift = random.integers(-12, random.choice([1, 35]), count).astype(np.int32)
+    if rounding == "fp64_away":
+        return two_parts(np.ldexp(mantissa + random.uniform(0, 1, count), shift - 31))
     multiplier = np.ldexp(mantissa, shift - 31).astype(np.float32)
     return np.full(count, 2**30, np.int32) if rounding in POWER_OF_TWO else mantissa, shift, multiplier
 
@@ -29,6 +37,10 @@ def requantized(
         acc = np.clip(acc, -(2**31), 2**31 - 1)
     if rounding == "fp32_rne":
         result = IntegerRequantizeFloat32(**common).compute(acc, multiplier.reshape(column))
+    elif rounding == "fp64_away":
+        significand, exponent = np.frexp(np.ldexp(mantissa.astype(np.float64), shift - 31) + multiplier)
+        parts = (np.ldexp(significand, 53).astype(np.int64), exponent)
+        result = IntegerRequantizeFloat64(**common).compute(acc, *(part.reshape(column) for part in parts))
     elif rounding in POWER_OF_TWO:
         result = IntegerRoundingShift(**common, rounding=rounding).compute(acc, (1 - shift).reshape(column))
     else:

@@ -65,7 +65,7 @@ def general(op, types, **parameters) -> dict:
         "zero_a": op.zero_points[0] + offsets[0], "zero_b": op.zero_points[1] + offsets[1],
         "zero_point": op.zero_point + offsets[2], "low": info.min + offsets[2], "high": info.max + offsets[2],
         **dict.fromkeys(("mantissa_a", "mantissa_b", "shift_a", "shift_b", "multiplier_a", "multiplier_b"), 0),
-        "offset": 0,
+        **dict.fromkeys(("offset", "left", "mantissa_y", "shift_y"), 0),
         **parameters,
     }  # fmt: skip
 

@@ -11,10 +11,11 @@ from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
 from qbench.kernels.pack import offsets, pack_channels, pack_scales, pack_weights, packing
+from qbench.kernels.rounding import two_parts
 from qbench.kernels.shape import TILE_COSTS, choose_tile
 from qbench.ops.integer_products import IntegerConv2d
 from qbench.quant.fixed_point import quantized_multiplier
-from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
+from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
 from tests.kernels.harness import RUNNABLE, launch
 
@@ -30,6 +31,8 @@ def requantized(acc, real, rounding):
     column = (slice(None), None, None)
     if rounding == "fp32_rne":
         return rescale_float32(acc, multiplier[column]), mantissa, shift, multiplier
+    if rounding == "fp64_away":
+        return rescale_float64(acc, real[column]), *two_parts(real)
     if rounding in POWER_OF_TWO:
         right = 1 - shift
         mantissa = np.full_like(mantissa, 2**30)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from qbench.kernels.depthwise import choose_sweep, depthwise_kernel, pack_depthwise
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.levels import Level
+from qbench.kernels.rounding import two_parts
 from qbench.quant.fixed_point import quantized_multiplier
-from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
+from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
 from tests.kernels.harness import RUNNABLE, launch
 
@@ -35,6 +36,8 @@ def reference(x, weights, bias, zero_point, strides, padding, dilation):
 def rescaled(sums, mantissa, shift, multiplier, rounding: Rounding):
     if rounding == "fp32_rne":
         return rescale_float32(sums, multiplier)
+    if rounding == "fp64_away":
+        return rescale_float64(sums, np.ldexp(mantissa.astype(np.float64), shift - 31) + multiplier)
     if rounding in POWER_OF_TWO:
         return rounding_shift(sums, 1 - shift, rounding)
     return rescale(sums, mantissa, shift, rounding)
@@ -52,6 +55,8 @@ def check(level: Level, rng, shape, kernel, strides, padding, dilation, rounding
         real = 2.0 ** np.round(np.log2(real))
     mantissa, shift = quantized_multiplier(real)
     multiplier = real.astype(np.float32)
+    if rounding == "fp64_away":
+        mantissa, shift, multiplier = two_parts(real)
     sums = reference(codes[..., :c], weights, bias, pad, strides, padding, dilation)
     expected = np.clip(rescaled(sums, mantissa, shift, multiplier, rounding) + zero_point, low, high)
     bound = np.abs(weights.astype(np.int64)).sum((1, 2)) * 255 + np.abs(bias)
@@ -65,7 +70,8 @@ def check(level: Level, rng, shape, kernel, strides, padding, dilation, rounding
         depthwise_kernel(level, sweep, kind), threads,
         x=memory, zeros=np.full(64, pad, np.uint8), weights=packed, blocks=blocks, bias=bias, mantissa=mantissa,
         shift=shift, multiplier=multiplier, out=out, count=len(blocks), images=n, height=h, width=w, channels=c,
-        out_height=oh, out_width=ow, kernel_y=kernel[0], kernel_x=kernel[1], stride_y=strides[0], stride_x=strides[1],
+        out_height=oh, out_width=ow, kernel_y=kernel[0], kernel_x=kernel[1], readings=1,
+        stride_y=strides[0], stride_x=strides[1],
         dilation_y=dilation[0], dilation_x=dilation[1], top=padding[0], left=padding[1], pitch=c + slack,
         row=w * (c + slack), image=h * w * (c + slack), out_pitch=c + slack, out_row=ow * (c + slack),
         out_image=oh * ow * (c + slack), rounding=ROUNDINGS.index(rounding), zero_point=zero_point, low=low, high=high,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from qbench.kernels.rounding import is_plain, rescale_one, rescale_plain
-from qbench.quant.rescaling import rescale, rescale_float32, rounding_shift
+from qbench.kernels.rounding import is_plain, rescale_one, rescale_plain, two_parts
+from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
 
 LIMIT = 2**62 - 1
@@ -39,6 +39,8 @@ def every_plain(acc, mantissa, shift, multiplier, rounding):
 
 
 def oracle(acc, mantissa, shift, multiplier, rounding: Rounding):
+    if rounding == "fp64_away":
+        return rescale_float64(acc, np.ldexp(mantissa.astype(np.float64), shift - 31) + multiplier.astype(np.float64))
     if rounding == "fp32_rne":
         return rescale_float32(acc, multiplier)
     if rounding in POWER_OF_TWO:
@@ -47,6 +49,11 @@ def oracle(acc, mantissa, shift, multiplier, rounding: Rounding):
 
 
 def parameters(data, count: int, rounding: Rounding, shifts) -> tuple[np.ndarray, ...]:
+    if rounding == "fp64_away":
+        real = np.array(data.draw(st.lists(st.floats(2.0**-40, 2.0**30), min_size=count, max_size=count)))
+        mantissa, shift, rest = two_parts(real)
+        np.testing.assert_array_equal(np.ldexp(mantissa.astype(np.float64), shift - 31) + rest, real)
+        return mantissa, shift, rest
     power = rounding in POWER_OF_TWO
     mantissa = [2**30 if power else data.draw(mantissas) for _ in range(count)]
     multiplier = data.draw(st.lists(st.floats(2**-40, 2**30, width=32), min_size=count, max_size=count))

@@ -23,6 +23,8 @@ from qbench.passes.legalize import LegalizePass
 from qbench.passes.realize import RealizePass
 from qbench.quant.arithmetic import add, dequantize, quantize, requantize, subtract
 from qbench.quant.choose import power_of_two
+from qbench.quant.fixed_point import quantized_multiplier, sixteen_bits
+from qbench.quant.rescaling import rescale
 from qbench.quant.rounding import Rounding
 from qbench.runtime.interpreter import run
 from tests.passes.quantizable import all_values, every_op, min_max_qparams, sample, sqnr
@@ -114,7 +116,11 @@ def _reference(graph: Graph, node: Node, values: dict[str, NDArray[Any]], roundi
         source = q[0]
         scale = np.asarray(source.scales) if source.axis is not None else source.scales[0]
         if source.dtype == "int64" and rounding == "tflite_double":
-            rounding = "tflite_single"
+            ratio = np.asarray(source.scales) / np.float64(np.float32(out.scales[0]))
+            column = [-1 if i == source.axis else 1 for i in range(inputs[0].ndim)]
+            mantissa, shift = (part.reshape(column) for part in quantized_multiplier(ratio))
+            wide = rescale(inputs[0], sixteen_bits(mantissa), shift, "tflite_single") + out.zero_points[0]
+            return np.clip(wide, out.qmin, out.qmax)
         return requantize(inputs[0], scale, out, rounding, source.axis, source.zero_points[0])
     if node.op == "qnn.add" and rounding.startswith("tvm"):
         return add(*inputs, q[0], q[1], out, rounding)

@@ -70,7 +70,7 @@ def one(x: int, mantissa: int, shift: int, rounding: Rounding) -> int:
 
 
 def test_every_mode_is_of_one_kind() -> None:
-    assert {*FIXED_POINT, *POWER_OF_TWO, "fp32_rne"} == set(ROUNDINGS)
+    assert {*FIXED_POINT, *POWER_OF_TWO, "fp32_rne", "fp64_away"} == set(ROUNDINGS)
     assert set(ORACLES) == FIXED_POINT
 
 

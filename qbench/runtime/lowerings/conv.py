@@ -55,12 +55,18 @@ class _Tiled(Lowering):
         rescaled = self.products.rescaling
         if rescaled is not None and rescaled.dtype not in ("int8", "uint8"):
             raise Refused(f"its result is {rescaled.dtype}")
+        if self.products.weights.rest is not None and (step.head.op == "integer.dense" or self._groups > 1):
+            raise Refused("its weights less their zero point are no 8-bit integers")
         if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.integers.size == 0:
             raise Refused("it has nothing to compute")
 
     @property
     def output(self) -> str:
         return self.step.outputs[0]
+
+    @property
+    def _groups(self) -> int:
+        return self.products.op.groups if isinstance(self.products.op, IntegerConv2d) else 1
 
     @property
     def epilogue(self) -> EpilogueName:
@@ -148,20 +154,69 @@ class ConvLowering(_Tiled):
         return Layouts({self.products.data: data}, {self.output: CHANNELS_LAST})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        weights, op, x = self.products.weights.integers, self.op, site.places[self.products.data]
+        centred, op, x = self.products.weights, self.op, site.places[self.products.data]
+        weights = centred.integers
         out, inner, height, width = weights.shape
         n, out_height, out_width, _ = site.places[self.output].shape
         pixels = n * out_height * out_width
         taps, depth = (height, width * inner) if self.joins_rows else (height * width, inner)
         tile = choose_tile(site.level, pixels, out // op.groups, taps * depth)
-        ordered = weights.transpose(0, 2, 3, 1).reshape(op.groups, out // op.groups, taps, depth)
+        ordered = _ordered(weights, op.groups, taps, depth)
         evenly = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0) and _even(x)
         table = None
-        if not evenly:
+        if not evenly or centred.rest is not None:
             table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, self.joins_rows)
+        if table is not None and centred.rest is not None:
+            rest = _ordered(centred.rest, op.groups, taps, depth)[0]
+            table, ordered = _with_rest(table, ordered[0], rest, self.joins_rows)
+            taps, depth = ordered.shape[2:]
         start = x.reference - _border(op, x) if self.joins_rows else x.reference
         geometry = _Geometry(pixels, taps, depth, op.groups, x.strides[2], start)
         return [self.tiled(site, geometry, tile, table, ordered)]
+
+
+def _ordered(weights: NDArray[np.int8], groups: int, taps: int, depth: int) -> NDArray[np.int8]:
+    """As tiles take them: [groups, channels, taps, depth]."""
+    return weights.transpose(0, 2, 3, 1).reshape(groups, len(weights) // groups, taps, depth)
+
+
+def _with_rest(
+    table: NDArray[np.int32], weights: NDArray[np.int8], rest: NDArray[np.int8], whole: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    """Taps that are read once more, for what 8 bits of their weights do not hold.
+
+    Parameters
+    ----------
+    table
+        [blocks, taps, rows], see `kernels.pack.offsets`.
+    weights, rest
+        [channels, taps, depth].
+    whole
+        Taps cannot be cut into shorter ones, so that less is read again.
+
+    Returns
+    -------
+    The table, and the weights as [1, channels, taps, depth], of all taps.
+    """
+    depth = weights.shape[-1]
+    sizes = [depth] if whole else [depth, *(size for size in range(16, depth, 4) if depth % size == 0)]
+
+    def cut(values: NDArray[Any], size: int) -> NDArray[Any]:
+        return values.reshape(len(values), -1, size)
+
+    def again(size: int) -> NDArray[np.intp]:
+        return np.flatnonzero(np.any(cut(rest, size), axis=(0, 2)))
+
+    def cost(size: int) -> int:  # a tap costs about as much as eight more elements
+        return (weights[0].size // size + len(again(size))) * (size + 8)
+
+    size = min(sizes, key=cost)
+    more = again(size)
+    starts = np.arange(0, depth, size, dtype=np.int32)[:, np.newaxis]
+    places = np.where(table[:, :, np.newaxis] < 0, -1, table[:, :, np.newaxis] + starts)
+    places = places.reshape(len(table), -1, table.shape[-1])
+    joined = np.concatenate([cut(weights, size), cut(rest, size)[:, more]], axis=1)
+    return np.ascontiguousarray(np.concatenate([places, places[:, more]], axis=1), np.int32), joined[np.newaxis]
 
 
 def _even(x: Place) -> bool:

@@ -18,21 +18,23 @@ from qbench.kernels.isa import ISAS
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_scales
-from qbench.kernels.pool import max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
+from qbench.kernels.pool import average_pool_kernel, max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.kernels.tile import Tile
 from qbench.ops.integer_window import IntegerSum, IntegerSumPool2d
 from qbench.ops.pool import MaxPool2d, Pool2d
+from qbench.ops.tflite_average import TfliteMean
+from qbench.ops.tflite_pool import TfliteAvgPool2d
 from qbench.ops.windows import Window, pool_counts
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import Rescaling, clamp, flip, reach, rescaling
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused
 from qbench.runtime.planner.lay_out import shape_of
 from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
 from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["MaxPoolLowering", "SumLowering", "SumPoolLowering"]
+__all__ = ["AveragePoolLowering", "MaxPoolLowering", "SumLowering", "SumPoolLowering"]
 
 _NARROW = ("int8", "uint8", "int16", "uint16")
 _VECTOR = 64
@@ -89,6 +91,28 @@ class MaxPoolLowering(_Pool):
         lowest = integer_range(self.dtype)[0] + flip(self.dtype)
         kernel = max_pool_kernel(site.level, _letters(site.places[self.data]))
         return [instruction(kernel, self.output, **self.places(site), lowest=lowest)]
+
+
+@lowers("integer.tflite_avg_pool2d")
+class AveragePoolLowering(_Pool):
+    """TFLite's means of windows."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, TfliteAvgPool2d)
+        self.op = op
+        if math.prod(op.pool_size) * reach(self.dtype, 0) >= 2**31:
+            raise Refused("its sums could leave 32 bits")
+
+    def window(self) -> Window:
+        return self.op.window
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        low, high = clamp(self.step, self.dtype)
+        kernel: Any = average_pool_kernel(_letters(site.places[self.data]))
+        ends = {"zero": flip(self.dtype), "low": low, "high": high}
+        return [instruction(kernel, self.output, **self.places(site), **ends)]
 
 
 class _Summed(Lowering):
@@ -149,15 +173,15 @@ class SumPoolLowering(_Pool, _Summed):
         ]  # fmt: skip
 
 
-@lowers("integer.sum")
+@lowers("integer.sum", "integer.tflite_mean")
 class SumLowering(_Summed):
-    """Sums over neighbouring axes."""
+    """Sums over neighbouring axes, and TFLite's means."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.dtype, self.data, self.output = _data_type(step, graph), step.head.inputs[0], step.outputs[0]
         op = bind(step.head)
-        assert isinstance(op, IntegerSum)
+        assert isinstance(op, IntegerSum | TfliteMean)
         self.shape = shape_of(graph, self.data)
         rank = len(self.shape)
         self.op, self.summed = op, {axis % rank for axis in op.axes}
@@ -175,9 +199,17 @@ class SumLowering(_Summed):
         channels, axis = (self.shape[kept[0]], kept[0]) if len(kept) == 1 else (1, 0)
         if not op.keepdims:
             axis -= sum(other < axis for other in self.summed)
-        self.found = self.rescaled(channels, axis)
+        self.found = self._mean(op, channels) if isinstance(op, TfliteMean) else self.rescaled(channels, axis)
         self.bound = middle * reach(self.dtype, op.data_zero_point)
         self.end = self.finish(self.found, self.bound)
+
+    def _mean(self, op: TfliteMean, channels: int) -> Rescaling:
+        low, high = clamp(self.step, op.dtype)
+        return Rescaling(
+            rounding="tflite_double", mantissa=np.full(channels, op.mantissa, np.int32),
+            shift=np.full(channels, op.shift, np.int32), multiplier=np.ones(channels, np.float32), before=0,
+            zero_point=op.zero_point + flip(op.dtype), low=low, high=high, dtype=op.dtype,
+        )  # fmt: skip
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         rank = self.graph.types[self.output].rank

@@ -16,6 +16,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.ops.exact import centred
 from qbench.ops.integer_products import IntegerConv2d, IntegerDense
+from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
 from qbench.runtime.lowerings.settle import settle
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused
@@ -33,22 +34,28 @@ class CentredWeights:
     integers
         [out, in / groups, kh, kw], or [units, in].
     sums, absolute_sums
-        int64, of all weights of each output.
+        int64, of all weights of each output, `rest` included.
     zeroed
         Outputs whose weights are zeros here, whatever the constant says.
+    rest
+        What has to be added to `integers`, as 8 bits do not hold all weights: uint8 less a zero point spans 511.
     """
 
     integers: NDArray[np.int8]
     sums: NDArray[np.int64]
     absolute_sums: NDArray[np.int64]
     zeroed: tuple[int, ...] = ()
+    rest: NDArray[np.int8] | None = None
 
     def without(self, outputs: NDArray[np.int64]) -> CentredWeights:
         """The same with zeros for some outputs."""
         integers, sums, absolute_sums = self.integers.copy(), self.sums.copy(), self.absolute_sums.copy()
         integers[outputs] = 0
         sums[outputs] = absolute_sums[outputs] = 0
-        return CentredWeights(integers, sums, absolute_sums, zeroed=tuple(outputs.tolist()))
+        rest = None if self.rest is None else self.rest.copy()
+        if rest is not None:
+            rest[outputs] = 0
+        return CentredWeights(integers, sums, absolute_sums, zeroed=tuple(outputs.tolist()), rest=rest)
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,7 @@ def products(step: Fused, graph: Graph) -> Products:
         settled, added, rescaled = settle(added, weights.absolute_sums * reach, rescaled)
         weights = weights.without(settled) if settled.size else weights
     bound = weights.absolute_sums * reach + np.abs(added)
+    rescaled = None if rescaled is None else in_fixed_point(rescaled, bound)
     if bound.max(initial=0) > 2**31 - 1:
         raise Refused(f"the sums of {shown(step.head.name)} could reach {bound.max()}, beyond 32 bits")
     zero_point = op.data_zero_point + flip(dtype)
@@ -137,15 +145,16 @@ def _centred(constant: Constant, zero_point: int | tuple[int, ...]) -> CentredWe
     if known is not None:
         return known
     weights: NDArray[Any] = constant.array
+    rest, wide = None, weights
     if zero_point or weights.dtype != np.int8:
         wide = centred(weights, zero_point)
-        if wide.size and (wide.min() < -128 or wide.max() > 127):
-            raise Refused("its weights less their zero point are no 8-bit integers")
-        weights = wide.astype(np.int8)
-    rows = weights.reshape(len(weights), -1)
-    made = CentredWeights(
-        weights, rows.sum(axis=1, dtype=np.int64), np.abs(rows, dtype=np.int16).sum(axis=1, dtype=np.int64)
-    )
+        if wide.size and (wide.min() < -256 or wide.max() > 254):
+            raise Refused("its weights less their zero point are no 9-bit integers")
+        weights = wide.clip(-128, 127).astype(np.int8)
+        rest = None if np.array_equal(weights, wide) else (wide - weights).astype(np.int8)
+    rows = wide.reshape(len(weights), -1)
+    totals = rows.sum(axis=1, dtype=np.int64), np.abs(rows, dtype=np.int16).sum(axis=1, dtype=np.int64)
+    made = CentredWeights(weights, *totals, rest=rest)
     _alive[constant, zero_point] = made
     return made
 

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, bind
+from qbench.kernels.rounding import two_parts
 from qbench.ops.activation import Clip
-from qbench.ops.integer_rescale import IntegerRequantize, IntegerRequantizeFloat32, IntegerRoundingShift
+from qbench.ops.integer_rescale import (
+    IntegerRequantize,
+    IntegerRequantizeFloat32,
+    IntegerRequantizeFloat64,
+    IntegerRoundingShift,
+)
 from qbench.quant.rounding import ROUNDINGS, Rounding
 from qbench.runtime.planner.fuse import CLAMPS, Fused
 from qbench.runtime.planner.lowering import Refused
@@ -83,7 +89,7 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
     graph, step
         Where the node is.
     node
-        ``integer.requantize``, ``integer.requantize_float32`` or ``integer.rounding_shift``.
+        One of :data:`REQUANTIZES`.
     channels, axis
         How many channels the data has along which axis; 1 where one multiplier must do for all.
 
@@ -93,7 +99,9 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
         The multipliers do not run along that axis.
     """
     op = bind(node)
-    assert isinstance(op, IntegerRequantize | IntegerRequantizeFloat32 | IntegerRoundingShift)
+    assert isinstance(
+        op, IntegerRequantize | IntegerRequantizeFloat32 | IntegerRequantizeFloat64 | IntegerRoundingShift
+    )
     rank = graph.types[node.inputs[0]].rank
     parameters = [_per_channel(graph.constants[name].array, rank, channels, axis) for name in node.inputs[1:]]
     ones, none = np.ones(channels, np.float32), np.zeros(channels, np.int32)
@@ -103,6 +111,8 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
         mantissa, shift, multiplier = none, none, parameters[0]
         if op.zero_point_first and step.head.op != "integer.multiply":
             raise Refused("its zero point is added before rounding")
+    elif isinstance(op, IntegerRequantizeFloat64):
+        mantissa, shift, multiplier = two_parts(np.ldexp(parameters[0].astype(np.float64), parameters[1] - 53))
     else:
         mantissa, shift, multiplier = np.full(channels, 1 << 30, np.int32), (1 - parameters[0]).astype(np.int32), ones
     low, high = clamp(step, op.dtype)

@@ -50,7 +50,8 @@ def settle(added: Int64s, reach: Int64s, found: Rescaling) -> tuple[Int64s, Int6
     added, mantissa, shift = added.copy(), found.mantissa.copy(), found.shift.copy()
     multiplier = found.multiplier.copy()
     added[settled] = (np.array([*codes.values()]) - found.zero_point) << (1 - _SHIFT)
-    mantissa[settled], shift[settled], multiplier[settled] = 1 << 30, _SHIFT, 2.0 ** (_SHIFT - 1)
+    mantissa[settled], shift[settled] = 1 << 30, _SHIFT
+    multiplier[settled] = 0.0 if found.rounding == "fp64_away" else 2.0 ** (_SHIFT - 1)  # the rest of the first two
     return settled, added, replace(found, mantissa=mantissa, shift=shift, multiplier=multiplier)
 
 

@@ -16,6 +16,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer_rescale import IntegerAdd, IntegerAddFloat32
 from qbench.ops.onnx_add import OnnxAdd
+from qbench.ops.tflite_add import TfliteAdd
 from qbench.runtime.lowerings.operands import gapless, operand, plain_layout
 from qbench.runtime.lowerings.rescaling import clamp, flip
 from qbench.runtime.planner.fuse import Fused
@@ -28,14 +29,14 @@ __all__ = ["AddLowering"]
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
 
-@lowers("integer.add", "integer.add_float32", "integer.add_fused")
+@lowers("integer.add", "integer.add_float32", "integer.add_fused", "integer.tflite_add")
 class AddLowering(Lowering):
-    """The exact sum rounded once, or each operand by itself, or in float32; clamped."""
+    """The exact sum rounded once, or each operand by itself, or both, or in float32; clamped."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         op = bind(step.head)
-        assert isinstance(op, IntegerAdd | IntegerAddFloat32 | OnnxAdd)
+        assert isinstance(op, IntegerAdd | IntegerAddFloat32 | OnnxAdd | TfliteAdd)
         self.op = op
         for name in (*step.head.inputs, step.head.output):
             if graph.types[name].dtype not in _TYPES:
@@ -89,21 +90,25 @@ class AddLowering(Lowering):
             return add_kernel("float32", *letters, "fp32_rne")
         if isinstance(op, OnnxAdd):
             return add_kernel("fused", *letters, "fp32_rne")
+        if isinstance(op, TfliteAdd):
+            return add_kernel("tflite", *letters, "tflite_double", is_plain(np.asarray(op.shift), "tflite_double"))
         if not op.per_operand:
             return add_kernel("once", *letters, op.rounding)
         return add_kernel("each", *letters, op.rounding, is_plain(np.asarray(op.shift), op.rounding))
 
     def _multipliers(self) -> dict[str, Any]:
         op = self.op
-        mantissa, shift, multipliers, offset = (0, 0), (0, 0), (0.0, 0.0), 0.0
+        mantissa, shift, multipliers, offset = (0, 0, 0), (0, 0, 0), (0.0, 0.0), 0.0
         if isinstance(op, IntegerAddFloat32):
             multipliers = op.multipliers
         elif isinstance(op, OnnxAdd):
             multipliers, offset = op.multipliers[:: -1 if op.rhs_last else 1], op.offset
-        else:
+        elif isinstance(op, TfliteAdd):
             mantissa, shift = op.mantissa, op.shift
+        else:
+            mantissa, shift = (*op.mantissa, 0), (*op.shift, 0)
         named = {"mantissa": mantissa, "shift": shift, "multiplier": multipliers}
         sides = {
-            f"{name}_{side}": value for name, both in named.items() for side, value in zip("ab", both, strict=True)
+            f"{name}_{side}": value for name, each in named.items() for side, value in zip("aby", each, strict=False)
         }
-        return {**sides, "offset": offset}
+        return {**sides, "offset": offset, "left": op.left if isinstance(op, TfliteAdd) else 0}

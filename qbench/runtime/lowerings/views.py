@@ -63,6 +63,8 @@ class ReshapeLowering(_View):
 class TransposeLowering(_View):
     """Axes change their names, elements stay where they are."""
 
+    renames = True
+
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         op = bind(self.step.head)
         assert isinstance(op, Transpose)

@@ -9,14 +9,19 @@ from qbench.ir.graph import Graph, Node
 
 __all__ = ["CLAMPS", "REQUANTIZES", "Fused", "fuse"]
 
-REQUANTIZES = frozenset({"integer.requantize", "integer.requantize_float32", "integer.rounding_shift"})
+REQUANTIZES = frozenset(
+    {"integer.requantize", "integer.requantize_float32", "integer.requantize_float64", "integer.rounding_shift"}
+)
 CLAMPS = frozenset({"clip", "nn.relu"})
 _BIAS = frozenset({"nn.bias_add"})
 
 _FOLLOWERS: dict[str, tuple[frozenset[str], ...]] = {
     **dict.fromkeys(("integer.conv2d", "integer.dense", "integer.batch_matmul"), (_BIAS, REQUANTIZES, CLAMPS)),
     **dict.fromkeys(("integer.multiply", "integer.sum", "integer.sum_pool2d"), (REQUANTIZES, CLAMPS)),
-    **dict.fromkeys(("integer.add", "integer.add_float32", "integer.add_fused", *REQUANTIZES), (CLAMPS,)),
+    **dict.fromkeys(
+        ("integer.add", "integer.add_float32", "integer.add_fused", "integer.tflite_add", *REQUANTIZES), (CLAMPS,)
+    ),
+    **dict.fromkeys(("integer.tflite_avg_pool2d", "integer.tflite_mean"), (CLAMPS,)),
     **dict.fromkeys(("nn.conv2d", "nn.dense", "nn.batch_matmul"), (_BIAS, CLAMPS)),
     **dict.fromkeys(("add", "subtract", "multiply", "nn.bias_add"), (CLAMPS,)),
 }

@@ -75,6 +75,8 @@ class _Home(dict[str, Layout]):
 class _LayOut:
     def __init__(self, graph: Graph, tasks: Sequence[Task]) -> None:
         self.graph, self.result, self.home = graph, LaidOut(graph), _Home(graph)
+        self.foreign = {name for name in graph.inputs if graph.types[name].dtype in ("int8", "uint8")}
+        """8-bit values in the caller's memory: kernels read codes, and a few bytes behind them; neither is there."""
         self.readers: dict[str, list[Task]] = {}
         self.makers = {name: task for task in tasks for name in task.step.outputs}
         for task in tasks:
@@ -103,7 +105,10 @@ class _LayOut:
 
     def _lay(self, task: Task) -> None:
         layouts = task.layouts(self.home)
-        reads = {name: self._read(name, layouts.inputs.get(name)) for name in task.inputs}
+        renames = task.lowering is not None and task.lowering.renames and not self.foreign.isdisjoint(task.inputs)
+        if renames:  # the reader copies what it needs, in its own layout
+            self.foreign.update(task.step.outputs)
+        reads = {name: name if renames else self._read(name, layouts.inputs.get(name)) for name in task.inputs}
         for name in task.step.outputs:
             layout = layouts.outputs.get(name) or self._wanted(name)
             self._make(name, layout if task.lowering else Layout(layout.axes))  # the interpreter fills no border
@@ -115,9 +120,7 @@ class _LayOut:
 
     def _read(self, name: str, wanted: Layout | None) -> str:
         """The place where a value lies as wanted, a copy of it if need be."""
-        # Kernels read codes, and a few bytes behind them: neither is to be had in the caller's memory.
-        foreign = self.graph.types[name].dtype in ("int8", "uint8") and name in self.graph.inputs
-        if wanted is None or (wanted.same(self.home[name], self._shape(name)) and not foreign):
+        if wanted is None or (wanted.same(self.home[name], self._shape(name)) and name not in self.foreign):
             return name
         place = f"{name} as {wanted}"
         if place not in self.result.layouts:

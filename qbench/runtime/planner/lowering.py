@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -95,6 +95,9 @@ class Site:
 
 class Lowering(ABC):
     """One step on its way to instructions. Making one raises :class:`Refused` where there is no kernel."""
+
+    renames: ClassVar[bool] = False
+    """Whether what it makes is the memory that it reads, whatever is stored there and whoever owns it."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         self.step, self.graph, self.level = step, graph, level

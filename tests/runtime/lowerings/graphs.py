@@ -80,6 +80,9 @@ def requantize(
     if rounding == "fp32_rne":
         held = {f"{output}.multiplier": np.ldexp(mantissa, shift - 31).astype(np.float32)}
         op = "integer.requantize_float32"
+    elif rounding == "fp64_away":
+        bits = mantissa.astype(np.int64) * 2**22 + random.integers(0, 2**22, sizes)
+        op, held = "integer.requantize_float64", {f"{output}.mantissa": bits, f"{output}.shift": shift}
     elif rounding in POWER_OF_TWO:
         op, held, attrs["rounding"] = "integer.rounding_shift", {f"{output}.shift": -shift}, rounding
     else:

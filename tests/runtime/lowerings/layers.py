@@ -33,6 +33,10 @@ def requantize(
     attrs |= {"dtype": dtype, "zero_point": zero_point, "rounding": rounding}
     if rounding == "fp32_rne":
         op, constants = "integer.requantize_float32", {"multiplier": real.astype(np.float32)}
+    elif rounding == "fp64_away":
+        significand, exponent = np.frexp(real)
+        parts = {"mantissa": np.ldexp(significand, 53).astype(np.int64), "shift": exponent.astype(np.int32)}
+        op, constants = "integer.requantize_float64", parts
     elif rounding in POWER_OF_TWO:
         op, constants = "integer.rounding_shift", {"shift": power_of_two_shift(2.0 ** np.floor(np.log2(real)))}
     else:

@@ -1,0 +1,75 @@
+"""TFLite's softmax of 8-bit codes: a table of exponentials and a fixed-point reciprocal of their sum."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.memory import view
+from qbench.kernels.split import share
+
+__all__ = ["tflite_softmax_kernel"]
+
+_LARGEST = 2**31 - 1
+
+
+@cache
+def tflite_softmax_kernel() -> Kernel:
+    """Softmax of `rows` rows of `count` codes each, to codes in units of 1/256: bits of `quant.fixed_functions`.
+
+    `table` holds 256 int32: the exponential of each difference from the maximum, as Q0 numbers.
+    """
+
+    def softmax(args, bases, thread, threads):
+        first, end = share(args.rows, thread, threads)
+        table, count = view(bases, args.table, 256, np.int32), args.count
+        for row in range(first, end):
+            x = view(bases, args.x + row * count, count, np.uint8)
+            y = view(bases, args.y + row * count, count, np.uint8)
+            most = np.int64(0)
+            for i in range(count):
+                most = max(most, np.int64(x[i]))
+            total = np.int64(0)
+            for i in range(count):
+                total += _divide(np.int64(table[most - np.int64(x[i])]), 12)
+            headroom = 0
+            while total << headroom < 2**31:
+                headroom += 1
+            scale, right = _one_over_one_plus((total << headroom) - 2**31), 35 - headroom
+            for i in range(count):
+                power = np.int64(table[most - np.int64(x[i])])
+                y[i] = min(max(_divide(_multiply(power, scale), right), 0), 255)
+
+    return Kernel("tflite_softmax", record(**dict.fromkeys(("x", "y", "table", "rows", "count"), "i8")), softmax)
+
+
+@register_jitable
+def _one_over_one_plus(x: Any) -> Any:
+    half = (x + _LARGEST + 1) >> 1
+    y = 1515870810 + _multiply(half, -1010580540)
+    for _ in range(3):
+        error = (1 << 29) - _multiply(half, y)
+        y += _left(_multiply(y, error), 2)
+    return _left(y, 1)
+
+
+@register_jitable
+def _left(x: Any, by: Any) -> Any:
+    return min(max(x << by, -_LARGEST - 1), _LARGEST)
+
+
+@register_jitable
+def _multiply(x: Any, y: Any) -> Any:
+    """gemmlowp's SaturatingRoundingDoublingHighMul."""
+    return (x * y + 2**30) >> 31
+
+
+@register_jitable
+def _divide(x: Any, exponent: Any) -> Any:
+    """gemmlowp's RoundingDivideByPOT."""
+    half = (np.int64(1) << exponent) >> 1
+    return (x + half - ((x < 0) & (half > 0))) >> exponent
