@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 
 import numpy as np
+from ml_dtypes import int4
 from onnx import ModelProto, TensorProto, helper
 
 from tests.frontends.models import model, node
@@ -53,6 +54,7 @@ def models() -> Iterator[ModelProto]:
         image,
         constants={**weights, "wq": np.ones((4, 4, 3, 3), np.int8)},
     )
+    yield quantized()
     sizes = {
         "scales": np.array([1, 1, 2, 2], np.float32),
         "i": np.array([1]),
@@ -74,6 +76,47 @@ def models() -> Iterator[ModelProto]:
         image,
         constants=sizes,
     )
+
+
+def quantized() -> ModelProto:
+    """Scales per channel, stored biases and weights of 4 bits, QLinear ops, and quantization at run time."""
+    ms = {"domain": "com.microsoft"}
+    proto = model(
+        [
+            node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+            node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+            node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+            node("DequantizeLinear", ["b", "bs"], ["bd"], axis=0),
+            node("Conv", ["d", "wd", "bd"], ["c"], pads=[1, 1, 1, 1]),
+            node("Relu", ["c"], ["r"]),
+            node("QuantizeLinear", ["r", "s", "z"], ["rq"]),
+            node("QLinearAdd", ["rq", "s", "z", "q", "s", "z", "s", "z"], ["sum"], **ms),
+            node("QLinearAveragePool", ["sum", "s", "z", "s", "z"], ["pool"], kernel_shape=[2, 2], **ms),
+            node("QLinearConcat", ["s", "z", "pool", "s", "z", "pool", "t", "z"], ["both"], axis=1, **ms),
+            node("QLinearSigmoid", ["both", "s", "z", "t", "z"], ["sig"], **ms),
+            node("DequantizeLinear", ["sig", "t", "z"], ["real"]),
+            node("Flatten", ["real"], ["flat"]),
+            node("DequantizeLinear", ["v", "t", "vz"], ["vd"]),
+            node("Transpose", ["vd"], ["vt"], perm=[1, 0]),
+            node("MatMul", ["flat", "vt"], ["m"]),
+            node("QuantizeLinear", ["m", "t", "z"], ["mq"]),
+            node("QLinearSoftmax", ["mq", "t", "z", "t", "z"], ["soft"], axis=1, opset=13, **ms),
+            node("DequantizeLinear", ["soft", "t", "z"], ["sd"]),
+            node("DynamicQuantizeLinear", ["sd"], ["dq", "ds", "dz"]),
+            node("MatMulInteger", ["dq", "k", "dz"], ["y"]),
+        ],
+        {"x": ["N", 4, 6, 6]},
+        constants={
+            "s": np.float32(0.1), "t": np.float32(0.02), "z": np.uint8(3), "w": np.ones((4, 4, 3, 3), np.int8),
+            "ws": np.full(4, 0.1, np.float32), "wz": np.zeros(4, np.int8), "b": np.arange(4, dtype=np.int32),
+            "bs": np.full(4, 0.01, np.float32), "v": np.ones((5, 200), int4), "vz": np.zeros((), int4),
+            "k": np.ones((5, 2), np.int8),
+        },
+        opset=21,
+        dtypes={"y": TensorProto.INT32},
+    )  # fmt: skip
+    proto.opset_import.add(domain="com.microsoft", version=1)
+    return proto
 
 
 def files() -> list[bytes]:

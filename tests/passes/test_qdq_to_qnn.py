@@ -385,3 +385,14 @@ def test_without_onnxruntimes_kernels_sums_and_products_are_those_of_float32() -
         converted = QdqToQnnPass(fused=False)(graph)
         assert ops(converted) == {"binary": 1}
         assert_equal(graph, converted)
+
+
+def test_scales_too_far_apart_for_float32_stay_float() -> None:
+    graph = QdqToQnnPass()(conv(x=q(1e30), w=q(1e30), out=q(1e-30), bias="float"))
+    (node,) = (node for node in graph.nodes if node.op == "nn.conv2d")
+    assert node.reason == "unsupported: scales as far apart as a factor of 1e+90"
+    assert graph.constants["b"].dtype == "float32"
+
+
+def test_a_scale_near_the_largest_number_needs_no_bounds() -> None:
+    assert ops(QdqToQnnPass()(conv(out=q(1e38)))) == {"conv2d": 1, R: 1}

@@ -26,6 +26,7 @@ def average(work: Work, head: Node) -> None:
         raise Float(f"unsupported: a mean over sizes known only at run time, of shape {shape}")
     count = math.prod(sizes)
     sums = QParams(q.scales[0], 0, accumulator_dtype(reach(q) * count, None))
+    work.need_ratios(sums, targets)
     work.begin(head, *clamps, *targets)
     attrs: dict[str, Attr] = {"axes": axes, "keepdims": getattr(op, "keepdims", True), "accumulator": sums.dtype}
     value = work.value(f"{targets[0].output}.accumulator")
@@ -59,6 +60,7 @@ def average_pool(work: Work, head: Node) -> None:
     elements = pool_counts((shape[2], shape[3]), op.window, op.count_include_pad)
     count = math.lcm(*(int(number) for number in set(elements.ravel())))
     sums = QParams(q.scales[0], 0, accumulator_dtype(reach(q) * count, None))
+    work.need_ratios(sums, targets)
     attrs = {**head.attrs, "denominator": count, "accumulator": sums.dtype}
     value = work.value(f"{targets[0].output}.accumulator")
     value = work.emit("qnn.sum_pool2d", (data,), value, sums, attrs=attrs, name=head.name, like=(head,))

@@ -16,6 +16,7 @@ def cancel_or_requantize(work: Work, head: Node) -> None:
         return
     if work.rw.qparams[head.output].axis is not None or (q.axis is not None and any(q.zero_points)):
         raise Float("unsupported: requantize to scales along an axis")
+    work.need_ratios(q, (head,))
     work.begin(head)
     attrs: dict[str, Attr] = {"rounding": work.rounding("qnn.requantize"), "semantics": work.semantics}
     work.emit("qnn.requantize", (source,), head.output, work.rw.qparams[head.output], attrs=attrs, name=head.name)

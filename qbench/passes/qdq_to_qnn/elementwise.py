@@ -21,6 +21,8 @@ def sum_of_two(work: Work, head: Node) -> None:
     if work.semantics == "onnx" and not _has_onnx_kernel(work, head, left, right, targets):
         binary(work, head)
         return
+    work.need_ratios(left, targets)
+    work.need_ratios(right, targets)
     work.begin(head, *clamps, *targets)
     op = f"qnn.{head.op}"
     attrs: dict[str, Attr] = {"rounding": work.rounding(op), "semantics": work.semantics}
@@ -41,6 +43,7 @@ def multiply(work: Work, head: Node) -> None:
     if lhs in work.rw.constants:
         lhs, left, rhs, right = rhs, right, lhs, left
     sums = accumulator_qparams(left, right, None, accumulator_dtype(reach(left) * reach(right), None))
+    work.need_ratios(sums, targets)
     work.begin(head, *clamps, *targets)
     value = work.value(f"{targets[0].output}.accumulator")
     value = work.emit(

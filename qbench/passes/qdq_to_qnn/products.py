@@ -55,6 +55,8 @@ def product(work: Work, head: Node) -> None:
     bias = _in_units_of(work, members[1], sums) if len(members) > 1 else None
     sums = dataclasses.replace(sums, dtype=accumulator_dtype(_bound(work, head, data_q, weight_q, weight), bias))
 
+    if targets:
+        work.need_ratios(sums, targets)
     result = targets[0].output if targets else members[-1].output
     work.begin(*members, *clamps, *targets)
     op = f"qnn.{head.op.removeprefix('nn.')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -117,13 +118,19 @@ class Work:
 
     def bounds(self, clamps: Sequence[Node], q: QParams) -> tuple[int, int]:
         """The smallest and the largest integer that clamps let through: exact, for rounding keeps the order."""
-        low, high = -_LARGEST, _LARGEST
+        low, high = -math.inf, math.inf
         for node in clamps:
             op = self.rw.op(node)
-            floor, ceiling = getattr(op, "a_min", 0.0), getattr(op, "a_max", _LARGEST)
+            floor, ceiling = getattr(op, "a_min", 0.0), getattr(op, "a_max", math.inf)
             low, high = min(max(low, floor), ceiling), min(max(high, floor), ceiling)
-        smallest, largest = quantize(np.asarray([low, high], np.float32).clip(-_LARGEST, _LARGEST), q)
+        smallest, largest = quantize(np.asarray([low, high], np.float32), q)
         return int(smallest), int(largest)
+
+    def need_ratios(self, source: QParams, targets: Sequence[Node]) -> None:
+        """Raises `Float` where integers of a scale cannot be brought to what these quantize: float32 would overflow."""
+        largest = max(source.scales) / min(self.rw.qparams[target.output].scales[0] for target in targets)
+        if max(largest, *source.scales) > _LARGEST:
+            raise Float(f"unsupported: scales as far apart as a factor of {largest:.3g}")
 
     def rounding(self, op: str) -> Rounding:
         """How results of a qnn op are rounded."""
@@ -218,6 +225,7 @@ class Work:
         q = self.rw.qparams[target.output]
         if self.rw.qparams[source] == q:
             return source
+        self.need_ratios(self.rw.qparams[source], (target,))
         attrs: dict[str, Attr] = {"rounding": self.rounding("qnn.requantize"), "semantics": self.semantics}
         return self.emit("qnn.requantize", (source,), self.value(f"{source}.for.{target.output}"), q, attrs=attrs)
 
