@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from qbench import views
 from qbench.engine.quantized import Quantized
-from qbench.errors import SessionError, shown
+from qbench.errors import ExportError, SessionError, shown
 from qbench.plots import workbench_figure
 from qbench.quant.config import QuantConfig
 from qbench.session.exports import FILES, USUAL
@@ -23,6 +23,8 @@ from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
 __all__ = ["Workbench"]
+
+_PAGE = "workbench.html"
 
 
 class Workbench(SessionWidget):
@@ -73,12 +75,20 @@ class Workbench(SessionWidget):
     def export(self, folder: str | Path | None = None, files: Collection[str] | None = None) -> list[Path]:
         """Write files to a folder, or all usual ones to the widget's own; gives what was written.
 
-        See :func:`qbench.session.export.export_all`.
+        Those of :func:`qbench.session.export.export_all`, and ``workbench.html``: this view as a page.
         """
         from qbench.session.export import export_all  # brings onnx, which takes longer to import than all of qbench
 
-        where = self._folder if folder is None else folder
-        return export_all(self._session, where) if files is None else export_all(self._session, where, files)
+        where = self._folder if folder is None else Path(folder)
+        wanted = [name for name in USUAL if files is None] + [name for name in files or () if name != _PAGE]
+        written = export_all(self._session, where, wanted) if wanted or not files else []
+        if not files or _PAGE not in files:
+            return written
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ExportError(f"cannot write to {shown(str(where))}: {error.strerror or error}") from error
+        return [*written, self.export_html(where / _PAGE)]
 
     def view(self) -> views.WorkbenchView:
         """What is shown now, as frozen data."""
@@ -150,7 +160,12 @@ class Workbench(SessionWidget):
         return {"tensors": views.still_tensors(state), "graphs": views.still_graphs(state, self._steps)}
 
     def _status(self) -> dict[str, Any]:
-        return {**super()._status(), "folder": str(self._folder), "files": FILES, "usual": list(USUAL)}
+        return {
+            **super()._status(),
+            "folder": str(self._folder),
+            "files": {**FILES, _PAGE: "this view as a page to mail"},
+            "usual": list(USUAL),
+        }
 
     def _comparison(self, before: str, after: str) -> dict[str, Any]:
         """Nothing where one of the two is gone."""

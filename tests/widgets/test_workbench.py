@@ -92,6 +92,7 @@ def test_a_weight_is_overridden_by_its_own_name(bench: Workbench, session: Sessi
         ({"do": "load_config", "name": "x.json", "text": '{"tensors": {"relu_9": {"threshold": 1}}}'}, "relu_"),
         ({"do": "save_config", "path": "/proc/none/config.json"}, "cannot write the config"),
         ({"do": "export", "folder": "/proc/none", "files": ["config.json"]}, "cannot write to '/proc/none'"),
+        ({"do": "export", "folder": "/proc/none", "files": ["workbench.html"]}, "cannot write to '/proc/none'"),
         ({"do": "export", "folder": "out", "files": []}, "choose what to write"),
         ({"do": "export", "folder": "out", "files": ["../evil"]}, "not '../evil'"),
         ({"do": "override_many", "layers": [], "part": "activation", "settings": {"dtype": "int8"}}, "nothing to"),
@@ -186,9 +187,11 @@ def test_configs_are_saved_and_loaded(bench: Workbench, session: Session, tmp_pa
 
 
 def test_what_is_exported_can_be_chosen(bench: Workbench, tmp_path: Path):
-    send(bench, do="export", folder=str(tmp_path / "a"), files=["config.json", "overrides.json"])
-    assert {path.name for path in (tmp_path / "a").iterdir()} == {"config.json", "overrides.json"}
-    assert bench.status["message"].startswith("Wrote config.json, overrides.json to")
+    send(bench, do="export", folder=str(tmp_path / "a"), files=["config.json", "workbench.html", "overrides.json"])
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"config.json", "overrides.json", "workbench.html"}
+    assert bench.status["message"].startswith("Wrote config.json, overrides.json, workbench.html to")
+    send(bench, do="export", folder=str(tmp_path / "b" / "c"), files=["workbench.html"])
+    assert [path.name for path in (tmp_path / "b" / "c").iterdir()] == ["workbench.html"]
     assert {path.name for path in bench.export()} == set(bench.status["usual"])
 
 
