@@ -28,12 +28,14 @@ __all__ = ["add"]
 def add(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser("quantize", help="turn a float model into integers, and say what it cost")
-    parser.add_argument("model", type=Path, metavar="MODEL", help="float ONNX model")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TFLite file, float or quantized")
     parser.add_argument("--calibration", type=Path, required=True, metavar="X", help=DATA)
     parser.add_argument(
         "--evaluation", type=Path, metavar="X", help="the same; without it, cost is measured on --calibration"
     )
-    parser.add_argument("--config", type=Path, metavar="C", help="QuantConfig in JSON (default: qbench's defaults)")
+    parser.add_argument(
+        "--config", type=Path, metavar="C", help="QuantConfig in JSON (default: qbench's; the file's own scales)"
+    )
     parser.add_argument(
         "--set",
         type=_assignment,
@@ -43,29 +45,40 @@ def add(commands: Any) -> None:
         help="change the config, such as weights.axis=null; can be given again",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to; made if need be")
+    parser.add_argument("--tflite", action="store_true", help="write model.tflite too (needs the extra tflite)")
     add_image_options(parser)
     add_shape_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qbench.session.export import export_all  # these two take longer to import than all of the other commands
+    from qbench.session.export import export_all  # these take longer to import than all of the other commands
+    from qbench.session.exports import USUAL
+    from qbench.session.model import Model
     from qbench.session.session import Session
 
     check_image_options(options, options.calibration, options.evaluation)
     config = QuantConfig() if options.config is None else QuantConfig.load(options.config)
-    for path, value in options.set:
-        config = config.with_value(path, value)
+    config = _changed(config, options)  # a wrong change is told before anything long begins
     graph = read_graph(options.model, options)
     out: Path = options.out
     _check_writable(out)
     calibration = read_data(options.calibration, options, graph)
     evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
     graph = sized_by(graph, calibration, options.model, options)
+    if options.config is None and graph.qparams:
+        config = _changed(Model(graph).config, options)
     session = Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
     print(session.run())
-    written = ", ".join(path.name for path in export_all(session, out))
+    files = (*USUAL, "model.tflite") if options.tflite else USUAL
+    written = ", ".join(path.name for path in export_all(session, out, files))
     print(f"wrote {written} to {out}")
+
+
+def _changed(config: QuantConfig, options: argparse.Namespace) -> QuantConfig:
+    for path, value in options.set:
+        config = config.with_value(path, value)
+    return config
 
 
 def _check_writable(out: Path) -> None:

@@ -10,7 +10,8 @@ from tests.engine.networks import mlp, samples
 
 if __name__ == "__main__":
     path = Path(sys.argv[1])
-    session = Session.resume(path) if path.exists() else Session(mlp(), samples(20), samples(20), path=path)
+    graph = mlp() if len(sys.argv) < 3 else Session(mlp(), samples(20)).quantized().qnn
+    session = Session.resume(path) if path.exists() else Session(graph, samples(20), samples(20), path=path)
     print("made", flush=True)
     count = len(session.history.edits)
     while True:

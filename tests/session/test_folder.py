@@ -244,13 +244,13 @@ def test_statistics_come_back(tmp_path: Path):
     assert load_statistics(tmp_path / "s.npz") == {}
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_killed_process_loses_nothing_that_it_was_told_is_done(tmp_path: Path, seed: int):
+@pytest.mark.parametrize(("seed", "imported"), [(0, ()), (1, ()), (2, ("imported",))])
+def test_a_killed_process_loses_nothing_that_it_was_told_is_done(tmp_path: Path, seed: int, imported: tuple[str, ...]):
     """Killed at any moment: while it starts and first saves, calibrates, runs, or saves an edit."""
     path, chance, done = tmp_path / "s", random.Random(seed), 0
     for attempt in range(5):
         child = subprocess.Popen(
-            [sys.executable, "-m", "tests.session.killed", str(path)],
+            [sys.executable, "-m", "tests.session.killed", str(path), *imported],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,

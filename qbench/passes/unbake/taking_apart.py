@@ -26,6 +26,7 @@ from qbench.quant.arithmetic import dequantize
 __all__ = ["take_apart"]
 
 _SATURATING = (QuantRule.MAC, QuantRule.ELEMENTWISE)
+_NEVER_NEGATIVE = ("nn.relu", "nn.softmax", "sigmoid", "clip", "abs", "exp")
 _NARROW = ("int4", "uint4", "int8", "uint8", "int16", "uint16")
 
 
@@ -202,6 +203,11 @@ class _Walk:
         if self.graph.qparams[known] != self.graph.qparams[value]:  # a second rounding of the same numbers
             self._begin(node, (self._identity(node),), integer=True)
             return
+        clamp = implied_clamp(self.graph.qparams[value])
+        if known == value and clamp is not None and maker is not None and maker.op not in _NEVER_NEGATIVE:
+            relu = dataclasses.replace(node, op=clamp.op, attrs=clamp.attrs)
+            self._begin(node, (relu,), integer=True, implied=True)
+            return
         self._begin(node, ())
         self._same[value] = data
         if known != value:
@@ -215,8 +221,8 @@ class _Walk:
             self.complaints.append(f"node {shown(node.name)} ({node.op}), whose integers have no scale")
         self._begin(node, (node,))
 
-    def _begin(self, node: Node, twins: tuple[Node, ...], integer: bool = False) -> None:
-        unit = _Open([node], list(twins), integer)
+    def _begin(self, node: Node, twins: tuple[Node, ...], integer: bool = False, implied: bool = False) -> None:
+        unit = _Open([node], list(twins), integer, implied)
         self._units.append(unit)
         self._makers.update(dict.fromkeys(node.outputs, unit))
 
