@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from qbench.ir.qparams import QParams
-from qbench.quant.semantics import accumulator_scale
+from qbench.passes.accumulators import product_qparams
 from tests.ops.one_op import SEED, WIDTH, every, few, ours, qparams, reference, requantized, some
 
 SHAPES = st.sampled_from([(3, 5, 7), (1, 7), (5, 1), (3, 1, 7), (1,)])
@@ -105,7 +105,7 @@ def test_products(dtype: str, seed: int, shape: tuple[int, ...], data: st.DataOb
     assume(lhs.scales[0] * rhs.scales[0] / out.scales[0] < 2.0 ** (0 if dtype == "int16" else 12))
     x, y = some(seed, dtype, (3, 5, 7)), some(seed + 1, dtype, shape)
     sums = ours("qnn.multiply", [x, y], [lhs, rhs], None)
-    real = accumulator_scale("tflite", "qnn.multiply", lhs.dtype, lhs.scales[0], rhs.scales[0], out.scales[0])
+    real = product_qparams("tflite", "qnn.multiply", lhs, rhs, None, out).scales[0]
     wanted = reference("MUL", [(x, lhs), (y, rhs)], out, shape=(3, 5, 7))
     np.testing.assert_array_equal(requantized(sums, real, out, "tflite_double"), wanted, strict=True)
 

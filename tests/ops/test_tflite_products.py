@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from qbench.ir.dtypes import DType
 from qbench.ir.qparams import QParams
-from qbench.quant.semantics import accumulator_scale, rounding_of
+from qbench.passes.accumulators import product_qparams
+from qbench.quant.semantics import rounding_of
 from tests.ops.one_op import SEED, few, nchw, nhwc, ours, qparams, reference, requantized, some
 from tests.tflite_files import Tensor, litert, model, operator
 
@@ -38,10 +39,7 @@ class Layer:
         self.weight_q = QParams(scales, zeros, self.weights_dtype, axis) if per_axis else per_tensor
         self.bias_dtype: DType = "int64" if wide else "int32"
         self.bias = self.rng.integers(-3000, 3000, outputs).astype(self.bias_dtype)
-        found = [
-            accumulator_scale("tflite", op, dtype, self.q.scales[0], scale, self.out.scales[0])
-            for scale in self.weight_q.scales
-        ]
+        found = product_qparams("tflite", op, self.q, self.weight_q, 1 if per_axis else None, self.out).scales
         self.scale: Any = found if per_axis else found[0]
         self.bias_q = (
             QParams(tuple(found), zeros, self.bias_dtype, 0) if per_axis else QParams(found[0], 0, self.bias_dtype)
@@ -164,7 +162,7 @@ def test_batch_matmul(left: DType, right: DType, seed: int, data: st.DataObject)
     rhs = QParams(rhs.scale, rhs.zero_point, right)
     x, y = some(seed, left, (2, 5, 7)), some(seed + 1, right, (2, 7, 4))
     wanted = reference("BATCH_MATMUL", [(x, lhs), (y, rhs)], out, shape=(2, 5, 4))
-    real = accumulator_scale("tflite", "qnn.batch_matmul", left, lhs.scales[0], rhs.scales[0], out.scales[0])
+    real = product_qparams("tflite", "qnn.batch_matmul", lhs, rhs, None, out).scales[0]
     assume(real / out.scales[0] < (2**6 if wide else 2**10))
     sums = ours("qnn.batch_matmul", [x, y], [lhs, rhs], None, accumulator="int64" if wide else "int32")
     np.testing.assert_array_equal(requantized(sums, real, out, "tflite_double"), wanted, strict=True)
