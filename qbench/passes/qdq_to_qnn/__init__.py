@@ -11,7 +11,7 @@ from qbench.ir.op import OPS, QuantRule
 from qbench.passes.dead_code import DeadCodePass
 from qbench.passes.qdq_to_qnn.averages import average, average_pool
 from qbench.passes.qdq_to_qnn.borders import cancel_or_requantize
-from qbench.passes.qdq_to_qnn.elementwise import binary, extremum, multiply, sum_of_two
+from qbench.passes.qdq_to_qnn.elementwise import arithmetic, binary, extremum
 from qbench.passes.qdq_to_qnn.joins import choose, join
 from qbench.passes.qdq_to_qnn.moves import MOVES, argument, move
 from qbench.passes.qdq_to_qnn.products import PRODUCTS, product
@@ -24,7 +24,7 @@ __all__ = ["QdqToQnnPass"]
 
 PATTERNS: dict[str, Pattern] = {
     **dict.fromkeys(PRODUCTS, product),
-    **dict.fromkeys(("add", "subtract"), sum_of_two),
+    **dict.fromkeys(("add", "subtract", "multiply"), arithmetic),
     **dict.fromkeys(("maximum", "minimum"), extremum),
     **dict.fromkeys(("divide", "power"), binary),
     **dict.fromkeys(("mean", "nn.global_avg_pool2d"), average),
@@ -32,7 +32,6 @@ PATTERNS: dict[str, Pattern] = {
     **dict.fromkeys(("argmax", "argmin"), argument),
     **dict.fromkeys(("clip", "nn.relu"), clamp),
     "concatenate": join,
-    "multiply": multiply,
     "nn.avg_pool2d": average_pool,
     "nn.softmax": softmax,
     "qnn.quantize": cancel_or_requantize,

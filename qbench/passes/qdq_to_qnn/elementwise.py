@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from qbench.ir.graph import Attr, Node
 from qbench.ir.qparams import QParams
 from qbench.passes.accumulators import accumulator_dtype, accumulator_qparams, reach
 from qbench.passes.qdq_to_qnn.work import TABLES, Float, Work
 
-__all__ = ["binary", "extremum", "multiply", "sum_of_two", "with_number"]
+__all__ = ["arithmetic", "binary", "extremum"]
 
 _NARROW = ("int4", "uint4", "int8", "uint8")
 
 
-def sum_of_two(work: Work, head: Node) -> None:
-    """add and subtract, straight at the scale of the result."""
+def arithmetic(work: Work, head: Node) -> None:
+    """add, subtract and multiply: by a number a table, of two tensors integer arithmetic where there is some."""
     if with_number(work, head):
         return
     (lhs, left), (rhs, right) = (work.per_tensor(value) for value in head.inputs)
     clamps, targets = work.result(head)
-    if work.semantics == "onnx" and not _has_onnx_kernel(work, head, left, right, targets):
-        binary(work, head)
+    types = {left.dtype, right.dtype, *(work.rw.qparams[target.output].dtype for target in targets)}
+    if work.semantics == "onnx" and not (work.fused and head.op != "subtract" and types in ({"int8"}, {"uint8"})):
+        binary(work, head)  # onnxruntime computes the others in float32
+        return
+    if not types <= {*TABLES}:
+        raise Float(f"unsupported: no integer form of this op on {', '.join(sorted(types - {*TABLES}))}")
+    if head.op == "multiply":
+        _product(work, head, ((lhs, left), (rhs, right)), clamps, targets)
         return
     work.need_ratios(left, targets)
     work.need_ratios(right, targets)
@@ -31,17 +39,11 @@ def sum_of_two(work: Work, head: Node) -> None:
     work.finish()
 
 
-def multiply(work: Work, head: Node) -> None:
+def _product(
+    work: Work, head: Node, sides: tuple[tuple[str, QParams], ...], clamps: Sequence[Node], targets: Sequence[Node]
+) -> None:
     """A product into an accumulator, and one rounding."""
-    if with_number(work, head):
-        return
-    (lhs, left), (rhs, right) = (work.per_tensor(value) for value in head.inputs)
-    clamps, targets = work.result(head)
-    if work.semantics == "onnx" and not _has_onnx_kernel(work, head, left, right, targets):
-        binary(work, head)
-        return
-    if lhs in work.rw.constants:
-        lhs, left, rhs, right = rhs, right, lhs, left
+    (lhs, left), (rhs, right) = sides[::-1] if sides[0][0] in work.rw.constants else sides
     sums = accumulator_qparams(left, right, None, accumulator_dtype(reach(left) * reach(right), None))
     work.need_ratios(sums, targets)
     work.begin(head, *clamps, *targets)
@@ -100,9 +102,3 @@ def extremum(work: Work, head: Node) -> None:
         parts = [work.requantized(source, target) for source in sources]
         work.emit(head.op, parts, target.output, work.rw.qparams[target.output], name=head.name)
     work.finish()
-
-
-def _has_onnx_kernel(work: Work, head: Node, left: QParams, right: QParams, targets: tuple[Node, ...]) -> bool:
-    """Whether onnxruntime computes this in integers: sums and products of 8-bit integers of one type."""
-    types = {left.dtype, right.dtype, *(work.rw.qparams[target.output].dtype for target in targets)}
-    return work.fused and head.op != "subtract" and types in ({"int8"}, {"uint8"})

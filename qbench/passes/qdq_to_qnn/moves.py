@@ -42,7 +42,8 @@ def move(work: Work, head: Node) -> None:
 def _on_integers(work: Work, head: Node, q: QParams) -> tuple[str, dict[str, Attr]]:
     attrs: dict[str, Attr] = dict(head.attrs)
     if head.op == "image.resize2d" and attrs.get("method", "nearest") != "nearest":
-        if attrs["method"] != "linear" or work.semantics == "onnx":
+        known = all(isinstance(size, int) for size in work.rw.types[head.inputs[0]].shape[2:])
+        if attrs["method"] != "linear" or work.semantics == "onnx" or not known:
             raise Float(f"unsupported: {attrs['method']} interpolation has no integer form in {work.semantics}")
         return "qnn.resize_linear", {
             key: value for key, value in attrs.items() if key in OPS["qnn.resize_linear"].attributes()
