@@ -41,5 +41,5 @@ def runtime(name: str, option: str, model: Path, kernels: str | None) -> Runner:
     known: tuple[Any, ...] = _OF_LITERT if runs_tflite else _OF_ONNXRUNTIME
     if kernels not in (None, *known):
         raise ConfigError(f"--kernels {shown(kernels or '')} is none of {', '.join(known)}, which {name} has")
-    chosen = kernels or known[0]
+    chosen: Any = kernels or known[0]
     return LiteRT(model, chosen) if runs_tflite else OnnxRuntime(model, chosen == "optimized")

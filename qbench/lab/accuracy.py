@@ -122,10 +122,10 @@ def ranks(scores: Array, labels: NDArray[np.int64], model: str = "the model") ->
             f"{shown(model)} tells {values.shape[1]} classes apart, but labels go from {labels.min()} to {labels.max()}"
         )
     right: NDArray[np.float64] = values[np.arange(len(labels)), labels][:, np.newaxis]
-    earlier = np.less(np.arange(values.shape[1]), labels[:, np.newaxis])
-    return np.count_nonzero(np.greater(values, right), axis=1) + np.count_nonzero(
-        np.logical_and(np.equal(values, right), earlier), axis=1
-    )
+    places: NDArray[np.int64] = np.arange(values.shape[1], dtype=np.int64)
+    larger = np.count_nonzero(np.greater(values, right), axis=1)
+    earlier = np.logical_and(np.equal(values, right), np.less(places, labels.reshape(-1, 1)))
+    return larger + np.count_nonzero(earlier, axis=1)
 
 
 def accuracy_table(rows: Sequence[Accuracy]) -> str:
