@@ -2,7 +2,7 @@
 
 Files that ship in ``data/``, shared ones where they are, and generated ones are damaged byte by byte and field by
 field. An importer gives a graph or a clean qbench error, at once and in bounded memory; anything else is a failure,
-and its file is kept in ``.cache/fuzz``. A file that takes longer than ten seconds ends the run at once, with the place
+and its file is kept in ``.cache/fuzz``. A file that takes more than ten seconds ends the run at once, with the place
 where it hangs; it is kept as ``now``.
 """
 
@@ -13,6 +13,7 @@ import faulthandler
 import os
 import random
 import resource
+import signal
 import sys
 import tempfile
 import traceback
@@ -33,6 +34,7 @@ SHARED = Path(os.environ.get("QBENCH_SHARED_DATA", ROOT.parent / "shared" / "dat
 LARGEST = 400_000
 """Bytes of a file to start from: larger ones hold weights, of which a damage shows nothing."""
 HANG_SECONDS = 10
+"""Of processor time, so that a busy machine makes no failures."""
 MEMORY = 2**31
 """Bytes of address space that one file may take beyond what the process has."""
 MESSAGE = 20_000
@@ -90,6 +92,7 @@ def fuzz(formats: list[str], minutes: float, seed: int) -> int:
     """Damage files until the time is over; the number of failures."""
     KEPT.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("error")
+    faulthandler.register(signal.SIGPROF, chain=True)  # says where, even within C, then ends the process
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     makers = {name: CASES[name]() for name in formats}
@@ -105,7 +108,7 @@ def fuzz(formats: list[str], minutes: float, seed: int) -> int:
             path = Path(folder) / f"case.{kind}"
             path.write_bytes(data)
             (KEPT / "now").write_bytes(data)
-            faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+            signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)
             try:
                 counts[f"{kind}: {outcome(path)}"] += 1
             except Exception as error:
@@ -117,7 +120,7 @@ def fuzz(formats: list[str], minutes: float, seed: int) -> int:
                     traceback.print_exc()
                     print(f"kept as {failures[place]}", flush=True)
             finally:
-                faulthandler.cancel_dump_traceback_later()
+                signal.setitimer(signal.ITIMER_PROF, 0)
     (KEPT / "now").unlink(missing_ok=True)
     for name, count in sorted(counts.items()):
         print(f"{name:<32} {count:8}")

@@ -9,6 +9,7 @@ from typing import Any
 from qbench.errors import ModelError, nearest, shown
 from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.operands import fitted
 
 __all__ = ["CONVERTERS", "Converter", "converter"]
 
@@ -33,22 +34,9 @@ class Converter:
                     f"node {node}: the importer does not understand the attribute {shown(name)}"
                     f"{nearest(name, self.attributes)} ({known})"
                 )
-        result: Value | tuple[Value, ...] = self.function(builder, node, *self._operands(node, values))
+        operands = fitted(self.operands, values, f"node {node}")
+        result: Value | tuple[Value, ...] = self.function(builder, node, *operands)
         return result if isinstance(result, tuple) else (result,)
-
-    def _operands(self, node: SourceNode, values: list[Value | None]) -> list[Value | None]:
-        variadic = self.operands[-1:] == ("*",)
-        names = self.operands[:-1] if variadic else self.operands
-        if not variadic:
-            if len(values) > len(names):
-                raise ModelError(f"node {node} has {len(values)} inputs; the op takes {len(names)}")
-            values = values + [None] * (len(names) - len(values))
-        for name, value in zip(names, values, strict=False):
-            if value is None and not name.endswith("?"):
-                raise ModelError(f"node {node} lacks its input {name}")
-        if variadic and (not values or None in values):
-            raise ModelError(f"node {node} lacks an input")
-        return values
 
 
 CONVERTERS: dict[tuple[str, str], Converter] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qbench.errors import ModelError, shown
+from qbench.frontends.operands import fitted
 from qbench.frontends.tflite.builder import Builder, Value
 from qbench.frontends.tflite.source import SourceOperator
 
@@ -33,22 +34,9 @@ class Converter:
             if name not in self.options:
                 known = f"it understands {', '.join(sorted(self.options)) or 'none'}"
                 raise ModelError(f"operator {op}: the importer does not understand {shown(name)}={value} ({known})")
-        result: Value | tuple[Value, ...] = self.function(builder, op, *self._operands(op, values))
+        operands = fitted(self.operands, values, f"operator {op}")
+        result: Value | tuple[Value, ...] = self.function(builder, op, *operands)
         return list(result) if isinstance(result, tuple) else [result]
-
-    def _operands(self, op: SourceOperator, values: list[Value | None]) -> list[Value | None]:
-        variadic = self.operands[-1:] == ("*",)
-        names = self.operands[:-1] if variadic else self.operands
-        if not variadic:
-            if len(values) > len(names):
-                raise ModelError(f"operator {op} has {len(values)} inputs; it takes {len(names)}")
-            values = values + [None] * (len(names) - len(values))
-        for name, value in zip(names, values, strict=False):
-            if value is None and not name.endswith("?"):
-                raise ModelError(f"operator {op} lacks its input {name}")
-        if variadic and (not values or None in values):
-            raise ModelError(f"operator {op} lacks an input")
-        return values
 
 
 CONVERTERS: dict[str, Converter] = {}
