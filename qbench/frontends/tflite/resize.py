@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from qbench.errors import ModelError
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import is_quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ops.windows import Pair
 
+_MOST = 2**20
+"""Each row and column takes an entry of a table."""
+
 
 def _size(op: SourceOperator, size: Value) -> tuple[Pair, bool, bool]:
     height, width = size.integers()
+    if max(height, width) > _MOST:
+        raise ModelError(f"operator {op} makes an image of {height} x {width}, more than {_MOST} along an axis")
     corners, half = op.flag("align_corners"), op.flag("half_pixel_centers")
     if corners and half:
         raise Unsupported("align_corners together with half_pixel_centers")
