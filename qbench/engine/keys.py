@@ -33,7 +33,14 @@ def value_keys(graph: Graph, memo: Memo | None = None, known_as: Mapping[str, st
     dict
         By value name, for inputs, constants and node outputs.
     """
-    memo, known_as = memo or Memo(), known_as or {}
+    memo = memo or Memo()
+    if known_as is None:
+        place = "value keys", bool(graph.qparams)
+        return memo.recall(place, (graph,), partial(_value_keys, graph, memo, {}))
+    return _value_keys(graph, memo, known_as)
+
+
+def _value_keys(graph: Graph, memo: Memo, known_as: Mapping[str, str]) -> dict[str, str]:
     keys = {name: _hash(*_words("input", name, str(graph.types[name]))) for name in graph.inputs}
     keys |= {name: constant.digest for name, constant in graph.constants.items()}
     for node in graph.nodes:

@@ -158,6 +158,14 @@ def _in_order(
     cancel: Cancel | None,
 ) -> Generator[T]:
     """What `work` makes of each chunk on so many threads; so many are done at a time."""
+    if workers == 1:
+        done = 0
+        for chunk in chunks:
+            _check(done, samples, progress, cancel)
+            yield work(chunk, default_threads())
+            done = chunk.stop
+        _check(done, samples, progress, cancel)
+        return
     running: deque[tuple[int, Future[T]]] = deque()
     done = 0
     with ThreadPoolExecutor(workers, thread_name_prefix="qbench evaluation") as pool:
@@ -167,10 +175,7 @@ def _in_order(
                 while len(running) <= workers and (chunk := next(coming, None)) is not None:
                     future = pool.submit(copy_context().run, work, chunk, max(1, default_threads() // workers))
                     running.append((chunk.stop, future))
-                if progress is not None:
-                    progress(done, samples)
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled(f"stopped after {done} of {samples} samples")
+                _check(done, samples, progress, cancel)
                 if not running:
                     return
                 done, future = running.popleft()
@@ -178,6 +183,13 @@ def _in_order(
         finally:
             for _, future in running:
                 future.cancel()
+
+
+def _check(done: int, samples: int, progress: Progress | None, cancel: Cancel | None) -> None:
+    if progress is not None:
+        progress(done, samples)
+    if cancel is not None and cancel.is_set():
+        raise Cancelled(f"stopped after {done} of {samples} samples")
 
 
 def _kept(quantized: Quantized, data: Dataset, budget: int) -> tuple[set[str], set[str]]:

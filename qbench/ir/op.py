@@ -95,13 +95,16 @@ class Op(ABC):
 
     def infer_all(self, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """`infer`, with the result always a tuple."""
-        known: tuple[object, tuple[TensorType, ...]] | None = vars(self).get("_inferred")
-        if known is not None and known[0] == types:
-            return known[1]
-        result = self.infer(*types)
-        result = result if isinstance(result, tuple) else (result,)
-        vars(self)["_inferred"] = (types, result)  # the same nodes are inferred, and verified, again and again
-        return result
+        # the same nodes are inferred, and verified, again and again: with an open batch, and with one sample
+        known: dict[tuple[TensorType, ...], tuple[TensorType, ...]] = vars(self).setdefault("_inferred", {})
+        found = known.get(types)
+        if found is None:
+            result = self.infer(*types)
+            found = result if isinstance(result, tuple) else (result,)
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[types] = found
+        return found
 
     def compute_all(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
         """`compute`, with the result always a tuple of arrays (never NumPy scalars)."""
@@ -113,6 +116,8 @@ class Op(ABC):
         """The attribute fields by name."""
         return {f.name: f for f in dataclasses.fields(cls) if f.name not in ("qin", "qout")}
 
+
+_REMEMBERED = 4
 
 OPS: dict[str, type[Op]] = {}
 """All declared ops by name. `qbench.ops` fills it."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import operator
 from functools import partial
+from typing import cast
 
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
-from qbench.ir.op import Op, bind
+from qbench.ir.op import OPS, Op, bind
 from qbench.ops.qnn_base import Lowered, QnnOp
 
 __all__ = ["legal"]
@@ -31,9 +32,10 @@ def legal(graph: Graph, memo: Memo | None = None) -> Graph:
     taken, constants = {*graph.types, *graph.by_name}, dict(graph.constants)
     nodes = list(graph.nodes)
     for index, node in enumerate(graph.nodes):
-        op = bind(node, graph.qparams)
-        if not isinstance(op, QnnOp):
+        declared = OPS.get(node.op)
+        if declared is None or not issubclass(declared, QnnOp):
             continue
+        op = cast("QnnOp", bind(node, graph.qparams))
         lowered = op.lowered(tuple(graph.types[value] for value in node.inputs))
         names: list[str] = []
         for operand, constant in lowered.constants.items():
