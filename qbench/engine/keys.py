@@ -45,11 +45,18 @@ def _value_keys(graph: Graph, memo: Memo, known_as: Mapping[str, str]) -> dict[s
     keys |= {name: constant.digest for name, constant in graph.constants.items()}
     for node in graph.nodes:
         qparams = tuple(map(graph.qparams.get, (*node.inputs, *node.outputs)))
-        place = "meaning", node.name, node.op, qparams[-1] is None  # a float graph and its integer graph share names
-        meaning = memo.recall(place, (node, qparams), partial(_meaning, node, qparams))
-        common = _hash(meaning, *_words(*(known_as.get(name) or keys[name] for name in node.inputs)))
-        keys |= {name: f"{common}.{index}" for index, name in enumerate(node.outputs)}
+        read = tuple([known_as.get(name) or keys[name] for name in node.inputs])
+        # a float graph and its integer graph share names
+        place = "key", node.name, node.op, qparams[-1] is None, not known_as
+        keys |= memo.recall(place, (node, qparams, read), partial(_made, node, qparams, read, memo))
     return keys
+
+
+def _made(node: Node, qparams: tuple[QParams | None, ...], read: tuple[str, ...], memo: Memo) -> dict[str, str]:
+    place = "meaning", node.name, node.op, qparams[-1] is None
+    meaning = memo.recall(place, (node, qparams), partial(_meaning, node, qparams))
+    common = _hash(meaning, *_words(*read))
+    return {name: f"{common}.{index}" for index, name in enumerate(node.outputs)}
 
 
 def _meaning(node: Node, qparams: tuple[QParams | None, ...]) -> bytes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +79,23 @@ def value_of(graph: Graph, tensor: str) -> str | None:
 
 def _layer(quantized: Quantized, node: Node, group: Group, encoded: str | None, cache: ValueCache) -> Layer:
     dtype, reason = _runs_as(quantized, node, group.head, encoded)
+    said: dict[str, Any] = {}
+    if encoded is not None:
+        encoding = quantized.encodings[encoded]
+        low, high = encoding.qparams.qmin, encoding.qparams.qmax
+        said |= {
+            "threshold": encoding.threshold,
+            "scale": encoding.qparams.scale,
+            "zero_point": encoding.qparams.zero_point,
+            "bits": (high - low).bit_length(),
+            "calibrator": encoding.calibrator,
+            "chosen_by": encoding.reason,
+        }
+    weight = _weight(quantized, node)
+    if weight is not None:
+        whole, worst = _weight_ratios(quantized, weight, cache)
+        scale = quantized.encodings[weight].qparams.scale
+        said |= {"weight": weight, "weight_scale": scale, "weight_sqnr_db": whole, "weight_worst_channel_db": worst}
     report = LayerReport(
         name=node.name,
         op=node.op,
@@ -87,24 +105,8 @@ def _layer(quantized: Quantized, node: Node, group: Group, encoded: str | None, 
         encoded=encoded,
         macs=macs(quantized.prepared, node),
         shape=quantized.prepared.types[node.outputs[0]].shape,
+        **said,
     )
-    if encoded is not None:
-        encoding = quantized.encodings[encoded]
-        low, high = encoding.qparams.qmin, encoding.qparams.qmax
-        report = replace(
-            report,
-            threshold=encoding.threshold,
-            scale=encoding.qparams.scale,
-            zero_point=encoding.qparams.zero_point,
-            bits=(high - low).bit_length(),
-            calibrator=encoding.calibrator,
-            chosen_by=encoding.reason,
-        )
-    weight = _weight(quantized, node)
-    if weight is not None:
-        whole, worst = _weight_ratios(quantized, weight, cache)
-        scale = quantized.encodings[weight].qparams.scale
-        report = replace(report, weight=weight, weight_scale=scale, weight_sqnr_db=whole, weight_worst_channel_db=worst)
     pairs = _pairs(quantized, node, encoded)
     return Layer(report, pairs, _paired(quantized, group.outputs) or pairs)
 
