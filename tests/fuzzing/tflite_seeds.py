@@ -133,7 +133,7 @@ def _operator_fault(op: Any, tensors: list[Tensor], rng: random.Random) -> dict[
         name = rng.choice(list(op.options))
         old = op.options[name]
         plain = isinstance(old, (int, str)) and not isinstance(old, bool)
-        small = name in ("padding", "fused_activation_function", "mode")
+        small = name in ("padding", "fused_activation_function", "mode", "out_type")
         new = rng.randrange(-3, 9) if small else rng.choice(NUMBERS) if plain else rng.choice(REALS)
         return {"options": {**op.options, name: new if plain or isinstance(old, float) else old}}
     wires = [
