@@ -92,9 +92,16 @@ class Run:
         self._program, self._schedule, self._samples, self._cancel = program, schedule, samples, cancel
         self._known, self._made = dict(arrays), dict[str, Array]()
         self._lent: dict[int, tuple[Array, int]] = {}
+        entered = {program.places[name].buffer for name in schedule.given}
         for ports in (schedule.fed, schedule.given):
             for name, port in ports.items():
-                if name in arrays:
+                if (
+                    port.buffer in entered
+                ):  # a known value is a view of this input: not the caller's array is written to
+                    buffer, inside = port.leave(samples)
+                    inside[...] = arrays.get(name, 0)
+                    self._lend(port, buffer)
+                elif name in arrays:
                     self._lend(port, port.enter(arrays[name], samples))
         for ports in (schedule.made, schedule.kept):
             for name, port in ports.items():

@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbench.errors import Cancelled, DataError, GraphError
+from qbench.ir.build import build
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Node
+from qbench.ir.types import TensorType
 from qbench.runtime import interpreter, table
+from qbench.runtime.planner import plan
 from qbench.runtime.running import numba_is_off
 from qbench.runtime.tallies import Tally
 from tests.runtime.handmade import graph_of, larger, planned
@@ -109,6 +114,22 @@ def test_a_given_value_is_where_the_run_starts():
     program = chain()
     known = np.full((2, 3, 4, 5), 3, np.float32)
     np.testing.assert_array_equal(program.run(start={"v3": known})["v5"], known)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("fed", [True, False])
+def test_a_given_view_of_an_input_leaves_the_callers_array_alone(threads, fed):
+    nodes = [
+        Node("r", "reshape", ("x",), ("r",), FrozenMap({"newshape": ("N", 6)})),
+        Node("y", "nn.relu", ("r",), ("y",)),
+    ]
+    program = plan(build("view", {"x": TensorType(("N", 2, 3), "float32")}, ["y"], nodes))
+    x = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
+    other = -1 - x.reshape(4, 6)
+    other[2] = 7
+    found = program.run({"x": x} if fed else {}, start={"r": other}, threads=threads)
+    np.testing.assert_array_equal(found["y"], np.maximum(other, 0))
+    np.testing.assert_array_equal(x, np.arange(24).reshape(4, 2, 3))
 
 
 def test_inputs_that_no_step_needs_may_be_missing_others_not():
