@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qbench.lab.comparison import Comparison, LayerComparison
+from qbench.views.state import State
 from qbench.views.view import View
 
 __all__ = ["ExactnessLayer", "ExactnessView", "exactness_view"]
@@ -26,6 +27,8 @@ class ExactnessLayer(View):
         How many elements differ in each; those of one channel are elements / number of channels.
     rounding
         How the two sides round, such as ``tflite_double against litert_builtin``; empty where nothing is rounded.
+    layer
+        What a session calls the layer; None where it has no such layer, or none was given.
     """
 
     name: str
@@ -44,6 +47,7 @@ class ExactnessLayer(View):
     channels: tuple[int, ...]
     rounding: str
     is_real: bool
+    layer: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +83,8 @@ class ExactnessView(View):
     missing: tuple[tuple[str, str], ...]
 
 
-def exactness_view(comparison: Comparison) -> ExactnessView:
-    """The picture of a comparison."""
+def exactness_view(comparison: Comparison, state: State | None = None) -> ExactnessView:
+    """The picture of a comparison; its layers are looked for in the session of a state."""
     fed_with = {"left": comparison.right, "right": comparison.left}.get(comparison.fed)
     return ExactnessView(
         left=comparison.left,
@@ -92,12 +96,19 @@ def exactness_view(comparison: Comparison) -> ExactnessView:
         different_end_to_end=comparison.different_end_to_end,
         differing=sum(layer.different > 0 for layer in comparison.layers),
         first=None if comparison.first is None else comparison.first.tensor,
-        layers=tuple(map(_layer, comparison.layers)),
+        layers=tuple(_layer(layer, _known(layer, state)) for layer in comparison.layers),
         missing=comparison.missing,
     )
 
 
-def _layer(layer: LayerComparison) -> ExactnessLayer:
+def _known(layer: LayerComparison, state: State | None) -> str | None:
+    """The layer that makes the same value, else the one of the same name: legalized, a layer is several ops."""
+    layers = () if state is None else state.report.by_layer
+    makers = [known.name for known in layers if known.tensor == layer.tensor]
+    return next((name for name in (*makers, layer.name) if any(known.name == name for known in layers)), None)
+
+
+def _layer(layer: LayerComparison, known: str | None) -> ExactnessLayer:
     own, whole = layer.found, layer.end_to_end
     is_real = own.max_lsb is None
     left, right = layer.roundings or ("", "")
@@ -118,4 +129,5 @@ def _layer(layer: LayerComparison) -> ExactnessLayer:
         channels=own.channels,
         rounding=left if left == right else f"{left} against {right}",
         is_real=is_real,
+        layer=known,
     )

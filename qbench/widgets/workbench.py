@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from qbench import views
 from qbench.engine.quantized import Quantized
 from qbench.errors import ExportError, SessionError, shown
+from qbench.lab.comparison import Comparison
 from qbench.plots import workbench_figure
 from qbench.quant.config import QuantConfig
 from qbench.session.exports import FILES, USUAL
@@ -38,6 +39,9 @@ class Workbench(SessionWidget):
     ----------
     session
         Its model is calibrated and evaluated here where it was not yet.
+    comparison
+        What :func:`qbench.compare` gave, to be shown too; a layer chosen there is chosen everywhere. It stays as it is
+        when the session is edited.
     layer
         Which layer to look at first; None: the quantized one with the lowest SQNR.
     folder
@@ -56,15 +60,25 @@ class Workbench(SessionWidget):
     result: Any = traitlets.Dict().tag(sync=True)
     graph: Any = traitlets.Dict().tag(sync=True)
     history: Any = traitlets.Dict().tag(sync=True)
-    comparison: Any = traitlets.Dict().tag(sync=True)
+    versions: Any = traitlets.Dict().tag(sync=True)
+    exactness: Any = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, session: Session, *, layer: str | None = None, folder: str | Path = "quantized") -> None:
+    def __init__(
+        self,
+        session: Session,
+        comparison: Comparison | None = None,
+        *,
+        layer: str | None = None,
+        folder: str | Path = "quantized",
+    ) -> None:
         self._layer, self._folder = layer, Path(folder)
         self._part: Part = "activation"
         self._steps: tuple[int | None, int | None] = (None, None)
         self._compared: tuple[Quantized, tuple[int | None, int | None]] | None = None
         self._versions: tuple[str, str] | None = None  # that are compared
         super().__init__(session)
+        if comparison is not None:
+            self._show(exactness=views.exactness_view(comparison, self._live.state()).to_dict())
 
     def select(self, layer: str, part: Part = "activation") -> None:
         """Look at another layer; SessionError where none has that name."""
@@ -117,7 +131,7 @@ class Workbench(SessionWidget):
             case {"do": "restore", "name": str(name)}:
                 self._live.edit(lambda: session.restore(name))
             case {"do": "compare_versions", "before": str(before), "after": str(after)}:
-                self._show(comparison=views.comparison_view(session, before, after, self._live.report_of).to_dict())
+                self._show(versions=views.comparison_view(session, before, after, self._live.report_of).to_dict())
                 self._versions = before, after
             case {"do": "save_config", "path": str(path)}:
                 session.config.save(path)
@@ -146,7 +160,7 @@ class Workbench(SessionWidget):
             "history": history.to_dict(),
         }
         if self._versions is not None:
-            drawn["comparison"] = self._comparison(*self._versions)
+            drawn["versions"] = self._comparison(*self._versions)
         quantized, steps = self._compared or (None, None)
         is_new = quantized is not state.quantized or steps != self._steps
         if is_new and not self._live.stage.is_busy:  # large models have long graphs

@@ -20,9 +20,10 @@ _START = 60  # seconds that a busy machine may take
 
 
 # the status bar says idle before the notebook knows its kernel
-_READY = """() => {
-  const session = window.jupyterapp.shell.currentWidget?.context?.sessionContext;
-  return session?.isReady && session.session?.kernel?.status === "idle";
+_READY = """(name) => {
+  const context = window.jupyterapp.shell.currentWidget?.context;
+  const session = context?.sessionContext;
+  return context?.path.endsWith(name) && session?.isReady && session.session?.kernel?.status === "idle";
 }"""
 _SETTINGS = {
     "notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -98,9 +99,20 @@ def _address(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
 
 
 def run_all(page: Page, address: str, name: str) -> None:
-    """Open a notebook and run its cells."""
-    page.goto(f"{address}lab/tree/{name}?token={TOKEN}")
+    """Open a notebook, and none that was open, and run its cells."""
+    page.goto(f"{address}lab/tree/{name}?token={TOKEN}&reset")
     page.wait_for_function("window.jupyterapp?.commands?.hasCommand('notebook:run-all-cells')", timeout=_START * 1000)
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=_START * 1000)
-    page.wait_for_function(_READY, timeout=_START * 1000)
+    page.wait_for_function(_READY, arg=name, timeout=_START * 1000)
     page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')")  # not: until they have run
+
+
+def save(page: Page) -> None:
+    """Save the notebook that is open, the state of its widgets too."""
+    page.evaluate("window.jupyterapp.shell.currentWidget.context.save()")
+
+
+def restart(page: Page) -> None:
+    """Restart the kernel of the notebook that is open: all that it held is gone."""
+    page.evaluate("window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.restart()")
+    page.wait_for_function(_READY, arg="", timeout=_START * 1000)

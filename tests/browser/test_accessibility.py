@@ -1,4 +1,4 @@
-"""axe, the accessibility engine, over every widget's real markup and style, in every theme."""
+"""axe, the accessibility engine, over every widget's real markup and style, in every look."""
 
 from __future__ import annotations
 
@@ -11,17 +11,36 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from qbench.session.session import Session
-from qbench.widgets import DivergenceCurves, Histogram, IRDiff, LayerTable, ResultPanel, Workbench
-from tests.browser.stub import THEMES, Stub
+from qbench.widgets import (
+    BitExactness,
+    DivergenceCurves,
+    Histogram,
+    IRDiff,
+    LayerTable,
+    ResultPanel,
+    Workbench,
+)
+from tests.browser.stub import Stub
 from tests.engine.networks import mlp, samples
+from tests.lab.comparisons import comparison
 
-WIDGETS: dict[str, Callable[[Session], anywidget.AnyWidget]] = {
-    "workbench": lambda session: Workbench(session, layer="relu_1"),
-    "layertable": LayerTable,
-    "onehistogram": lambda session: Histogram(session, layer="relu_1"),
-    "onecurves": lambda session: DivergenceCurves(session, layer="relu_1"),
-    "oneirdiff": IRDiff,
-    "resultpanel": ResultPanel,
+WIDGETS: dict[str, tuple[str, Callable[[Session], anywidget.AnyWidget]]] = {
+    "workbench": ("workbench", lambda session: Workbench(session, comparison(), layer="relu_1")),
+    "layers": ("layertable", LayerTable),
+    "histogram": ("onehistogram", lambda session: Histogram(session, "relu_1")),
+    "channels": ("onehistogram", lambda session: Histogram(session, "dense_1.weight")),
+    "curves": ("onecurves", lambda session: DivergenceCurves(session, "relu_1")),
+    "diff": ("oneirdiff", lambda session: IRDiff(session, 0, 2)),
+    "result": ("resultpanel", ResultPanel),
+    "exactness": ("bitexactness", lambda _: BitExactness(comparison())),
+}
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {},
+    "dark": {"theme": "dark"},
+    "narrow": {"width": 480},
+    "forced colours": {"forced_colors": "active"},
+    "high contrast": {"contrast": "more"},
+    "high contrast, dark": {"contrast": "more", "theme": "dark"},
 }
 
 
@@ -39,12 +58,18 @@ def synced(widget: anywidget.AnyWidget) -> dict[str, Any]:
     return {name: getattr(widget, name) for name in own if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("widget", WIDGETS)
-def test_axe_finds_nothing_serious(page: Page, session: Session, widget: str, theme: str):
-    shown = WIDGETS[widget](session)
-    stub = Stub(page, synced(shown), theme=theme, widget=widget)
-    found = Axe().run(page, context="#here").response["violations"]
+def test_axe_finds_nothing_serious(page: Page, session: Session, widget: str, look: str):
+    entry, make = WIDGETS[widget]
+    options = LOOKS[look]
+    page.emulate_media(
+        forced_colors=options.get("forced_colors", "none"), contrast=options.get("contrast", "no-preference")
+    )
+    size = {name: options[name] for name in ("theme", "width") if name in options}
+    stub = Stub(page, synced(make(session)), widget=entry, **size)
+    page.locator("details").evaluate_all("all => { for (const one of all) one.open = true; }")
+    found = Axe().run(page).response["violations"]
     serious = [
         f"{violation['id']}: {violation['help']}: {[node['html'][:200] for node in violation['nodes'][:3]]}"
         for violation in found

@@ -10,7 +10,6 @@ from playwright.sync_api import Page, expect
 
 from qbench.session.session import Session
 from qbench.views import DiffLine, IRDiffView, State, ir_diff_view
-from tests.browser.accessible import findings
 from tests.browser.stub import Stub
 from tests.engine.networks import mlp, samples
 
@@ -181,7 +180,6 @@ def test_nothing_at_all_and_nothing_that_differs(page: Page, show: Any, state: S
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1300, 900, 480])
-def test_no_serious_finding_of_axe_and_nothing_overflows(page: Page, show: Any, state: State, width: int, theme: str):
+def test_nothing_overflows(page: Page, show: Any, state: State, width: int, theme: str):
     show(ir_diff_view(state, 0, 2), "dense_1", width=width, theme=theme)
-    assert findings(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

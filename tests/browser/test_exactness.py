@@ -9,8 +9,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from qbench.lab import Comparison
+from qbench.session.session import Session
 from qbench.views import exactness_view
+from qbench.widgets import Workbench
 from tests.browser.stub import STATUS, Stub
+from tests.browser.test_module import data
+from tests.engine.networks import mlp, samples
 from tests.lab.comparisons import comparison, hostile
 
 
@@ -78,4 +82,33 @@ def test_nothing_differs(page: Page):
     expect(page.locator('[data-name="first"]')).to_contain_text("none: every bit is the same")
     page.get_by_label("only layers that differ").check()
     expect(page.get_by_text("No layer differs.")).to_be_visible()
+    assert stub.errors == []
+
+
+def test_in_the_workbench_it_is_a_section_that_selects_and_follows(page: Page):
+    bench = Workbench(Session(mlp(), samples(20)), comparison(names=("relu_0", "relu_1", "elsewhere")), layer="dense_0")
+    stub = Stub(page, data(bench))
+    section = page.locator('[data-where="exactness"]')
+    chosen = section.get_by_role("region", name="Chosen layer")
+    expect(chosen.get_by_role("heading")).to_have_text("relu_1")  # the first divergent op
+    section.get_by_role("option", name="relu_0").click()
+    assert stub.sent() == [{"do": "select", "layer": "relu_0", "where": "exactness"}]
+    bench.select("relu_0")
+    stub.update(tensor=bench.tensor)
+    expect(chosen.get_by_role("heading")).to_have_text("relu_0")
+    section.get_by_role("option", name="elsewhere").click()
+    expect(section).to_contain_text("The session has no layer elsewhere")
+    assert len(stub.sent()) == 1
+    bench.select("relu_1")
+    stub.update(tensor=bench.tensor)
+    expect(chosen.get_by_role("heading")).to_have_text("relu_1")
+    expect(section.get_by_text("The session has no layer")).to_have_count(0)
+    page.set_viewport_size({"width": 900, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 900
+    assert stub.errors == []
+
+
+def test_a_workbench_without_a_comparison_has_no_section_of_it(page: Page):
+    stub = Stub(page, data(Workbench(Session(mlp(), samples(20)))))
+    expect(page.locator('[data-where="exactness"]')).to_be_hidden()
     assert stub.errors == []

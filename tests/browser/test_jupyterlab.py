@@ -1,10 +1,14 @@
+"""The workbench in a real JupyterLab, with a real kernel."""
+
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.lab import jupyterlab, notebook, run_all
+from tests.browser.lab import jupyterlab, notebook, restart, run_all, save
 
 PREPARE = """
 import numpy as np, qbench as qb
@@ -15,50 +19,117 @@ session = qb.Session(
 )
 """
 SHOW = 'workbench = qb.Workbench(session, layer="relu_1", folder="out")\nworkbench'
+RESUME = """
+import numpy as np, qbench as qb
+session = qb.Session.resume("mnist.session")
+"""
 PATIENCE = 60_000
 
 
-def test_tuning_a_layer_in_a_real_jupyterlab(page: Page, tmp_path: Path, data_dir: Path):
+@pytest.fixture
+def lab(page: Page, tmp_path: Path, data_dir: Path) -> Generator[str]:
+    """A JupyterLab with two notebooks: one makes a session, the other resumes it. No page may raise."""
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.set_viewport_size({"width": 1500, "height": 1300})
+    page.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
     notebook(tmp_path / "tune.ipynb", PREPARE.format(data=str(data_dir)), SHOW)
+    notebook(tmp_path / "resume.ipynb", RESUME, SHOW)
     with jupyterlab(tmp_path) as address:
-        run_all(page, address, "tune.ipynb")
-        bench = page.locator(".qb")
-        bench.wait_for(timeout=PATIENCE)
-        expect(bench.locator(".qb-body [role=row]")).to_have_count(9)
-        bench.locator(".qb-body [role=row]", has_text="relu_2").click()
-        expect(bench.locator(".qb-tensor h3")).to_have_text("relu_2", timeout=PATIENCE)
-
-        sqnr, undo = bench.locator('[data-name="sqnr"] .qb-card-value'), bench.get_by_role("button", name="Undo")
-        before = sqnr.inner_text()
-        expect(undo).to_be_disabled()
-        handle = bench.get_by_role("slider", name="Clipping threshold")
-        box = handle.bounding_box()
-        assert box is not None
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
-        page.mouse.down()
-        page.mouse.move(box["x"] * 0.25, box["y"] + 20, steps=5)
-        page.mouse.up()
-        expect(undo).to_be_enabled(timeout=PATIENCE)
-        expect(sqnr).not_to_have_text(before, timeout=PATIENCE)
-        expect(bench).to_have_attribute("data-busy", "false", timeout=PATIENCE)  # the probe's numbers are others
-        assert float(sqnr.inner_text().split()[0]) < float(before.split()[0])
-        expect(bench.locator(".qb-body [role=row]", has_text="relu_2")).to_contain_text("edited")
-
-        undo.click()
-        expect(sqnr).to_have_text(before, timeout=PATIENCE)
-        handle.focus()
-        page.keyboard.press("ArrowLeft")
-        expect(undo).to_be_enabled(timeout=PATIENCE)
-        undo.click()
-        expect(undo).to_be_disabled(timeout=PATIENCE)
-
-        bench.get_by_role("button", name="Export").click()
-        bench.get_by_role("dialog").get_by_role("button", name="Export").click()
-        expect(bench.get_by_role("dialog")).to_contain_text("Wrote", timeout=PATIENCE)
-        names = {path.name for path in (tmp_path / "out").iterdir()}
-        assert names == {"config.json", "report.json", "model.qbench", "model.qdq.onnx"}
-        assert bench.get_by_role("alert").is_hidden()
+        yield address
+    expect.set_options(timeout=5000)
     assert errors == []
+
+
+def opened(page: Page) -> Locator:
+    """The workbench, once it is drawn and nothing runs."""
+    bench = page.locator(".qb")
+    expect(bench.locator(".qb-body [role=row]")).to_have_count(9)
+    expect(bench).to_have_attribute("data-busy", "false")
+    return bench
+
+
+def sqnr(bench: Locator) -> Locator:
+    return bench.locator('[data-name="sqnr"] .qb-card-value')
+
+
+def test_tuning_a_layer(page: Page, lab: str, tmp_path: Path):
+    run_all(page, lab, "tune.ipynb")
+    bench = opened(page)
+    bench.locator(".qb-body [role=row]", has_text="relu_2").click()
+    expect(bench.locator(".qb-tensor h3")).to_have_text("relu_2")
+
+    undo = bench.get_by_role("button", name="Undo", exact=True)
+    before = sqnr(bench).inner_text()
+    expect(undo).to_be_disabled()
+    handle = bench.get_by_role("slider", name="Clipping threshold")
+    box = handle.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] * 0.25, box["y"] + 20, steps=5)
+    page.mouse.up()
+    expect(undo).to_be_enabled()
+    expect(sqnr(bench)).not_to_have_text(before)
+    expect(bench).to_have_attribute("data-busy", "false")  # the probe's numbers are others
+    assert float(sqnr(bench).inner_text().split()[0]) < float(before.split()[0])
+    expect(bench.locator(".qb-body [role=row]", has_text="relu_2")).to_contain_text("edited")
+
+    undo.click()
+    expect(sqnr(bench)).to_have_text(before)
+    handle.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(undo).to_be_enabled()
+    undo.click()
+    expect(undo).to_be_disabled()
+
+    bench.get_by_role("button", name="Export").click()
+    dialog = bench.get_by_role("dialog")
+    dialog.get_by_label("workbench.html").check()
+    dialog.get_by_label("model.qdq.onnx").uncheck()
+    dialog.get_by_role("button", name="Export").click()
+    expect(dialog).to_contain_text("Wrote")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"config.json", "report.json", "model.qbench", "workbench.html"}
+    expect(bench.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_reload_of_the_page_and_a_restart_of_the_kernel_lose_nothing(page: Page, lab: str):
+    run_all(page, lab, "tune.ipynb")
+    bench = opened(page)
+    first = sqnr(bench).inner_text()
+    bench.locator(".qb-history > summary").click()
+    bench.get_by_label("Name of the snapshot").fill("untouched")
+    bench.get_by_role("button", name="Keep snapshot").click()
+    expect(bench.locator(".qb-kept")).to_contain_text("untouched")
+    field = bench.get_by_role("spinbutton", name="Threshold")
+    field.fill("0.5")
+    field.press("Enter")
+    expect(bench.get_by_role("button", name="Undo", exact=True)).to_be_enabled()
+    expect(sqnr(bench)).not_to_have_text(first)
+    expect(bench).to_have_attribute("data-busy", "false")
+    expect(bench.locator(".qb-status")).to_have_text("")  # the numbers are those of all data
+    edited = sqnr(bench).inner_text()
+
+    save(page)  # where the page finds which view was shown; the kernel goes on
+    page.reload()
+    bench = opened(page)
+    expect(sqnr(bench)).to_have_text(edited)
+    expect(bench.locator(".qb-tensor h3")).to_have_text("relu_1")
+    bench.get_by_role("button", name="Undo", exact=True).click()  # and it is alive
+    expect(sqnr(bench)).to_have_text(first)
+    bench.get_by_role("button", name="Redo").click()
+    expect(sqnr(bench)).to_have_text(edited)
+    expect(bench).to_have_attribute("data-busy", "false")
+
+    restart(page)
+    run_all(page, lab, "resume.ipynb")
+    bench = opened(page)
+    expect(sqnr(bench)).to_have_text(edited)
+    expect(bench.locator(".qb-body [role=row]", has_text="relu_1")).to_contain_text("edited")
+    bench.locator(".qb-history > summary").click()
+    expect(bench.locator(".qb-kept")).to_contain_text("untouched")
+    bench.get_by_role("button", name="Undo", exact=True).click()
+    expect(sqnr(bench)).to_have_text(first)
+    expect(bench.get_by_role("button", name="Undo", exact=True)).to_be_disabled()

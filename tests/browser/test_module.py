@@ -15,7 +15,7 @@ from tests.browser.stub import Stub
 from tests.engine.networks import mlp, samples
 from tests.hostile import hostile_session
 
-TRAITS = ("layers", "tensor", "result", "graph", "history", "comparison", "status")
+TRAITS = ("layers", "tensor", "result", "graph", "history", "versions", "exactness", "status")
 Y = np.random.default_rng(6).integers(0, 5, 30)
 
 
@@ -84,6 +84,22 @@ def test_numbers_can_be_typed(stub: Stub, label: str, key: str):
     field.press("Enter")
     assert len(stub.sent()) == 1
     assert float(field.input_value()) > 0
+
+
+def test_a_number_that_is_being_typed_is_not_replaced_by_what_is_drawn(stub: Stub, bench: Workbench):
+    field = stub.page.get_by_role("spinbutton", name="Threshold")
+    before = field.input_value()
+    field.fill("0.125")
+    stub.update(tensor=bench.tensor)
+    field.press("Enter")
+    assert wait_for_message(stub, "override")["settings"] == {"threshold": 0.125}
+    stub.update(tensor=bench.tensor)
+    expect(field).to_have_value(before)
+    field.fill("0.5")
+    field.fill(before)  # no change after all
+    field.blur()
+    stub.update(tensor={**bench.tensor, "histogram": {**bench.tensor["histogram"], "threshold": 0.25}})
+    expect(field).to_have_value("0.25")
 
 
 def test_a_calibrator_can_be_chosen_and_a_layer_kept_in_float(stub: Stub):

@@ -11,7 +11,6 @@ from playwright.sync_api import Locator, Page, expect
 from qbench.session.session import Session
 from qbench.views import State, tensor_view
 from qbench.widgets import DivergenceCurves, Histogram
-from tests.browser.accessible import findings
 from tests.browser.stub import Stub
 from tests.engine.networks import mlp, samples
 
@@ -298,22 +297,6 @@ def test_one_channel_and_two_thousand(page: Page, show: Any, session: Session):
     expect(page.locator(".qb-channels")).to_contain_text("range of the channel")
     assert handle(page).count() == 1
     assert stub.errors == []
-
-
-@pytest.mark.parametrize("contrast", ["forced", "more", "none"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_serious_finding_of_axe(page: Page, show: Any, session: Session, theme: str, contrast: str):
-    page.emulate_media(
-        forced_colors="active" if contrast == "forced" else "none",
-        contrast="more" if contrast == "more" else "no-preference",
-    )
-    for widget, tensor in (
-        ("onehistogram", view(session)),
-        ("onehistogram", view(session, "dense_1", "weight")),
-        ("onecurves", view(session)),
-    ):
-        show(tensor, widget, theme=theme)
-        assert findings(page) == []
 
 
 @pytest.mark.parametrize("width", [1400, 900, 420])

@@ -6,7 +6,9 @@ import json
 import pytest
 
 from qbench.plots import exactness_figure, png
-from qbench.views import exactness_view
+from qbench.session.session import Session
+from qbench.views import State, exactness_view
+from tests.engine.networks import mlp, samples
 from tests.lab.comparisons import comparison, hostile
 
 
@@ -45,3 +47,16 @@ def test_any_name_is_drawn_and_many_layers_are_cut_to_those_that_differ():
     assert len(rates.get_yticklabels()) == 2
     nothing = dataclasses.replace(one, layers=one.layers[:1])
     assert "no difference" in exactness_figure(exactness_view(nothing)).get_suptitle()
+
+
+def test_layers_are_found_in_a_session_by_what_they_make_and_then_by_name():
+    session = Session(mlp(), samples(5))
+    session.run(progress=False)
+    one = comparison(names=("relu_0", "dense_1", "nobody"))
+    made = dataclasses.replace(one.layers[0], name="relu_0.requantize", tensor="relu_1")
+    state = State.of(session)
+    known = [
+        layer.layer for layer in exactness_view(dataclasses.replace(one, layers=(*one.layers, made)), state).layers
+    ]
+    assert known == ["relu_0", "dense_1", None, "relu_1"]
+    assert [layer.layer for layer in exactness_view(one).layers] == [None] * 3

@@ -16,6 +16,7 @@ from qbench.session.session import Session
 from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.modules import module, style
 from tests.engine.networks import mlp, samples
+from tests.lab.comparisons import comparison
 
 Y = np.random.default_rng(6).integers(0, 5, 30)
 PATIENCE = 60
@@ -163,15 +164,15 @@ def test_history_goes_anywhere_and_snapshots_come_back(bench: Workbench, session
     assert [one["state"] for one in bench.history["edits"]] == ["now", "undone", "undone"]
     assert bench.history["edits"][2]["outcome"]["sqnr_db"] < bench.history["edits"][0]["outcome"]["sqnr_db"]
     send(bench, do="compare_versions", before="snapshot first", after="edit 2")
-    assert bench.comparison["settings"] == [{"path": "tensors.relu_1.threshold", "before": None, "after": "0.06"}]
-    assert bench.comparison["layers"]
+    assert bench.versions["settings"] == [{"path": "tensors.relu_1.threshold", "before": None, "after": "0.06"}]
+    assert bench.versions["layers"]
     send(bench, do="go_to", position=2)
     send(bench, do="restore", name="first")
     assert session.config.tensors == {}
     assert bench.status["undo"] == "restore snapshot 'first'"
     send(bench, do="forget", name="first")
     assert [one["name"] for one in bench.history["snapshots"]] == ["snapshot 2"]
-    assert bench.comparison == {}
+    assert bench.versions == {}
 
 
 def test_configs_are_saved_and_loaded(bench: Workbench, session: Session, tmp_path: Path):
@@ -274,7 +275,7 @@ def test_without_a_kernel_there_is_a_picture_and_no_address(bench: Workbench):
 
 
 def test_all_that_is_sent_is_strict_json(bench: Workbench):
-    for name in ("layers", "tensor", "result", "graph", "history", "comparison", "status"):
+    for name in ("layers", "tensor", "result", "graph", "history", "versions", "exactness", "status"):
         json.dumps(getattr(bench, name), allow_nan=False)
 
 
@@ -283,6 +284,15 @@ def test_wrong_arguments_are_refused(session: Session):
         Workbench(session, layerr="relu_1")
     with pytest.raises(SessionError, match="'relu_1'"):
         Workbench(session, layer="relu1")
+
+
+def test_a_comparison_is_shown_and_stays_when_the_session_is_edited(session: Session, tmp_path: Path):
+    bench = Workbench(session, comparison(names=("relu_0", "relu_1", "elsewhere")))
+    assert [one["layer"] for one in bench.exactness["layers"]] == ["relu_0", "relu_1", None]
+    shown = bench.exactness
+    override(bench, threshold=0.3)
+    assert bench.exactness == shown
+    assert '"first":"relu_1.out"' in bench.export_html(tmp_path / "bench.html").read_text("utf-8")
 
 
 def test_modules_are_linked_into_one():

@@ -73,7 +73,7 @@ export function irDiff(compare, select) {
   }
 
   function line(entry, index) {
-    const row = h("div", { class: `qb-line qb-${entry.kind}${entry.layer === null ? "" : " qb-leads"}`, role: "row", tabindex: -1, "aria-rowindex": index + 2 });
+    const row = h("div", { class: `qb-line qb-${entry.kind}${entry.layer === null ? "" : " qb-leads"}`, role: "row", "aria-hidden": "true", tabindex: -1, "aria-rowindex": index + 2 });
     return { element: row, entry, layer: entry.layer, first: index, last: index, isEmpty: true };
   }
 
@@ -84,6 +84,7 @@ export function irDiff(compare, select) {
     const { kind, left, right } = row.entry;
     const sides = kind === "changed" ? compared(left, right) : [[[left, false]], [[right, false]]];
     const code = (pieces) => h("code", { role: "gridcell" }, pieces.map(([text, differs]) => (differs ? h("mark", {}, text) : text)));
+    set(row.element, { "aria-hidden": null });
     row.element.append(h("span", { class: "qb-gutter", role: "gridcell", "aria-label": kind, title: kind }, MARKS[kind]), ...sides.map(code));
   }
 
@@ -163,6 +164,7 @@ export function irDiff(compare, select) {
 
   function focus(row) {
     if (!row) return;
+    write(row); // what is hidden from screen readers cannot have the focus
     reach(row);
     row.element.focus({ preventScroll: true });
     reveal(row);

@@ -81,9 +81,13 @@ export function exactnessPanel(select) {
       list();
       detail();
     },
+    chosen: () => chosen,
     choose(tensor) {
       if (tensor !== chosen) choose(tensor);
-      rows_.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+      const row = rows_.querySelector('[aria-selected="true"]');
+      if (!row) return;
+      const least = row.offsetTop + row.offsetHeight - rows_.clientHeight; // scrolls the list, never the page
+      rows_.scrollTop = Math.max(least, Math.min(row.offsetTop, rows_.scrollTop));
     },
     resize(whole) {
       const next = Math.max(260, Math.floor(whole > 760 ? whole / 2 - 14 : whole));
@@ -94,13 +98,66 @@ export function exactnessPanel(select) {
   };
 }
 
+/** The same as a section of the workbench: { element, draw(view, layer), mark(layer), resize() }; `select(layer)` as there. */
+export function exactnessSection(select) {
+  let view = null;
+  let seen = null;
+  let awaited = null; // answers to earlier requests do not count
+  const told = h("span", { class: "qb-sub qb-cut" });
+  const nowhere = h("p", { class: "qb-sub", role: "status" });
+  const find = (tensor) => view.layers.find((one) => one.tensor === tensor);
+  const panel = exactnessPanel((tensor) => {
+    const { name, layer } = find(tensor);
+    nowhere.textContent = layer === null ? `The session has no layer ${short(name, 80)}: only the comparison shows it.` : "";
+    if (layer === null) return;
+    awaited = layer === seen ? null : layer;
+    select(layer);
+  });
+  const body = h("div", { class: "qb-exact-body" }, panel.element, nowhere);
+  const element = h("details", { class: "qb-section", open: true, hidden: true, "data-where": "exactness", ontoggle: () => resize() }, h("summary", {}, h("h3", {}, "Bit exactness"), told), body);
+
+  function resize() {
+    if (body.clientWidth > 0) panel.resize(body.clientWidth - 20);
+  }
+
+  /** The layer that is looked at elsewhere, where it was compared. */
+  function mark(layer) {
+    if (layer === seen) return;
+    seen = layer;
+    if (awaited !== null && awaited !== layer) return;
+    awaited = null;
+    const here = view?.layers.filter((one) => one.layer === layer) ?? [];
+    const one = here.find((each) => each.tensor === panel.chosen()) ?? here.at(-1);
+    if (!one) return;
+    nowhere.textContent = "";
+    panel.choose(one.tensor);
+  }
+
+  return {
+    element,
+    mark,
+    resize,
+    draw(next, layer) {
+      set(element, { hidden: !next.layers });
+      if (!next.layers) return;
+      view = next;
+      told.textContent = "as compared: later edits are not in it";
+      panel.draw(view);
+      seen = null;
+      if (view.first === null) mark(layer);
+      else panel.choose(view.first);
+      seen = layer;
+    },
+  };
+}
+
 /** Who was compared, and what came of it. */
 function summary(view, take) {
   const first = view.layers.find((layer) => layer.tensor === view.first);
   const jump = first ? h("button", { type: "button", class: "qb-exact-jump", onclick: () => take(first.tensor) }, short(first.name, 36)) : "none: every bit is the same";
   const end = view.fed_with === null ? null : card("end", "end to end", count(view.different_end_to_end), "what came of it in whole runs");
   return [
-    h("h2", {}, `${short(view.left)} and ${short(view.right)}`),
+    h("p", { class: "qb-exact-who" }, `${short(view.left)} and ${short(view.right)}`),
     h(
       "div",
       { class: "qb-results qb-exact-cards" },

@@ -63,11 +63,12 @@ export function frame(part) {
         return;
       }
       const action = shortcut(event);
-      if (!action) return;
+      if (!action) return kept(event);
       event.preventDefault();
       event.stopPropagation();
       send({ do: action });
     });
+    root.addEventListener("keypress", kept);
     const sizes = new ResizeObserver(() => {
       if (inner.element.clientWidth > 0) inner.resize?.(inner.element.clientWidth);
     });
@@ -100,6 +101,11 @@ export function statusLine(send) {
       set(element, { title: view.message && short(view.message, 400) });
     },
   };
+}
+
+/** Keys in a field are the field's: JupyterLab would take Enter, and the number that was typed would not count. */
+function kept(event) {
+  if (event.target.closest("input, select, textarea")) event.stopPropagation();
 }
 
 /** Ctrl+Z and Ctrl+Shift+Z (or Ctrl+Y) undo and redo, except while a number or a name is typed. */

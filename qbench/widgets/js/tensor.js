@@ -62,8 +62,16 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
   const live = h("p", { class: "qb-live", "aria-live": "polite" });
 
   const slider = h("input", { type: "range", min: 1, max: STEPS, step: 1, "aria-label": "Threshold", oninput: () => slid(), onchange: () => commit.now(fromSlider()) });
-  const threshold = h("input", { type: "number", min: 0, step: "any", "aria-label": "Threshold", onchange: () => typed(threshold, "threshold") });
-  const scale = h("input", { type: "number", min: 0, step: "any", "aria-label": "Scale", onchange: () => typed(scale, "scale") });
+  let typing = null; // the field that has the beginning of a number: what is drawn meanwhile must not replace it
+  const entry = (label, key) => {
+    const field = h("input", { type: "number", min: 0, step: "any", "aria-label": label, oninput: () => (typing = field), onchange: () => typed(field, key), onblur: () => typing === field && untyped(field, key) });
+    return field;
+  };
+  const put = (field, value) => {
+    if (field !== typing) field.value = String(Number(value.toPrecision(5)));
+  };
+  const threshold = entry("Threshold", "threshold");
+  const scale = entry("Scale", "scale");
   const keep = h("input", { type: "checkbox", onchange: () => act({ keep_float: keep.checked ? true : null }) });
   const back = h("button", { type: "button", class: "qb-small", onclick: () => send({ do: "reset", layer: view.layer, part: view.part }) }, "Take back edits");
   const fields = h("div", { class: "qb-fields" }, h("label", { class: "qb-grow" }, "Threshold ", slider, threshold), h("label", {}, "Scale ", scale));
@@ -95,8 +103,13 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
   };
   const typed = (field, key) => {
     const value = Number(field.value);
+    typing = null;
     if (field.value !== "" && value > 0 && Number.isFinite(value)) act({ [key]: here(`${key}s`, value) });
-    else field.value = String(Number((key === "scale" ? data.scale : data.threshold).toPrecision(5)));
+    else untyped(field, key);
+  };
+  const untyped = (field, key) => {
+    typing = null;
+    put(field, key === "scale" ? data.scale : data.threshold);
   };
 
   /** What a threshold would do, while it moves. */
@@ -105,8 +118,8 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
     const grid = gridOf(data, value);
     const { clipped, rounding, clipping, error, signal } = lossOf(data, grid);
     slider.value = String(Math.round((value / (largest() || 1)) * STEPS));
-    threshold.value = String(Number(value.toPrecision(5)));
-    scale.value = String(Number(grid.scale.toPrecision(5)));
+    put(threshold, value);
+    put(scale, grid.scale);
     const whose = data.channel === undefined ? "this tensor" : "this channel";
     live.textContent =
       `Threshold ${number(value)}: clips ${percent(clipped, 3)} of the values, rounding error ${number(Math.sqrt(rounding), 3)} and ` +
@@ -138,7 +151,10 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
     element,
     draw(next) {
       const same = view && view.layer === next.layer && view.part === next.part;
-      if (!same) commit.stop();
+      if (!same) {
+        commit.stop();
+        typing = null;
+      }
       view = { ...next, histogram: next.histogram && finite(next.histogram) };
       arrange();
       const there = next.histogram !== null;

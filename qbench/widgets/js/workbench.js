@@ -1,6 +1,7 @@
 // The workbench: the result and all layers above, the chosen one and the graph below. The kernel owns the state.
 import { irDiff } from "./diff.js";
 import { h, set } from "./dom.js";
+import { exactnessSection } from "./exactness.js";
 import { exportDialog } from "./exports.js";
 import { frame, statusLine } from "./frame.js";
 import { historyPanel } from "./history.js";
@@ -25,6 +26,7 @@ function workbench(send) {
   const results = resultPanel(send);
   const layers = layerTable(send);
   const tensor = tensorPanel((message) => send({ where: "tensor", ...message }));
+  const exactness = exactnessSection((layer) => send({ do: "select", layer, where: "exactness" }));
   const graph = irDiff((before, after) => send({ do: "compare", before, after, where: "graph" }), (layer) => send({ do: "select", layer, where: "graph" }));
   set(tensor.element, { "data-where": "tensor" });
   set(graph.element, { "data-where": "graph" });
@@ -36,6 +38,7 @@ function workbench(send) {
     results.element,
     layers.element,
     tensor.element,
+    exactness.element,
     graph.element,
     history.element,
     dialog.element,
@@ -50,12 +53,14 @@ function workbench(send) {
         tensor.draw(view);
         layers.mark(chosen);
         graph.mark(chosen);
+        exactness.mark(chosen);
       },
       layers: (view) => layers.draw(view, chosen),
       result: (view) => results.draw(view),
       graph: (view) => graph.draw(view),
       history: (view) => history.draw(view),
-      comparison: (view) => history.compare(view),
+      versions: (view) => history.compare(view),
+      exactness: (view) => exactness.draw(view, chosen),
       status: (view) => {
         title.textContent = short(view.title, 40);
         status.draw(view);
@@ -68,6 +73,7 @@ function workbench(send) {
     resize: () => {
       if (tensor.element.clientWidth > 0) tensor.resize(tensor.element.clientWidth);
       layers.resize();
+      exactness.resize();
     },
   };
 }
