@@ -11,6 +11,7 @@ from numba.extending import register_jitable
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
+from qbench.quant.arithmetic import Ties
 
 __all__ = ["dequantize_image_kernel", "dequantize_kernel", "quantize_image_kernel", "quantize_kernel"]
 
@@ -19,16 +20,33 @@ QUANTIZE = {"scale": "f4", "zero_point": "i4", "low": "i4", "high": "i4"}
 
 
 @register_jitable
-def _step(x: Any, scale: Any, zero_point: Any, low: Any, high: Any) -> Any:
-    """``saturate(round_half_even(x / scale) + zero_point)``; the clamp comes first, where nothing can overflow."""
-    steps = min(max(np.rint(x / scale), np.float32(low - zero_point)), np.float32(high - zero_point))
-    return np.int32(steps) + zero_point
+def _even(x: Any) -> Any:
+    return np.int32(np.rint(x))
+
+
+@register_jitable
+def _away(x: Any) -> Any:
+    whole = np.int32(x)
+    rest = x - np.float32(whole)  # exact
+    return whole + np.int32(rest >= np.float32(0.5)) - np.int32(rest <= np.float32(-0.5))
 
 
 @cache
-def quantize_kernel(out: Literal["u1", "i2", "u2"]) -> Kernel:
+def _step(ties: Ties) -> Any:
+    """``saturate(round(x / scale) + zero_point)``; the clamp comes first, where nothing can overflow."""
+    nearest = _even if ties == "even" else _away
+
+    @register_jitable
+    def step(x: Any, scale: Any, zero_point: Any, low: Any, high: Any) -> Any:
+        return nearest(min(max(x / scale, np.float32(low - zero_point)), np.float32(high - zero_point))) + zero_point
+
+    return step
+
+
+@cache
+def quantize_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
     """float32 to integers of type `out`: `rows` of `count` neighbours, `x_pitch` and `out_pitch` elements apart."""
-    dtype = np.dtype(out).type
+    dtype, step = np.dtype(out).type, _step(ties)
 
     def quantize(args, bases, thread, threads):
         scale, zero_point = np.float32(args.scale), np.int32(args.zero_point)
@@ -45,21 +63,21 @@ def quantize_kernel(out: Literal["u1", "i2", "u2"]) -> Kernel:
             a, b = row * x_pitch + column, row * out_pitch + column
             source, target = x[a : a + length], out[b : b + length]
             for i in range(length):
-                target[i] = _step(source[i], scale, zero_point, low, high)
+                target[i] = step(source[i], scale, zero_point, low, high)
             first += length
 
     sizes = dict.fromkeys(("x", "out", "rows", "count", "x_pitch", "out_pitch"), "i8")
-    return Kernel(f"quantize.{out}", record(**sizes, **QUANTIZE), quantize)
+    return Kernel(f"quantize.{out}.{ties}", record(**sizes, **QUANTIZE), quantize)
 
 
 @cache
-def quantize_image_kernel(out: Literal["u1", "i2", "u2"]) -> Kernel:
+def quantize_image_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
     """float32 [n, c, h, w] to integers [n, top + h + bottom, left + w + right, lanes], zero points around the image.
 
     `lanes` elements of each pixel are written, zero points beyond the `c` channels; pixels lie `pitch` elements apart,
     rows `row` and images `image`.
     """
-    dtype = np.dtype(out).type
+    dtype, step = np.dtype(out).type, _step(ties)
 
     def quantize_image(args, bases, thread, threads):
         scale, zero_point = np.float32(args.scale), np.int32(args.zero_point)
@@ -86,14 +104,14 @@ def quantize_image_kernel(out: Literal["u1", "i2", "u2"]) -> Kernel:
                 target = out[start : start + w * lanes]
                 if lanes == 3:
                     for i in range(w):
-                        target[3 * i] = _step(red[i], scale, zero_point, low, high)
-                        target[3 * i + 1] = _step(green[i], scale, zero_point, low, high)
-                        target[3 * i + 2] = _step(blue[i], scale, zero_point, low, high)
+                        target[3 * i] = step(red[i], scale, zero_point, low, high)
+                        target[3 * i + 1] = step(green[i], scale, zero_point, low, high)
+                        target[3 * i + 2] = step(blue[i], scale, zero_point, low, high)
                 else:
                     for i in range(w):
-                        target[4 * i] = _step(red[i], scale, zero_point, low, high)
-                        target[4 * i + 1] = _step(green[i], scale, zero_point, low, high)
-                        target[4 * i + 2] = _step(blue[i], scale, zero_point, low, high)
+                        target[4 * i] = step(red[i], scale, zero_point, low, high)
+                        target[4 * i + 1] = step(green[i], scale, zero_point, low, high)
+                        target[4 * i + 2] = step(blue[i], scale, zero_point, low, high)
                         target[4 * i + 3] = zero_point
                 continue
             if lanes > c:
@@ -103,13 +121,13 @@ def quantize_image_kernel(out: Literal["u1", "i2", "u2"]) -> Kernel:
                 source, target = x[b : b + w], out[start + channel : start + channel + (w - 1) * pitch + 1]
                 if pitch == 1:
                     for i in range(w):
-                        target[i] = _step(source[i], scale, zero_point, low, high)
+                        target[i] = step(source[i], scale, zero_point, low, high)
                 else:
                     for i in range(w):
-                        target[i * pitch] = _step(source[i], scale, zero_point, low, high)
+                        target[i * pitch] = step(source[i], scale, zero_point, low, high)
 
     sizes = ("x", "out", "n", "c", "h", "w", "lanes", "pitch", "row", "image", "top", "left", "bottom", "right")
-    return Kernel(f"quantize_image.{out}", record(**dict.fromkeys(sizes, "i8"), **QUANTIZE), quantize_image)
+    return Kernel(f"quantize_image.{out}.{ties}", record(**dict.fromkeys(sizes, "i8"), **QUANTIZE), quantize_image)
 
 
 @register_jitable

@@ -50,7 +50,6 @@ _ARGUMENTS = record(
     out_width="i8",
     kernel_y="i8",
     kernel_x="i8",
-    readings="i8",
     stride_y="i8",
     stride_x="i8",
     dilation_y="i8",
@@ -70,8 +69,8 @@ _ARGUMENTS = record(
 )
 """Places: `x` u8 (images, height, width, channels), `zeros` 64 zero points of x, `weights` and `blocks` from
 `pack_depthwise`, `bias` int64[channels] (data zero point folded in), `mantissa`, `shift`, `multiplier`, `out`.
-Numbers: `count` blocks; shapes; the window, and how often its taps are read (once by a sweep); strides in memory of x
-(`pitch` between pixels, `row`, `image`) and of out; the rounding's index, zero point and clamps in codes."""
+Numbers: `count` blocks; shapes; the window; strides in memory of x (`pitch` between pixels, `row`, `image`) and of out;
+the rounding's index, zero point and clamps in codes."""
 
 
 @cache
@@ -95,7 +94,7 @@ def pack_depthwise(
     level: Level,
     sweep: Sweep | None,
     kind: EpilogueName,
-    weights: NDArray[np.int8],
+    weights: NDArray[np.int8 | np.int16],
     bias: NDArray[np.int64],
     mantissa: NDArray[np.int32],
     shift: NDArray[np.int32],
@@ -107,7 +106,7 @@ def pack_depthwise(
     Parameters
     ----------
     weights
-        int8 [channels, height, width].
+        [channels, height, width]: int8, or for the kernel of wide weights int16.
     bias, mantissa, shift, multiplier
         One per channel; the data zero point is folded into the bias.
     zero_point
@@ -118,7 +117,8 @@ def pack_depthwise(
     Bytes, and int64 [blocks, 4]: each block's first channel, vector width, place in the bytes, number of channels.
     """
     if level is Level.PORTABLE:
-        return weights.reshape(len(weights), -1).T.copy().view(np.uint8).ravel(), np.zeros((0, 4), np.int64)
+        taps = np.ascontiguousarray(weights.reshape(len(weights), -1).T, np.int16)
+        return taps.view(np.uint8).ravel(), np.zeros((0, 4), np.int64)
     taps = _sweep_taps(weights, sweep) if sweep else _spot_taps(weights)
     constants = [np.zeros_like(bias)]
     if kind != "exact":
@@ -132,7 +132,7 @@ def pack_depthwise(
 
         constants = np.moveaxis(np.pad(numbers, ((0, 64), (0, 0)))[order], 2, 0)  # [groups, 4, width / 4]
         lanes = np.moveaxis(np.pad(taps, ((0, 64), (0, 0), (0, 0)))[order], 2, 0)  # [dots, 4, width / 4, taps]
-        if Lanes(level, width).weight_vectors == 2:  # even taps, then odd ones, in 16 bits
+        if Lanes(level, width, weights.dtype == np.int16).weight_vectors == 2:  # even taps, then odd ones, in 16 bits
             lanes = np.stack([lanes[..., 0::2], lanes[..., 1::2]], axis=2).astype(np.int16)
         part = np.concatenate([np.ascontiguousarray(values).view(np.uint8).ravel() for values in (constants, lanes)])
         blocks.append((first, width, place, stored))
@@ -168,21 +168,24 @@ def _woven(width: int) -> NDArray[np.int64]:
     return 16 * (element // 4) + 4 * q + element % 4
 
 
-def _sweep_taps(weights: NDArray[np.int8], sweep: Sweep) -> NDArray[np.int8]:
+def _sweep_taps(weights: NDArray[np.int8 | np.int16], sweep: Sweep) -> NDArray[np.int8 | np.int16]:
     """[channels, patterns, 4]: the taps of each of the sweep's patterns."""
     taps = np.pad(weights.reshape(len(weights), -1), ((0, 0), (0, 1)))  # a zero where a pattern says -1
     return taps[:, np.array(sweep.patterns)]
 
 
-def _spot_taps(weights: NDArray[np.int8]) -> NDArray[np.int8]:
+def _spot_taps(weights: NDArray[np.int8 | np.int16]) -> NDArray[np.int8 | np.int16]:
     """[channels, dots, 4]: the window's taps row by row."""
     taps = weights.reshape(len(weights), -1)
     return np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4))).reshape(len(weights), -1, 4)
 
 
 @cache
-def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName) -> Kernel:
-    """The kernel of a level; `sweep` from `choose_sweep`, `kind` from `kernels.epilogue.choose_epilogue`."""
+def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName, wide: bool = False) -> Kernel:
+    """The kernel of a level; `sweep` from `choose_sweep`, `kind` from `kernels.epilogue.choose_epilogue`.
+
+    The one of `wide` weights takes 9 bits and more: 8-bit weights less a zero point.
+    """
     if level is Level.PORTABLE:
         return Kernel("depthwise.portable", _ARGUMENTS, _portable)
     name = (
@@ -190,16 +193,16 @@ def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName) -> K
         if sweep is None
         else f"{sweep.kernel[0]}x{sweep.kernel[1]}.{sweep.strides[0]}x{sweep.strides[1]}.{sweep.rows}"
     )
+    tile = _dispatch(level, kind, sweep, wide)
     return Kernel(
-        f"depthwise.{level}.{kind}.{name}",
+        f"depthwise.{level}.{kind}.{name}{'.wide' if wide else ''}",
         _ARGUMENTS,
-        _spots(level, kind) if sweep is None else _sweeps(level, kind, sweep),
+        _spots(tile, kind) if sweep is None else _sweeps(tile, kind, sweep),
     )
 
 
-def _sweeps(level: Level, kind: EpilogueName, sweep: Sweep) -> Any:
+def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
     """A kernel that slides along output rows."""
-    tile = _dispatch(level, kind, sweep)
     together, depth, exact = sweep.rows, sweep.input_rows, kind == "exact"
     longest, scratch_bytes = 1 << 30, 0
     if sweep.columns > 1:
@@ -259,15 +262,13 @@ def _sweeps(level: Level, kind: EpilogueName, sweep: Sweep) -> Any:
     return function
 
 
-def _spots(level: Level, kind: EpilogueName) -> Any:
+def _spots(tile: Any, kind: EpilogueName) -> Any:
     """A kernel that gathers each output pixel's taps: any window, stride and dilation."""
-    tile = _dispatch(level, kind, None)
     exact = kind == "exact"
 
     def function(args: Any, bases: Any, thread: int, threads: int) -> None:
         blocks = view(bases, args.blocks, args.count * 4, np.int64)
-        window = args.kernel_y * args.kernel_x
-        fours = (window * args.readings + 3) // 4
+        fours = (args.kernel_y * args.kernel_x + 3) // 4
         x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
         taps, here = np.empty(4 * fours, np.int64), np.empty(4 * fours, np.int64)
         scratch = np.empty(64 if exact else 1, np.int32)
@@ -281,9 +282,7 @@ def _spots(level: Level, kind: EpilogueName) -> Any:
                     iy = oy * args.stride_y - args.top + ky * args.dilation_y
                     ix = ox * args.stride_x - args.left + kx * args.dilation_x
                     if 0 <= iy < args.height and 0 <= ix < args.width:
-                        for again in range(args.readings):
-                            tap = again * window + ky * args.kernel_x + kx
-                            taps[tap] = x + image * args.image + iy * args.row + ix * args.pitch
+                        taps[ky * args.kernel_x + kx] = x + image * args.image + iy * args.row + ix * args.pitch
             out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch
             for block in range(0, 4 * args.count, 4):
                 channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
@@ -301,11 +300,11 @@ def _spots(level: Level, kind: EpilogueName) -> Any:
     return function
 
 
-def _dispatch(level: Level, kind: EpilogueName, sweep: Sweep | None) -> Any:
+def _dispatch(level: Level, kind: EpilogueName, sweep: Sweep | None, wide_weights: bool) -> Any:
     """``function(width, arguments)`` that calls the tile for registers of that width."""
     tiles: list[Any] = []
     for width in _WIDTHS[level]:
-        tile = DepthwiseTile(Lanes(level, width), kind, _BATCH[level])
+        tile = DepthwiseTile(Lanes(level, width, wide_weights), kind, _BATCH[level])
         tiles.append(spot_tile(tile) if sweep is None else sweep_tile(tile, sweep))
     widest, wide, narrow = tiles[0], tiles[-2], tiles[-1]
     top = _WIDTHS[level][0]
@@ -341,7 +340,7 @@ def _finish(args: Any, bases: Any, sums: Any, channel: Any, width: Any, stored: 
 def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:
     """The same in plain Python; the weights lie as [taps, channels]."""
     channels = args.channels
-    weights = view(bases, args.weights, args.kernel_y * args.kernel_x * channels, np.int8)
+    weights = view(bases, args.weights, args.kernel_y * args.kernel_x * channels, np.int16)
     bias = view(bases, args.bias, channels, np.int64)
     mantissa = view(bases, args.mantissa, channels, np.int32)
     shift = view(bases, args.shift, channels, np.int32)

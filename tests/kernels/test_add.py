@@ -132,7 +132,7 @@ def test_sums_by_fused_multiply_add(types, data, seed, shape, threads) -> None:
     offset = data.draw(st.floats(-300, 300, width=32))
     op = OnnxAdd(multipliers=multipliers, offset=offset, dtype=types[2])
     info, beyond = np.iinfo(types[2]), 128 if types[2] == "int8" else 0
-    fields = dict.fromkeys(("mantissa_a", "mantissa_b", "shift_a", "shift_b"), 0)
+    fields = dict.fromkeys(("mantissa_a", "mantissa_b", "mantissa_y", "shift_a", "shift_b", "shift_y", "left"), 0)
     fields |= {"zero_a": beyond, "zero_b": beyond, "zero_point": beyond, "offset": offset}
     fields |= {"multiplier_a": multipliers[0], "multiplier_b": multipliers[1]}
     fields |= {"low": info.min + beyond, "high": info.max + beyond}

@@ -27,40 +27,48 @@ def qparams(data, dtypes) -> QParams:
     return QParams(scale, data.draw(st.integers(max(low, -(2**31)), min(high, 2**31 - 1))), dtype)
 
 
+def beside_ties(x: np.ndarray, q: QParams) -> np.ndarray:
+    """Numbers halfway between two steps, and the floats next to them: where the rules of rounding part."""
+    halves = (np.trunc(x) + np.float32(0.5)) * np.float32(q.scale)
+    return np.where(np.arange(x.shape[-1]) % 2, halves, np.nextafter(halves, np.float32(0)))
+
+
+@pytest.mark.parametrize("ties", ["even", "away"])
 @given(data=st.data(), rows=SIZE, count=st.integers(1, 70), gap=st.integers(0, 3), threads=threads)
-def test_quantize(data, rows, count, gap, threads) -> None:
+def test_quantize(ties, data, rows, count, gap, threads) -> None:
     q = qparams(data, ["int8", "uint8", "int16", "uint16"])
     x = data.draw(hnp.arrays(np.float32, (rows, count + gap), elements=REALS | st.sampled_from([np.inf, -np.inf])))
+    x[:, ::2] = beside_ties(x[:, ::2], q)
     out, offset = stored(q.dtype, (rows, count + gap))
     before = out.copy()
     with np.errstate(over="ignore"):
         launch(
-            quantize_kernel(out.dtype.str[1:]), threads, x=x, out=out, rows=rows, count=count, x_pitch=count + gap,
-            out_pitch=count + gap, scale=q.scale, zero_point=q.zero_point + offset, low=q.qmin + offset,
-            high=q.qmax + offset,
+            quantize_kernel(out.dtype.str[1:], ties), threads, x=x, out=out, rows=rows, count=count,
+            x_pitch=count + gap, out_pitch=count + gap, scale=q.scale, zero_point=q.zero_point + offset,
+            low=q.qmin + offset, high=q.qmax + offset,
         )  # fmt: skip
-    np.testing.assert_array_equal(out[:, :count], codes(quantize(x[:, :count], q)))
+    np.testing.assert_array_equal(out[:, :count], codes(quantize(x[:, :count], q, ties=ties)))
     np.testing.assert_array_equal(out[:, count:], before[:, count:])
 
 
 @given(
     data=st.data(), n=st.integers(0, 2), c=st.integers(1, 5), h=SIZE, w=st.integers(1, 40),
-    border=st.tuples(*[st.integers(0, 2)] * 4), lanes=st.sampled_from([0, 1, 4]), gap=st.integers(0, 2),
-    threads=threads,
+    border=st.tuples(*[st.integers(0, 2)] * 4), ties=st.sampled_from(["even", "away"]),
+    lanes=st.sampled_from([0, 1, 4]), gap=st.integers(0, 2), threads=threads,
 )  # fmt: skip
-def test_quantize_to_channels_last_inside_a_border(data, n, c, h, w, border, lanes, gap, threads) -> None:
+def test_quantize_to_channels_last_inside_a_border(data, n, c, h, w, border, ties, lanes, gap, threads) -> None:
     q = qparams(data, ["int8", "uint8", "int16"])
-    x = data.draw(hnp.arrays(np.float32, (n, c, h, w), elements=REALS))
+    x = beside_ties(data.draw(hnp.arrays(np.float32, (n, c, h, w), elements=REALS)), q)
     top, left, bottom, right = border
     lanes = max(lanes, c)
     height, width, pitch = top + h + bottom, left + w + right, lanes + gap
     out, offset = stored(q.dtype, (n, height, width, pitch))
     wanted = out.copy()
     wanted[..., :lanes] = q.zero_point + offset
-    wanted[:, top : top + h, left : left + w, :c] = codes(quantize(x, q)).transpose(0, 2, 3, 1)
+    wanted[:, top : top + h, left : left + w, :c] = codes(quantize(x, q, ties=ties)).transpose(0, 2, 3, 1)
     launch(
-        quantize_image_kernel(out.dtype.str[1:]), threads, x=x, out=out, n=n, c=c, h=h, w=w, lanes=lanes, pitch=pitch,
-        row=width * pitch, image=height * width * pitch, top=top, left=left, bottom=bottom, right=right,
+        quantize_image_kernel(out.dtype.str[1:], ties), threads, x=x, out=out, n=n, c=c, h=h, w=w, lanes=lanes,
+        pitch=pitch, row=width * pitch, image=height * width * pitch, top=top, left=left, bottom=bottom, right=right,
         scale=q.scale, zero_point=q.zero_point + offset, low=q.qmin + offset, high=q.qmax + offset,
     )  # fmt: skip
     np.testing.assert_array_equal(out, wanted)

@@ -43,11 +43,16 @@ def rescaled(sums, mantissa, shift, multiplier, rounding: Rounding):
     return rescale(sums, mantissa, shift, rounding)
 
 
-def check(level: Level, rng, shape, kernel, strides, padding, dilation, rounding: Rounding, scale, threads, slack=0):
+def check(
+    level: Level, rng, shape, kernel, strides, padding, dilation, rounding: Rounding, scale, threads, slack=0,
+    wide=False,
+):  # fmt: skip
     n, h, w, c = shape
     codes = rng.integers(0, 256, (n, h, w, c + slack), np.uint8)
     memory = np.concatenate([codes.ravel(), np.zeros(128, np.uint8)])
     weights = rng.integers(-128, 128, (c, *kernel)).astype(np.int8)
+    if wide:
+        weights = rng.choice(np.array([-256, -255, -129, 0, 128, 255], np.int16), (c, *kernel))
     bias = rng.integers(-5000, 5000, c).astype(np.int64)
     pad, zero_point, low, high = (int(v) for v in (*rng.integers(0, 256, 2), *np.sort(rng.integers(0, 256, 2))))
     real = scale * rng.uniform(0.5, 2, c)
@@ -67,10 +72,10 @@ def check(level: Level, rng, shape, kernel, strides, padding, dilation, rounding
     out = rng.integers(0, 256, (n, oh, ow, c + slack)).astype(np.uint8)
     before = out.copy()
     launch(
-        depthwise_kernel(level, sweep, kind), threads,
+        depthwise_kernel(level, sweep, kind, wide), threads,
         x=memory, zeros=np.full(64, pad, np.uint8), weights=packed, blocks=blocks, bias=bias, mantissa=mantissa,
         shift=shift, multiplier=multiplier, out=out, count=len(blocks), images=n, height=h, width=w, channels=c,
-        out_height=oh, out_width=ow, kernel_y=kernel[0], kernel_x=kernel[1], readings=1,
+        out_height=oh, out_width=ow, kernel_y=kernel[0], kernel_x=kernel[1],
         stride_y=strides[0], stride_x=strides[1],
         dilation_y=dilation[0], dilation_x=dilation[1], top=padding[0], left=padding[1], pitch=c + slack,
         row=w * (c + slack), image=h * w * (c + slack), out_pitch=c + slack, out_row=ow * (c + slack),
@@ -83,11 +88,13 @@ def check(level: Level, rng, shape, kernel, strides, padding, dilation, rounding
 @pytest.mark.parametrize("level", RUNNABLE)
 @pytest.mark.parametrize("rounding", ["fp32_rne", "tflite_single", "tflite_double"])
 @pytest.mark.parametrize("kernel, stride", [(3, 1), (3, 2), (5, 1), (5, 2)])
-def test_usual_windows(level: Level, rounding: Rounding, kernel: int, stride: int) -> None:
+@pytest.mark.parametrize("wide", [False, True])
+def test_usual_windows(level: Level, rounding: Rounding, kernel: int, stride: int, wide: bool) -> None:
     rng = np.random.default_rng(0)
     for c in (1, 15, 16, 24, 32, 33, 64, 96, 144, 200):
         p = kernel // 2
-        check(level, rng, (1, 7, 6, c), (kernel, kernel), (stride, stride), (p, p, p, p), (1, 1), rounding, 2**-9, 1)
+        size, strides, padding = (1, 7, 6, c), (stride, stride), (p, p, p, p)
+        check(level, rng, size, (kernel, kernel), strides, padding, (1, 1), rounding, 2**-9, 1, wide=wide)
 
 
 @pytest.mark.parametrize("level", RUNNABLE)
@@ -108,4 +115,5 @@ def test_any_window(level: Level, data) -> None:
     check(
         level, rng, shape, kernel, strides, padding, dilation, data.draw(st.sampled_from(ROUNDINGS)),
         2.0 ** data.draw(st.integers(-16, 3)), data.draw(st.integers(1, 4)), data.draw(st.integers(0, 20)),
+        data.draw(st.booleans()),
     )  # fmt: skip

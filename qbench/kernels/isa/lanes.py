@@ -34,6 +34,8 @@ class Lanes:
 
     level: Level
     width: int
+    wide: bool = False
+    """Whether weights have 16 bits."""
 
     @property
     def ints(self) -> ir.VectorType:
@@ -53,7 +55,7 @@ class Lanes:
     @property
     def weight_vectors(self) -> int:
         """Registers of weights that one `dot` takes: of bytes, or of the even and the odd ones in 16 bits."""
-        return 2 if self.level is Level.AVX2 else 1
+        return 2 if self.wide or self.level is Level.AVX2 else 1
 
     def weave(self, b: ir.IRBuilder, taps: Sequence[Value | None]) -> list[Value]:
         """Four vectors of bytes as four vectors of 32-bit elements; one that is missing counts as zeros."""
@@ -74,13 +76,17 @@ class Lanes:
 
     def dot(self, b: ir.IRBuilder, sums: Value, woven: Value, weights: Sequence[Value]) -> Value:
         """Add to each int32 the products of its four codes and weights; exact, with no saturation on the way."""
-        if self.level is not Level.AVX2:
+        if self.weight_vectors == 1:
             return self._x86(b, f"avx512.vpdpbusd.{self.width * 8}", self.ints, [sums, woven, weights[0]])
         pairs = b.bitcast(woven, self.shorts)
         halves = b.and_(pairs, splat(self.shorts, 255)), b.lshr(pairs, splat(self.shorts, 8))
         for codes, pair in zip(halves, weights, strict=True):
             factors = [codes, b.bitcast(pair, self.shorts)]
-            sums = b.add(sums, self._x86(b, _MULTIPLY_ADD[self.width], self.ints, factors))
+            if self.level is Level.AVX2:
+                sums = b.add(sums, self._x86(b, _MULTIPLY_ADD[self.width], self.ints, factors))
+            else:
+                factors = [b.bitcast(factor, self.ints) for factor in factors]
+                sums = self._x86(b, f"avx512.vpdpwssd.{self.width * 8}", self.ints, [sums, *factors])
         return sums
 
     @property

@@ -11,7 +11,9 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.kernels.border import dequantize_image_kernel, dequantize_kernel, quantize_image_kernel, quantize_kernel
+from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
+from qbench.ops.qnn_border import Quantize
 from qbench.runtime.lowerings.operands import gapless, plain_layout
 from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.planner.fuse import Fused
@@ -48,8 +50,9 @@ class QuantizeLowering(_Border):
         self.qparams = _known(graph, self.output, ("int8", "uint8", "int16", "uint16"))
         if self.qparams.axis is not None:
             raise Refused("it has a scale for each channel")
-        if getattr(bind(step.head), "ties", "even") != "even":
-            raise Refused("its ties go away from zero")
+        op = bind(step.head)
+        assert isinstance(op, Quantize)
+        self.ties = op.ties
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         q, x, out = self.qparams, site.places[self.data], site.places[self.output]
@@ -61,23 +64,24 @@ class QuantizeLowering(_Border):
             "high": q.qmax + code,
         }
         if x.axes == _ROW_MAJOR and x.contiguous and out.axes == CHANNELS_LAST.axes and out.strides[3] == 1:
-            return [_quantize_image(x, out, site.layouts[self.output], how)]
+            kernel = quantize_image_kernel(_letters(out), self.ties)
+            return [_quantize_image(kernel, x, out, site.layouts[self.output], how)]
         source = gapless(site, self.data)
         target = gapless(site, self.output, source.place.axes, output=True)
         made = instruction(
-            quantize_kernel(_letters(out)), self.output, x=source.place.reference, out=target.place.reference,
-            rows=1, count=x.nbytes // 4, x_pitch=0, out_pitch=0, **how,
+            quantize_kernel(_letters(out), self.ties), self.output, x=source.place.reference,
+            out=target.place.reference, rows=1, count=x.nbytes // 4, x_pitch=0, out_pitch=0, **how,
         )  # fmt: skip
         return [*source.copies, made, *target.copies]
 
 
-def _quantize_image(x: Place, out: Place, layout: Layout, how: Mapping[str, Any]) -> Instruction:
+def _quantize_image(kernel: Kernel, x: Place, out: Place, layout: Layout, how: Mapping[str, Any]) -> Instruction:
     n, c, h, w = x.shape
     image, row, pitch, _ = out.strides
     top, left, bottom, right = layout.border
     start = out.reference - (top * row + left * pitch) * out.dtype.itemsize
     return instruction(
-        quantize_image_kernel(_letters(out)), "quantize", x=x.reference, out=start, n=n, c=c, h=h, w=w, lanes=c,
+        kernel, "quantize", x=x.reference, out=start, n=n, c=c, h=h, w=w, lanes=c,
         pitch=pitch, row=row, image=image, top=top, left=left, bottom=bottom, right=right, **how,
     )  # fmt: skip
 

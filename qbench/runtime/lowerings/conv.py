@@ -32,6 +32,9 @@ __all__ = ["ConvLowering", "DenseLowering"]
 _FEW = 4
 """With at most so many channels, a row of the window is read as one tap."""
 
+_MOST = 254
+"""The largest weight that two of 8 bits add up to."""
+
 
 @dataclass(frozen=True)
 class _Geometry:
@@ -55,7 +58,8 @@ class _Tiled(Lowering):
         rescaled = self.products.rescaling
         if rescaled is not None and rescaled.dtype not in ("int8", "uint8"):
             raise Refused(f"its result is {rescaled.dtype}")
-        if self.products.weights.rest is not None and (step.head.op == "integer.dense" or self._groups > 1):
+        weights = self.products.weights
+        if weights.wide and (step.head.op == "integer.dense" or self._groups > 1 or weights.integers.max() > _MOST):
             raise Refused("its weights less their zero point are no 8-bit integers")
         if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.integers.size == 0:
             raise Refused("it has nothing to compute")
@@ -155,7 +159,7 @@ class ConvLowering(_Tiled):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         centred, op, x = self.products.weights, self.op, site.places[self.products.data]
-        weights = centred.integers
+        weights = centred.narrow
         out, inner, height, width = weights.shape
         n, out_height, out_width, _ = site.places[self.output].shape
         pixels = n * out_height * out_width
@@ -164,10 +168,10 @@ class ConvLowering(_Tiled):
         ordered = _ordered(weights, op.groups, taps, depth)
         evenly = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0) and _even(x)
         table = None
-        if not evenly or centred.rest is not None:
+        if not evenly or centred.wide:
             table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, self.joins_rows)
-        if table is not None and centred.rest is not None:
-            rest = _ordered(centred.rest, op.groups, taps, depth)[0]
+        if table is not None and centred.wide:
+            rest = _ordered((centred.integers - weights).astype(np.int8), op.groups, taps, depth)[0]
             table, ordered = _with_rest(table, ordered[0], rest, self.joins_rows)
             taps, depth = ordered.shape[2:]
         start = x.reference - _border(op, x) if self.joins_rows else x.reference
@@ -240,10 +244,11 @@ class DenseLowering(_Tiled):
         return Layouts({self.products.data: row_major(rank)}, {self.output: row_major(rank)})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        x, (units, depth) = site.places[self.products.data], self.products.weights.integers.shape
+        x, weights = site.places[self.products.data], self.products.weights.narrow
+        units, depth = weights.shape
         if not x.contiguous:
             raise AssertionError(f"{self.products.data} has gaps")
         rows = math.prod(x.shape[:-1])
         tile = choose_tile(site.level, rows, units, depth)
         geometry = _Geometry(rows, 1, depth, 1, depth, x.reference)
-        return [self.tiled(site, geometry, tile, None, self.products.weights.integers.reshape(1, units, 1, depth))]
+        return [self.tiled(site, geometry, tile, None, weights.reshape(1, units, 1, depth))]

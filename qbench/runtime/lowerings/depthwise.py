@@ -40,8 +40,6 @@ class DepthwiseLowering(Lowering):
             raise Refused("its result is not of 8 bits")
         if math.prod(shape_of(graph, step.outputs[0])) == 0:
             raise Refused("it has nothing to compute")
-        if self.products.weights.rest is not None and level is Level.PORTABLE:
-            raise Refused("its weights less their zero point are no 8-bit integers")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         return Layouts({self.products.data: CHANNELS_LAST}, {self.step.outputs[0]: CHANNELS_LAST})
@@ -52,7 +50,8 @@ class DepthwiseLowering(Lowering):
         assert found is not None
         x, out = site.places[self.products.data], site.places[self.step.outputs[0]]
         images, height, width, channels = x.shape
-        kernel = self.products.weights.integers.shape[2], self.products.weights.integers.shape[3]
+        weights = self.products.weights.integers[:, 0]
+        kernel = weights.shape[1], weights.shape[2]
         epilogue = choose_epilogue(
             found.rounding,
             self.products.bound,
@@ -61,16 +60,12 @@ class DepthwiseLowering(Lowering):
             found.multiplier,
             rounds_down=site.level in ISAS and ISAS[site.level].rounds_down,
         )
-        rest = self.products.weights.rest  # what 8 bits do not hold is a window of its own over the same pixels
         sweep = choose_sweep(site.level, kernel, op.strides, op.dilation, (out.shape[1], out.shape[2]))
-        sweep = sweep if rest is None else None
         per_channel = self.products.bias, found.mantissa, found.shift, found.multiplier
-        weights = self.products.weights.integers[:, 0]
-        weights = weights if rest is None else np.concatenate([weights, rest[:, 0]], axis=1)
         packed, blocks = pack_depthwise(site.level, sweep, epilogue, weights, *per_channel, found.zero_point)
         bias, mantissa, shift, multiplier = map(site.constant, per_channel)
         made = instruction(
-            depthwise_kernel(site.level, sweep, epilogue),
+            depthwise_kernel(site.level, sweep, epilogue, self.products.weights.wide),
             self.step.outputs[0],
             x=x.reference,
             zeros=site.constant(np.full(_WIDEST, zero_point, np.uint8)),
@@ -90,7 +85,6 @@ class DepthwiseLowering(Lowering):
             out_width=out.shape[2],
             kernel_y=kernel[0],
             kernel_x=kernel[1],
-            readings=1 if rest is None else 2,
             stride_y=op.strides[0],
             stride_x=op.strides[1],
             dilation_y=op.dilation[0],

@@ -32,30 +32,34 @@ class CentredWeights:
     Parameters
     ----------
     integers
-        [out, in / groups, kh, kw], or [units, in].
+        [out, in / groups, kh, kw], or [units, in]: int8, or int16 where 8 bits do not hold them.
     sums, absolute_sums
-        int64, of all weights of each output, `rest` included.
+        int64, of all weights of each output.
     zeroed
         Outputs whose weights are zeros here, whatever the constant says.
-    rest
-        What has to be added to `integers`, as 8 bits do not hold all weights: uint8 less a zero point spans 511.
     """
 
-    integers: NDArray[np.int8]
+    integers: NDArray[np.int8 | np.int16]
     sums: NDArray[np.int64]
     absolute_sums: NDArray[np.int64]
     zeroed: tuple[int, ...] = ()
-    rest: NDArray[np.int8] | None = None
+
+    @property
+    def wide(self) -> bool:
+        """Whether the integers have 9 bits: uint8 less a zero point spans 511."""
+        return self.integers.dtype == np.int16
+
+    @property
+    def narrow(self) -> NDArray[np.int8]:
+        """As much of the integers as 8 bits hold."""
+        return self.integers.clip(-128, 127).astype(np.int8, copy=False)
 
     def without(self, outputs: NDArray[np.int64]) -> CentredWeights:
         """The same with zeros for some outputs."""
         integers, sums, absolute_sums = self.integers.copy(), self.sums.copy(), self.absolute_sums.copy()
         integers[outputs] = 0
         sums[outputs] = absolute_sums[outputs] = 0
-        rest = None if self.rest is None else self.rest.copy()
-        if rest is not None:
-            rest[outputs] = 0
-        return CentredWeights(integers, sums, absolute_sums, zeroed=tuple(outputs.tolist()), rest=rest)
+        return CentredWeights(integers, sums, absolute_sums, zeroed=tuple(outputs.tolist()))
 
 
 @dataclass(frozen=True)
@@ -145,16 +149,15 @@ def _centred(constant: Constant, zero_point: int | tuple[int, ...]) -> CentredWe
     if known is not None:
         return known
     weights: NDArray[Any] = constant.array
-    rest, wide = None, weights
     if zero_point or weights.dtype != np.int8:
-        wide = centred(weights, zero_point)
-        if wide.size and (wide.min() < -256 or wide.max() > 254):
+        weights = centred(weights, zero_point)
+        low, high = weights.min(initial=0), weights.max(initial=0)
+        if low < -256 or high > 255:
             raise Refused("its weights less their zero point are no 9-bit integers")
-        weights = wide.clip(-128, 127).astype(np.int8)
-        rest = None if np.array_equal(weights, wide) else (wide - weights).astype(np.int8)
-    rows = wide.reshape(len(weights), -1)
+        weights = weights.astype(np.int8 if low >= -128 and high <= 127 else np.int16)
+    rows = weights.reshape(len(weights), -1)
     totals = rows.sum(axis=1, dtype=np.int64), np.abs(rows, dtype=np.int16).sum(axis=1, dtype=np.int64)
-    made = CentredWeights(weights, *totals, rest=rest)
+    made = CentredWeights(weights, *totals)
     _alive[constant, zero_point] = made
     return made
 

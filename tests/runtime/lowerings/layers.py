@@ -63,13 +63,14 @@ def conv_graphs(draw: st.DrawFn, depthwise: bool = False) -> tuple[Graph, dict[s
     low = np.iinfo(dtype).min
     data_zero_point = draw(st.integers(low, low + 255))
     attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
-    weight_dtype = draw(st.sampled_from(["int8", "int8", "uint8"]))
-    weight = rng.integers(-127, 128, (out, inner, *kernel))
-    constants = {"w": Constant((weight if weight_dtype == "int8" else np.abs(weight) + 64).astype(weight_dtype))}
+    weight_dtype, weight_zero_point = draw(st.sampled_from([("int8", 0)] * 3 + [("uint8", z) for z in (0, 128, 200)]))
+    low_weight = int(np.iinfo(weight_dtype).min)
+    weight = rng.integers(low_weight, low_weight + 256, (out, inner, *kernel))
+    constants = {"w": Constant(weight.astype(weight_dtype))}
     nodes = [
         node(
             "integer.conv2d", "x w", "sums", data_zero_point=data_zero_point,
-            weight_zero_point=0 if weight_dtype == "int8" else 128, **attrs,
+            weight_zero_point=weight_zero_point, **attrs,
         )
     ]  # fmt: skip
     constants, nodes, output = _ending(draw, rng, constants, nodes, out, (1, out, 1, 1), 1, rounding)

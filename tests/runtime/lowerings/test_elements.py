@@ -26,12 +26,12 @@ def scaled(dtype: str, seed: int, axis: int | None = None, channels: int = 1) ->
     return QParams(tuple(scales), tuple(zeros), dtype, axis)
 
 
-@given(shape=SHAPES, dtype=DTYPE, seed=SEED)
-def test_quantize_and_dequantize(shape, dtype, seed) -> None:
+@given(shape=SHAPES, dtype=DTYPE, seed=SEED, ties=st.sampled_from(["even", "away"]))
+def test_quantize_and_dequantize(shape, dtype, seed, ties) -> None:
     q = scaled(dtype, seed)
     graph = graph_of(
         {"x": ("float32", shape)},
-        ("qnn.quantize", "x", "q", {}),
+        ("qnn.quantize", "x", "q", {"ties": ties}),
         ("qnn.dequantize", "q", "y", {}),
         qparams={"q": q},
         outputs=["q", "y"],
