@@ -33,6 +33,8 @@ def read_array(content: Array, name: str, shape: tuple[int, ...], dtype: str, bu
         raise ModelError(f"tensor {shown(name)} is a constant, but has the open shape {shape}")
     count = math.prod(shape)
     kind = numpy_dtype(dtype)
+    if math.prod(size for size in shape if size) * kind.itemsize >= 2**63:  # NumPy refuses it though one size is 0
+        raise ModelError(f"tensor {shown(name)} has the shape {shape}, which is too large")
     packed = dtype == "int4"
     wanted = (count + 1) // 2 if packed else count * kind.itemsize
     if content.size != wanted:
