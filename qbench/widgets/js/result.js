@@ -31,7 +31,7 @@ export function resultPanel(send) {
         card("top1", "Top-1", badge(), ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, change(now.top1, before?.top1, 100, "points")]),
         card("size", "Size of constants", null, ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${smaller}\u00d7)`),
         latency(view.latency, send),
-        card("samples", "Measured on", null, count(view.samples), view.samples === 1 ? "sample" : "samples", [DATA[view.data] ?? view.data, isProbe ? null : h("span", { class: "qb-change" }, `${count(view.steps_ran)} of ${count(view.steps)} steps ran`)]),
+        card("samples", "Measured on", null, count(view.samples), view.samples === 1 ? "sample" : "samples", [DATA[view.data] ?? view.data, isProbe ? null : h("span", { class: "qb-change" }, view.steps_ran ? `${count(view.steps_ran)} of ${count(view.steps)} steps ran` : "known already: nothing had to run")]),
       );
       if (!isProbe && !view.is_stale) announce(heard, view);
       const flipped = now.flipped;
