@@ -70,7 +70,7 @@ def test_every_value_on_the_way_is_seen_and_integers_only_where_kernels_are_fuse
 def test_a_graph_is_compared_with_its_own_file(quantized, x):
     found = qb.compare(qb.lab.Ours(qb.load(quantized), "interpreter"), OnnxRuntime(quantized), x)
     assert [layer.tensor for layer in found.layers] == ["x_q", "y_q", "y"]
-    assert [layer.op for layer in found.layers] == ["qnn.quantize", "nn.conv2d", "qnn.dequantize"]
+    assert [layer.op for layer in found.layers] == ["qnn.quantize", "qnn.conv2d", "qnn.dequantize"]
     assert found.layers[1].max_lsb <= 1 and found.right == "onnxruntime"
 
 
