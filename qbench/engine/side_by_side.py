@@ -32,7 +32,7 @@ __all__ = ["BATCH", "Measured", "Pair", "activation_bytes", "float_values", "mea
 Pair = tuple[str, str]
 """A tensor of the float graph, and the value of the integer graph that stands for it."""
 
-BATCH = 64
+BATCH = 128
 """Samples at a time, where samples of values are compared."""
 
 _SHARE = 8  # of the budget, that one evaluation keeps to start again from
