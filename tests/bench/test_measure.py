@@ -146,7 +146,10 @@ def test_the_int8_file_needs_onnxruntime(tmp_path: Path, monkeypatch: pytest.Mon
         (["--batch", "-3"], "argument --batch: '-3' is not"),
         (["--dtype", "int7"], "--dtype: 'int7' is none of int8, float32; did you mean 'int8'?"),
         (["--dtype", ""], "--dtype: name at least one of int8, float32"),
-        (["--peers", "openvine"], "--peers: 'openvine' is none of onnxruntime, openvino, litert; did you mean 'openvino'?"),
+        (
+            ["--peers", "openvine"],
+            "--peers: 'openvine' is none of onnxruntime, openvino, litert; did you mean 'openvino'?",
+        ),
         (["--seconds", "nan"], "argument --seconds: 'nan' is not a number of seconds above 0"),
         (["--rounds", "0"], "argument --rounds: '0' is not"),
         (["--json", "no/such/folder/f.json"], "there is no folder no/such/folder"),
