@@ -17,18 +17,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from qbench import lab
+    from qbench import parity
+    from qbench import parity as lab
     from qbench.calibration.calibrators import register_calibrator
-    from qbench.engine.data import load_data
-    from qbench.engine.report import Report
+    from qbench.data.load import load_data
     from qbench.errors import QBenchError
     from qbench.frontends import load
     from qbench.ir.archive import save
     from qbench.ir.diff import diff
     from qbench.ir.graph import Graph
-    from qbench.lab.compare import compare
-    from qbench.lab.comparison import Comparison
+    from qbench.parity.compare import compare
+    from qbench.parity.comparison import Comparison
     from qbench.quant.config import QuantConfig
+    from qbench.report.report import Report
     from qbench.runtime.interpreter import call as run
     from qbench.runtime.planner import plan
     from qbench.runtime.program import Program
@@ -50,6 +51,7 @@ __all__ = [
     "diff",
     "compare",
     "Comparison",
+    "parity",
     "lab",
     # quantization
     "QuantConfig",
@@ -67,22 +69,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Comparison": "qbench.lab.comparison",
+    "Comparison": "qbench.parity.comparison",
     "Graph": "qbench.ir.graph",
     "Program": "qbench.runtime.program",
     "QBenchError": "qbench.errors",
     "QuantConfig": "qbench.quant.config",
-    "Report": "qbench.engine.report",
+    "Report": "qbench.report.report",
     "Session": "qbench.session.session",
     "Workbench": "qbench.widgets",
-    "compare": "qbench.lab.compare",
+    "compare": "qbench.parity.compare",
     "diff": "qbench.ir.diff",
     "export_onnx": "qbench.session.export",
     "export_overrides": "qbench.session.export",
     "export_tflite": "qbench.session.export",
-    "lab": "qbench.lab",
+    "lab": "qbench:parity",
+    "parity": "qbench.parity",
     "load": "qbench.frontends",
-    "load_data": "qbench.engine.data",
+    "load_data": "qbench.data.load",
     "plan": "qbench.runtime.planner",
     "register_calibrator": "qbench.calibration.calibrators",
     "run": "qbench.runtime.interpreter:call",

@@ -10,7 +10,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.types import TensorType
 from qbench.session.session import Session
-from tests.engine.networks import node, samples
+from tests.networks import node, samples
 
 NAMES = (
     "<script>window.hacked = 1</script>",

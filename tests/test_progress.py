@@ -10,7 +10,7 @@ import pytest
 from qbench import progress
 from qbench.progress import showing
 from qbench.session.session import Session
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 
 class Screen(io.StringIO):

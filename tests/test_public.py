@@ -8,7 +8,7 @@ import qbench
 EXPECTED = {
     "Graph", "load", "load_data", "save", "run", "diff", "QuantConfig", "register_calibrator", "Session", "Report",
     "export_onnx", "export_overrides", "export_tflite", "Workbench", "plan", "Program", "compare", "Comparison", "lab",
-    "QBenchError", "__version__",
+    "parity", "QBenchError", "__version__",
 }  # fmt: skip
 SLOW = {"numpy", "pandas", "matplotlib", "ipywidgets", "anywidget", "onnx", "numba", "pydantic"}
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from qbench.bench.machine import describe
 from qbench.bench.subject import find
-from qbench.engine.data import Samples
-from qbench.engine.report import Report
+from qbench.data.load import Samples
 from qbench.errors import ModelError, shown
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim
 from qbench.progress import StageProgress
+from qbench.report.report import Report
 from qbench.session.session import Session
 
 __all__ = ["EDITS", "Answers", "interactive", "random_samples"]

@@ -14,10 +14,8 @@ from qbench.bench.engines import write_arrays
 from qbench.bench.networks import NETWORKS
 from qbench.calibration.collect import collect
 from qbench.calibration.samples import samples
-from qbench.engine.imported import as_reals
-from qbench.engine.measure import deviation
-from qbench.engine.quantized import quantize_graph
 from qbench.errors import ModelError, nearest, shown
+from qbench.evaluate.measure import deviation
 from qbench.frontends import load
 from qbench.frontends.tflite import is_tflite
 from qbench.ir import archive
@@ -29,6 +27,8 @@ from qbench.passes.legalize import LegalizePass
 from qbench.passes.prepare import prepare
 from qbench.passes.unbake import Template, take_apart
 from qbench.quant.config import QuantConfig
+from qbench.quantize.imported import as_reals
+from qbench.quantize.quantized import quantize_graph
 from qbench.runtime import interpreter
 from qbench.runtime.planner import plan
 

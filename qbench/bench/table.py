@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from qbench.bench.result import Entry, Ratio, Result, StepTime
-from qbench.engine.text import aligned, shortened
+from qbench.report.text import aligned, shortened
 
 __all__ = ["bench_table"]
 

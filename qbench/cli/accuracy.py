@@ -18,13 +18,13 @@ from qbench.cli.options import (
     words,
 )
 from qbench.cli.runtimes import add_kernels_option, runtime
-from qbench.engine.images import ImageFolder, read_labels
+from qbench.data.images import ImageFolder, read_labels
 from qbench.errors import DataError
 from qbench.files import write_text
 from qbench.progress import showing
 
 if TYPE_CHECKING:
-    from qbench.lab.accuracy import Accuracy
+    from qbench.parity.accuracy import Accuracy
 
 __all__ = ["add"]
 
@@ -55,8 +55,8 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qbench.lab.accuracy import accuracies, accuracy_table  # with numba behind it: nobody else's commands wait
-    from qbench.lab.inputs import first, quantized_inputs
+    from qbench.parity.accuracy import accuracies, accuracy_table  # with numba behind it: nobody else's commands wait
+    from qbench.parity.inputs import first, quantized_inputs
 
     if options.json is not None:
         check_writable("--json", options.json)

@@ -23,7 +23,7 @@ from qbench.files import write_text
 from qbench.progress import showing
 
 if TYPE_CHECKING:
-    from qbench.engine.data import Samples
+    from qbench.data.load import Samples
     from qbench.ir.graph import Graph
 
 __all__ = ["add"]

@@ -22,7 +22,7 @@ from qbench.files import write_text
 from qbench.progress import showing
 
 if TYPE_CHECKING:
-    from qbench.lab import Runner
+    from qbench.parity import Runner
 
 __all__ = ["add"]
 
@@ -54,8 +54,8 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from qbench.lab import compare  # with numba behind it: nobody else's commands wait for it
-    from qbench.lab.inputs import first, quantized_inputs
+    from qbench.parity import compare  # with numba behind it: nobody else's commands wait for it
+    from qbench.parity.inputs import first, quantized_inputs
 
     check_image_options(options, options.input)
     if options.json is not None:
@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _runner(options: argparse.Namespace) -> Runner:
-    from qbench.lab import Recorded
+    from qbench.parity import Recorded
 
     against = str(options.against)
     if not against.endswith(".npz"):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from qbench.cli.options import add_shape_option, read_graph
-from qbench.engine.data import load_data
+from qbench.data.load import load_data
 from qbench.errors import ConfigError, shown
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array

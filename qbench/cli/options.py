@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
-from qbench.engine.data import Samples, load_data
+from qbench.data.load import Samples, load_data
 from qbench.errors import ConfigError, DataError
 from qbench.frontends import load
 from qbench.ir.graph import Graph

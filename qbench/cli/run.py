@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
-from qbench.engine.arrays import write_arrays
-from qbench.engine.dataset import Dataset
+from qbench.data.arrays import write_arrays
+from qbench.data.dataset import Dataset
 from qbench.errors import shown
 from qbench.ir.dtypes import dtype_of, is_float, numpy_dtype
 from qbench.ir.graph import Graph

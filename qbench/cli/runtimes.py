@@ -11,7 +11,7 @@ from qbench.frontends.tflite import is_tflite
 from qbench.ir.archive import is_archive
 
 if TYPE_CHECKING:
-    from qbench.lab import Runner
+    from qbench.parity import Runner
 
 __all__ = ["RUNTIMES", "add_kernels_option", "runtime"]
 
@@ -31,7 +31,7 @@ def add_kernels_option(parser: argparse.ArgumentParser) -> None:
 
 def runtime(name: str, option: str, model: Path, kernels: str | None) -> Runner:
     """A model file in the runtime of that name; ConfigError, which tells of `option`, where that cannot be."""
-    from qbench.lab import LiteRT, OnnxRuntime  # with numba behind it: nobody else's commands wait for it
+    from qbench.parity import LiteRT, OnnxRuntime  # with numba behind it: nobody else's commands wait for it
 
     if name not in RUNTIMES:
         raise ConfigError(f"{option} {shown(name)} is none of {', '.join(RUNTIMES)}{nearest(name, RUNTIMES)}")

@@ -13,7 +13,7 @@ from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
 from qbench.ir.op import OPS, Op, bind
-from qbench.ops.qnn_base import Lowered, QnnOp
+from qbench.ops.qnn.base import Lowered, QnnOp
 
 __all__ = ["legal"]
 

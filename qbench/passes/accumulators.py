@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, bind
 from qbench.ir.qparams import QParams
-from qbench.ops.exact import Accumulator
-from qbench.ops.pool import AvgPool2d
-from qbench.ops.windows import pool_counts
+from qbench.ops.float.pool import AvgPool2d
+from qbench.ops.numeric.exact import Accumulator
+from qbench.ops.numeric.windows import pool_counts
 from qbench.quant.semantics import Semantics
 
 __all__ = [

@@ -16,7 +16,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
 from qbench.ir.op import Array, QuantRule, bind
-from qbench.ops.qnn_border import FakeQuantize
+from qbench.ops.qnn.border import FakeQuantize
 from qbench.passes.annotate import FAKE
 from qbench.passes.groups import remembered_groups, rule_of
 

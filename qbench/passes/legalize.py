@@ -12,7 +12,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.op import bind
 from qbench.ops.legal import legal
-from qbench.ops.qnn_border import Dequantize
+from qbench.ops.qnn.border import Dequantize
 
 __all__ = ["LegalizePass"]
 

@@ -13,7 +13,7 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr, Node
 from qbench.ir.op import OPS, Op, QuantRule, bind
 from qbench.ir.qparams import QParams
-from qbench.ops.exact import Accumulator
+from qbench.ops.numeric.exact import Accumulator
 from qbench.passes.accumulators import (
     accumulator_dtype,
     averaged_axes,

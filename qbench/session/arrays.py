@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qbench.calibration.means import ChannelMeans
 from qbench.calibration.statistics import Statistics
-from qbench.engine.dataset import Dataset, Feeds
+from qbench.data.dataset import Dataset, Feeds
 from qbench.errors import DataError, SessionError
 from qbench.files import replacing
 from qbench.ir.dtypes import numpy_dtype

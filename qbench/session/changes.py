@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from qbench.engine.quantized import Quantized
 from qbench.errors import shown
 from qbench.ir.diff import GraphDiff
 from qbench.ir.diff import diff as graph_diff
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import diff as config_diff
 from qbench.quant.encodings import Encoding
+from qbench.quantize.quantized import Quantized
 
 __all__ = ["SessionDiff", "session_diff"]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from os import PathLike
 from pathlib import Path
 
-from qbench.engine.quantized import Quantized
 from qbench.errors import ExportError, shown
 from qbench.exporters import write_onnx, write_tensor_quant_overrides
 from qbench.exporters.tflite import write_tflite
 from qbench.ir.graph import Graph
+from qbench.quantize.quantized import Quantized
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 

@@ -23,7 +23,7 @@ from typing import Literal
 
 import pydantic
 
-from qbench.engine.dataset import Dataset
+from qbench.data.dataset import Dataset
 from qbench.errors import QBenchError, SessionError, shown
 from qbench.files import write_text
 from qbench.ir import archive

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from qbench.engine.imported import Imported, as_reals
 from qbench.errors import GraphError, SessionError
 from qbench.ir.graph import Graph
 from qbench.passes.pipeline import Step, Trace
 from qbench.passes.prepare import prepare
 from qbench.passes.unbake import Template, imported_config, take_apart, with_float_weights
 from qbench.quant.config import QuantConfig
+from qbench.quantize.imported import Imported, as_reals
 
 __all__ = ["Model"]
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qbench.engine.layers import encoded_tensors
 from qbench.errors import SessionError, nearest, shown
+from qbench.evaluate.layers import encoded_tensors
 from qbench.ir.graph import Graph, Node
 from qbench.quant.config import QuantConfig
 from qbench.quant.specs import LayerOverride

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from qbench.calibration.collect import Collected, collect
 from qbench.calibration.statistics import Statistics
-from qbench.engine.dataset import Dataset
-from qbench.engine.keys import value_keys
-from qbench.engine.quantized import Quantized, quantize_graph
+from qbench.data.dataset import Dataset
 from qbench.errors import SessionError
+from qbench.evaluate.keys import value_keys
 from qbench.ir.memo import Memo
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
+from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
 

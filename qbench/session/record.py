@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from qbench.engine.report import Report
 from qbench.errors import SessionError, nearest, shown
+from qbench.report.report import Report
 from qbench.session.folder import SessionFolder
 from qbench.session.history import History
 from qbench.session.snapshots import Snapshot, dump_snapshots, load_snapshots

@@ -9,18 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from qbench.calibration.statistics import Statistics
-from qbench.engine.cache import ValueCache
-from qbench.engine.compare import compare
-from qbench.engine.data import Samples
-from qbench.engine.dataset import Dataset
-from qbench.engine.evaluate import evaluate
-from qbench.engine.imported import recalibrated, restored
-from qbench.engine.probe import PROBE_SAMPLES, Probe
-from qbench.engine.quantized import Quantized, annotate, check_config
-from qbench.engine.report import Latency, Report
-from qbench.engine.sensitivity import sensitivity
-from qbench.engine.timings import Timings
+from qbench.data.dataset import Dataset
+from qbench.data.load import Samples
 from qbench.errors import SessionError, shown
+from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.evaluate import evaluate
+from qbench.evaluate.probe import PROBE_SAMPLES, Probe
+from qbench.evaluate.sensitivity import sensitivity
+from qbench.evaluate.timings import Timings
 from qbench.ir import archive
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
@@ -30,6 +26,10 @@ from qbench.passes.unbake import integer_borders
 from qbench.progress import Cancel, StageProgress, showing
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encodings
+from qbench.quantize.imported import recalibrated, restored
+from qbench.quantize.quantized import Quantized, annotate, check_config
+from qbench.report.compare import compare
+from qbench.report.report import Latency, Report
 from qbench.session.changes import SessionDiff, session_diff
 from qbench.session.folder import SessionFolder
 from qbench.session.history import Edit, History
@@ -63,7 +63,7 @@ class Session:
         as long as they are untouched it computes the same bits.
     calibration
         What ranges are measured on: an array, a mapping of input name to array, a list or other re-iterable of those
-        (see :class:`~qbench.engine.dataset.Dataset`), or what :func:`qbench.engine.data.load_data` gave.
+        (see :class:`~qbench.data.dataset.Dataset`), or what :func:`qbench.data.load.load_data` gave.
     evaluation
         What accuracy is measured on: the same, or a pair (x, y) with the right class of each sample. None: SQNR and
         agreement are measured on the calibration data, and the report says so.
@@ -466,7 +466,7 @@ class Session:
         return self._record.snapshots
 
     def compare(self, before: str, after: str | None = None) -> pd.DataFrame:
-        """Two snapshots, layer by layer; None stands for the config that counts now. See `qbench.engine.compare`."""
+        """Two snapshots, layer by layer; None stands for the config that counts now. See `qbench.report.compare`."""
         return compare(self._report_of(before), self.run() if after is None else self._report_of(after))
 
     def sensitivity(
@@ -475,7 +475,7 @@ class Session:
         progress: bool | StageProgress = True,
         cancel: Cancel | None = None,
     ) -> pd.DataFrame:
-        """The layers that cost most, see :func:`qbench.engine.sensitivity.sensitivity`."""
+        """The layers that cost most, see :func:`qbench.evaluate.sensitivity.sensitivity`."""
         model = self._quantizer
         data = self._evaluation or model.calibration
         with showing(progress) as tell:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from qbench.engine.report import Report
 from qbench.errors import ConfigError, SessionError
 from qbench.quant.config import QuantConfig
+from qbench.report.report import Report
 
 __all__ = ["Snapshot", "dump_snapshots", "load_snapshots"]
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.engine.measure import decibels
+from qbench.evaluate.measure import decibels
 from qbench.ir.frozen import Constant
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import dequantize, quantize
@@ -41,7 +41,7 @@ class ChannelsView(View):
     thresholds
         What each range was clipped to; what the integers reach where the scale was given outright.
     sqnr_db
-        Of the rounded weights alone, as in `qbench.engine.measure.decibels`: infinite where nothing is lost.
+        Of the rounded weights alone, as in `qbench.evaluate.measure.decibels`: infinite where nothing is lost.
     widths, counts
         Bins: ``counts[c][i]`` values of channel c from ``(i - bins / 2) * widths[c]`` on, where bins is the length of
         each. Between 32 and 512 bins, fewer the more channels there are.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from qbench.lab.comparison import Comparison, LayerComparison
+from qbench.parity.comparison import Comparison, LayerComparison
 from qbench.views.state import State
 from qbench.views.view import View
 
@@ -13,7 +13,7 @@ __all__ = ["ExactnessLayer", "ExactnessView", "exactness_view"]
 
 @dataclass(frozen=True, kw_only=True)
 class ExactnessLayer(View):
-    """One value; what is said of it is as in :class:`~qbench.lab.LayerComparison`.
+    """One value; what is said of it is as in :class:`~qbench.parity.LayerComparison`.
 
     Parameters
     ----------

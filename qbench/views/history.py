@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from qbench.engine.report import LayerReport, Report
 from qbench.errors import SessionError, shown
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import diff
+from qbench.report.report import LayerReport, Report
 from qbench.session.session import Session
 from qbench.views.result import Outcome, outcome
 from qbench.views.view import View

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from qbench.engine.report import LayerReport, Number
 from qbench.quant.config import QuantConfig
+from qbench.report.report import LayerReport, Number
 from qbench.views.bulk import BULK, BulkView
 from qbench.views.state import State
 from qbench.views.view import View
@@ -40,7 +40,7 @@ class Noise(View):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerRow(View):
-    """One layer; what is said of it is as in :class:`~qbench.engine.report.LayerReport`.
+    """One layer; what is said of it is as in :class:`~qbench.report.report.LayerReport`.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbench.engine.report import Flip, Latency, OutputReport, Report
 from qbench.ir.dtypes import integer_range, is_integer, numpy_dtype
 from qbench.ir.graph import Graph
+from qbench.report.report import Flip, Latency, OutputReport, Report
 from qbench.views.pictures import Picture
 from qbench.views.state import State
 from qbench.views.view import View
@@ -24,7 +24,7 @@ _MOST_FLIPS = 24
 
 @dataclass(frozen=True)
 class Outcome(View):
-    """The numbers of one report, as in :class:`~qbench.engine.report.OutputReport`."""
+    """The numbers of one report, as in :class:`~qbench.report.report.OutputReport`."""
 
     sqnr_db: float | None
     agreement: float | None
@@ -34,7 +34,7 @@ class Outcome(View):
 
 @dataclass(frozen=True)
 class FlipView(View):
-    """A sample whose prediction flipped, as in :class:`~qbench.engine.report.Flip`.
+    """A sample whose prediction flipped, as in :class:`~qbench.report.report.Flip`.
 
     Parameters
     ----------

@@ -9,12 +9,12 @@ from typing import Literal
 
 from qbench.calibration.settings import Settings, settings_of
 from qbench.calibration.statistics import Statistics
-from qbench.engine.quantized import Quantized
-from qbench.engine.report import LayerReport, Report
 from qbench.errors import SessionError, nearest, shown
 from qbench.ir.frozen import Constant
 from qbench.passes.annotate import points
 from qbench.quant.points import Point
+from qbench.quantize.quantized import Quantized
+from qbench.report.report import LayerReport, Report
 from qbench.session.session import Session
 
 __all__ = ["Part", "State"]

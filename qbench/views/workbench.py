@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from qbench.engine.report import LayerReport, Report
 from qbench.errors import SessionError
+from qbench.report.report import LayerReport, Report
 from qbench.views.layers import LayerTableView, layer_table
 from qbench.views.result import Pictures, ResultView, result_view
 from qbench.views.state import Part, State

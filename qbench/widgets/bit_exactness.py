@@ -11,7 +11,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from qbench.errors import SessionError, nearest, shown
-from qbench.lab.comparison import Comparison
+from qbench.parity.comparison import Comparison
 from qbench.plots import exactness_figure
 from qbench.views import ExactnessView, exactness_view
 from qbench.widgets.modules import module

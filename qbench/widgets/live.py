@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
-from qbench.engine.report import Report
 from qbench.errors import Cancelled, QBenchError
 from qbench.quant.config import QuantConfig
+from qbench.report.report import Report
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
 from qbench.views import Picture, State, picture

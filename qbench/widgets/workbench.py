@@ -10,11 +10,11 @@ import traitlets
 from matplotlib.figure import Figure
 
 from qbench import views
-from qbench.engine.quantized import Quantized
 from qbench.errors import ExportError, SessionError, shown
-from qbench.lab.comparison import Comparison
+from qbench.parity.comparison import Comparison
 from qbench.plots import workbench_figure
 from qbench.quant.config import QuantConfig
+from qbench.quantize.quantized import Quantized
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 from qbench.views import Part, State

@@ -9,7 +9,7 @@ import pytest
 
 from qbench.bench.subject import find, make_subject
 from qbench.cli import main
-from qbench.engine.arrays import read_arrays
+from qbench.data.arrays import read_arrays
 from qbench.frontends import load
 from qbench.ir import archive
 from qbench.quant.arithmetic import dequantize

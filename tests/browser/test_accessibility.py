@@ -21,8 +21,8 @@ from qbench.widgets import (
     Workbench,
 )
 from tests.browser.stub import Stub
-from tests.engine.networks import mlp, samples
-from tests.lab.comparisons import comparison
+from tests.networks import mlp, samples
+from tests.parity.comparisons import comparison
 
 WIDGETS: dict[str, tuple[str, Callable[[Session], anywidget.AnyWidget]]] = {
     "workbench": ("workbench", lambda session: Workbench(session, comparison(), layer="relu_1")),

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from qbench.session.session import Session
 from qbench.views import DiffLine, IRDiffView, State, ir_diff_view
 from tests.browser.stub import Stub
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 STATUS = {"is_busy": False, "message": "", "progress": None, "error": None}
 ROWS = ".qb-lines .qb-line:not(.qb-diff-head)"

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from qbench.lab import Comparison
+from qbench.parity import Comparison
 from qbench.session.session import Session
 from qbench.views import exactness_view
 from qbench.widgets import Workbench
 from tests.browser.stub import STATUS, Stub
 from tests.browser.test_module import data
-from tests.engine.networks import mlp, samples
-from tests.lab.comparisons import comparison, hostile
+from tests.networks import mlp, samples
+from tests.parity.comparisons import comparison, hostile
 
 
 def shown(page: Page, found: Comparison, **options: Any) -> Stub:

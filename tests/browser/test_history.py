@@ -10,7 +10,7 @@ from qbench.session.session import Session
 from qbench.widgets import Workbench
 from tests.browser.stub import Stub
 from tests.browser.test_module import data
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from qbench.session.session import Session
 from qbench.views import State, layer_table
 from tests.browser.stub import STATUS, Stub
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 OWN = (40.0, 12.0, 31.5, None, 22.0, 50.0, 8.0, 33.0, None)
 

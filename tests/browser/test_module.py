@@ -12,8 +12,8 @@ from qbench.session.session import Session
 from qbench.views import State
 from qbench.widgets import Workbench
 from tests.browser.stub import Stub
-from tests.engine.networks import mlp, samples
 from tests.hostile import hostile_session
+from tests.networks import mlp, samples
 
 TRAITS = ("layers", "tensor", "result", "graph", "history", "versions", "exactness", "status")
 Y = np.random.default_rng(6).integers(0, 5, 30)

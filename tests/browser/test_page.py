@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 
 from qbench.session.session import Session
 from qbench.widgets import Histogram, IRDiff, Workbench
-from tests.engine.networks import mlp, samples
 from tests.hostile import hostile_session
+from tests.networks import mlp, samples
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from qbench.engine.report import Flip, Latency
+from qbench.report.report import Flip, Latency
 from qbench.session.session import Session
 from qbench.views import Picture, State, result_view
 from tests.browser.stub import STATUS, Stub
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 FLIPS = (Flip(3, 1, 2, 1), Flip(7, 0, 4, 4), Flip(11, 2, 3, 0))

@@ -12,7 +12,7 @@ from qbench.session.session import Session
 from qbench.views import State, tensor_view
 from qbench.widgets import DivergenceCurves, Histogram
 from tests.browser.stub import Stub
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 STATUS = {"is_busy": False, "message": "", "progress": None, "error": None}
 

@@ -9,7 +9,7 @@ import pytest
 
 import qbench as qb
 from qbench.cli import main
-from qbench.engine.arrays import write_arrays
+from qbench.data.arrays import write_arrays
 from qbench.runtime import interpreter
 
 

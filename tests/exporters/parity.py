@@ -11,11 +11,11 @@ import onnxruntime
 from onnx import helper
 
 from qbench.calibration.collect import collect
-from qbench.engine.quantized import Quantized, quantize_graph
 from qbench.exporters import onnx_model
 from qbench.ir.graph import Graph
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
+from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.runtime.interpreter import step
 
 

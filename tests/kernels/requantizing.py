@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbench.kernels.rounding import two_parts
-from qbench.ops.integer_rescale import (
+from qbench.ops.integer.requantize import (
     IntegerRequantize,
     IntegerRequantizeFloat32,
     IntegerRequantizeFloat64,

@@ -11,8 +11,8 @@ from qbench.kernels.add import add_codes_kernel, add_kernel, code_weights
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
-from qbench.ops.integer_rescale import IntegerAdd, IntegerAddFloat32
-from qbench.ops.onnx_add import OnnxAdd
+from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32
+from qbench.ops.onnx.add import OnnxAdd
 from qbench.quant.rounding import FIXED_POINT
 from tests.kernels.harness import codes, integer_levels, launch, padded, stored
 

@@ -13,7 +13,7 @@ from qbench.kernels.isa import ISAS
 from qbench.kernels.pack import offsets, pack_channels, pack_scales, pack_weights, packing
 from qbench.kernels.rounding import two_parts
 from qbench.kernels.shape import TILE_COSTS, choose_tile
-from qbench.ops.integer_products import IntegerConv2d
+from qbench.ops.integer.products import IntegerConv2d
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qbench.kernels.general_conv import general_conv_kernel, pack_general
 from qbench.kernels.rounding import is_plain
-from qbench.ops.integer_products import IntegerConv2d
+from qbench.ops.integer.products import IntegerConv2d
 from qbench.quant.rounding import ROUNDINGS
 from tests.kernels.harness import codes, launch, stored
 from tests.kernels.requantizing import parameters, requantized

@@ -14,9 +14,9 @@ from qbench.kernels.pack import pack_scales
 from qbench.kernels.pool import max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.kernels.tile import Tile
-from qbench.ops.integer_window import IntegerSumPool2d
-from qbench.ops.pool import MaxPool2d
-from qbench.ops.windows import pool_counts
+from qbench.ops.float.pool import MaxPool2d
+from qbench.ops.integer.window import IntegerSumPool2d
+from qbench.ops.numeric.windows import pool_counts
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
 from tests.kernels.harness import codes, integer_levels, launch, padded, stored
 from tests.kernels.requantizing import parameters, requantized

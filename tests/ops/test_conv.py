@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbench.errors import GraphError
-from qbench.ops.convolution import convolve
+from qbench.ops.numeric.convolution import convolve
 from tests.ops.oracle import draw, infer, one, onnx_run
 
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))

@@ -13,13 +13,13 @@ from hypothesis.extra import numpy as hnp
 
 from qbench.errors import GraphError
 from qbench.ir.qparams import QParams
-from qbench.ops.exact import exact_dtype, to_accumulator
-from qbench.ops.image import Resize2d
-from qbench.ops.integer_products import IntegerBatchMatmul, IntegerDense
-from qbench.ops.integer_window import IntegerSumPool2d, IntegerTable
-from qbench.ops.pool import AvgPool2d
-from qbench.ops.qnn_rescale import QnnAdd, QnnSubtract
-from qbench.ops.qnn_window import QnnResizeLinear, QnnUnary
+from qbench.ops.float.image import Resize2d
+from qbench.ops.float.pool import AvgPool2d
+from qbench.ops.integer.products import IntegerBatchMatmul, IntegerDense
+from qbench.ops.integer.window import IntegerSumPool2d, IntegerTable
+from qbench.ops.numeric.exact import exact_dtype, to_accumulator
+from qbench.ops.qnn.requantize import QnnAdd, QnnSubtract
+from qbench.ops.qnn.window import QnnResizeLinear, QnnUnary
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.rounding import Rounding
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qbench.errors import GraphError
-from qbench.ops.windows import Window, pool_counts, pool_max, pool_sum
+from qbench.ops.numeric.windows import Window, pool_counts, pool_max, pool_sum
 from tests.ops.oracle import draw, infer, one, onnx_run
 
 

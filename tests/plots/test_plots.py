@@ -11,11 +11,11 @@ from matplotlib.text import Text
 from PIL import Image
 
 from qbench import plots, views
-from qbench.engine.report import Flip, Latency
 from qbench.plots.figures import ACCENT, BAD, GOOD, POOR, TEXT
+from qbench.report.report import Flip, Latency
 from qbench.session.session import Session
-from tests.engine.networks import mlp, samples
 from tests.hostile import hostile_session
+from tests.networks import mlp, samples
 
 SESSION = Session(mlp(), samples(20), samples(20, seed=3))
 

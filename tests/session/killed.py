@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from qbench.session.session import Session
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 if __name__ == "__main__":
     path = Path(sys.argv[1])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from qbench.calibration.statistics import Statistics
-from qbench.engine.dataset import Dataset
+from qbench.data.dataset import Dataset
 from qbench.errors import SessionError
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
@@ -20,7 +20,7 @@ from qbench.quant.config import QuantConfig
 from qbench.session import quantizer
 from qbench.session.arrays import load_dataset, load_statistics, save_dataset, save_statistics
 from qbench.session.session import Session
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 GRAPH = mlp()
 X, Y = samples(40, seed=2), np.random.default_rng(3).integers(0, 5, 40)

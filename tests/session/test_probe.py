@@ -7,15 +7,15 @@ import threading
 import numpy as np
 import pytest
 
-from qbench.engine.dataset import Dataset
-from qbench.engine.evaluate import evaluate
+from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled, ConfigError, DataError, SessionError
+from qbench.evaluate.evaluate import evaluate
 from qbench.ir.build import build, rebuild
 from qbench.ir.frozen import Constant
 from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
 from qbench.session.session import Session
-from tests.engine.networks import mlp, node, residual, samples
+from tests.networks import mlp, node, residual, samples
 
 GRAPH = mlp()
 X, Y = samples(50, seed=2), np.random.default_rng(3).integers(0, 5, 50)

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qbench.engine.cache import ValueCache
-from qbench.engine.data import Samples
-from qbench.engine.dataset import Dataset
-from qbench.engine.evaluate import evaluate
-from qbench.engine.probe import Probe
+from qbench.data.dataset import Dataset
+from qbench.data.load import Samples
 from qbench.errors import Cancelled, ConfigError, DataError, SessionError
+from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.evaluate import evaluate
+from qbench.evaluate.probe import Probe
 from qbench.ir import archive
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import run
 from qbench.session.session import Session
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 GRAPH = mlp()
 X, Y = samples(40, seed=2), np.random.default_rng(3).integers(0, 5, 40)

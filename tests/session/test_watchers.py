@@ -8,7 +8,7 @@ import pytest
 from qbench.errors import SessionError
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 
 class Counter:

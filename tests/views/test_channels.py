@@ -12,7 +12,7 @@ from qbench.quant.arithmetic import dequantize, quantize
 from qbench.session.session import Session
 from qbench.views import State, channels_view, histogram_view
 from qbench.views.channels import bins_for
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 WEIGHTS = arrays(np.float32, array_shapes(min_dims=2, max_dims=4, max_side=5), elements=st.floats(-1e5, 1e5, width=32))
 

@@ -6,7 +6,7 @@ import pytest
 from qbench.calibration.loss import loss
 from qbench.session.session import Session
 from qbench.views import State, curves_view
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 
 def state(**override: object) -> State:

@@ -8,8 +8,8 @@ import pytest
 from qbench.plots import exactness_figure, png
 from qbench.session.session import Session
 from qbench.views import State, exactness_view
-from tests.engine.networks import mlp, samples
-from tests.lab.comparisons import comparison, hostile
+from tests.networks import mlp, samples
+from tests.parity.comparisons import comparison, hostile
 
 
 def test_the_view_says_what_the_comparison_found():

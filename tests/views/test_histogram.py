@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from qbench.calibration.statistics import BINS, Statistics
 from qbench.session.session import Session
 from qbench.views import HistogramView, State, histogram_view
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 VALUES = st.floats(-1e6, 1e6, width=32)
 

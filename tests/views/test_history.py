@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from qbench.engine.report import Report
 from qbench.errors import SessionError
 from qbench.quant.config import QuantConfig
+from qbench.report.report import Report
 from qbench.session.session import Session
 from qbench.views import comparison_view, history_view
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 
 @pytest.fixture

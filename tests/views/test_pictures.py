@@ -11,7 +11,7 @@ from qbench.ir.build import build
 from qbench.ir.graph import Graph
 from qbench.ir.types import TensorType
 from qbench.views import Picture, picture
-from tests.engine.networks import mlp, node
+from tests.networks import mlp, node
 
 
 def graph(shape: tuple[int | str, ...], reshaped: tuple[int | str, ...] | None = None) -> Graph:

@@ -8,7 +8,7 @@ import pytest
 from qbench.session.session import Session
 from qbench.views import State, ir_diff_view, still_graphs, still_tensors, tensor_view
 from qbench.views.view import plain
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 
 @pytest.fixture(scope="module")

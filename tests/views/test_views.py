@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qbench.engine.report import Report
 from qbench.errors import SessionError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
+from qbench.report.report import Report
 from qbench.session.session import Session
 from qbench.views import State, ir_diff_view, layer_table, result_view, tensor_view, workbench_view
 from qbench.views.bulk import BULK
 from qbench.views.result import constant_bytes
 from qbench.views.view import plain
-from tests.engine.networks import mlp, node, samples
+from tests.networks import mlp, node, samples
 
 X, Y = samples(30, seed=5), np.random.default_rng(6).integers(0, 5, 30)
 

@@ -19,14 +19,14 @@ from qbench.ir.types import TensorType
 from qbench.session.session import Session
 from qbench.widgets import Workbench
 from tests.conftest import ROOT
-from tests.engine.networks import mlp, node, samples
+from tests.networks import mlp, node, samples
 
 PATIENCE = 60
 KILLED = """
 import os, signal, sys
 from qbench.session.session import Session
 from qbench.widgets import Workbench
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 session = Session(mlp(), samples(20), samples(30, seed=5), path=sys.argv[1])
 bench = Workbench(session, layer="relu_1")
 session.snapshot("kept")

@@ -5,7 +5,7 @@ import pytest
 from qbench.errors import SessionError
 from qbench.views import exactness_view
 from qbench.widgets import BitExactness
-from tests.lab.comparisons import comparison, hostile
+from tests.parity.comparisons import comparison, hostile
 
 
 def test_it_looks_at_the_first_divergent_op_or_at_the_one_asked_for():

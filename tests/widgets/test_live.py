@@ -13,7 +13,7 @@ from qbench.errors import Cancelled
 from qbench.session.session import Session
 from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.live import Live
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 PATIENCE = 60
 Y = np.random.default_rng(6).integers(0, 5, 60)

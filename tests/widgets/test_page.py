@@ -12,8 +12,8 @@ import pytest
 from qbench.errors import ExportError
 from qbench.session.session import Session
 from qbench.widgets import Histogram, IRDiff, Workbench
-from tests.engine.networks import mlp, samples
 from tests.hostile import hostile_session
+from tests.networks import mlp, samples
 
 
 class Elements(HTMLParser):

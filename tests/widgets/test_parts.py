@@ -11,7 +11,7 @@ import pytest
 from qbench.errors import SessionError
 from qbench.session.session import Session
 from qbench.widgets import DivergenceCurves, Histogram, IRDiff
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 PATIENCE = 60
 

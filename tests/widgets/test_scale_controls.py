@@ -5,7 +5,7 @@ import pytest
 from qbench.errors import SessionError
 from qbench.session.session import Session
 from qbench.widgets import Histogram, ScaleControls
-from tests.engine.networks import mlp, samples
+from tests.networks import mlp, samples
 
 PATIENCE = 60
 

@@ -15,8 +15,8 @@ from qbench.errors import SessionError
 from qbench.session.session import Session
 from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.modules import module, style
-from tests.engine.networks import mlp, samples
-from tests.lab.comparisons import comparison
+from tests.networks import mlp, samples
+from tests.parity.comparisons import comparison
 
 Y = np.random.default_rng(6).integers(0, 5, 30)
 PATIENCE = 60

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from qbench.engine.arrays import read_arrays, write_arrays
+from qbench.data.arrays import read_arrays, write_arrays
 
 __all__ = [
     "Engine",

@@ -7,8 +7,8 @@ import numpy as np
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
-from qbench.ops.activation import Clip, Elu, Gelu, HardSigmoid, LeakyRelu, PRelu
-from qbench.ops.softmax import LogSoftmax, Softmax
+from qbench.ops.float.activation import Clip, Elu, Gelu, HardSigmoid, LeakyRelu, PRelu
+from qbench.ops.float.softmax import LogSoftmax, Softmax
 
 _SAME_IN_ONNX = {
     "abs": "Abs",

@@ -7,9 +7,9 @@ from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
 from qbench.ir.types import Dim
-from qbench.ops.conv import Conv2d, Conv2dTranspose
-from qbench.ops.dense import BatchMatmul, BiasAdd
-from qbench.ops.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm
+from qbench.ops.float.conv import Conv2d, Conv2dTranspose
+from qbench.ops.float.dense import BatchMatmul, BiasAdd
+from qbench.ops.float.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm
 
 
 @exporter("nn.conv2d", "nn.conv2d_transpose")

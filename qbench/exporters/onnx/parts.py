@@ -9,8 +9,8 @@ import numpy as np
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
-from qbench.ops.image import DepthToSpace, Resize2d, SpaceToDepth
-from qbench.ops.select import Concatenate, Pad, Split, StridedSlice, Take
+from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
+from qbench.ops.float.select import Concatenate, Pad, Split, StridedSlice, Take
 
 
 @exporter("concatenate")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
-from qbench.ops.pool import AvgPool2d, Pool2d
-from qbench.ops.reduce import ArgMax, ArgMin, Reduction
+from qbench.ops.float.pool import AvgPool2d, Pool2d
+from qbench.ops.float.reduce import ArgMax, ArgMin, Reduction
 
 
 @exporter("nn.max_pool2d", "nn.avg_pool2d")

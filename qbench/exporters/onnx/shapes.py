@@ -12,8 +12,8 @@ from qbench.exporters.onnx.writer import Writer
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Node
 from qbench.ir.types import Dim
-from qbench.ops.reshape import BatchFlatten, ExpandDims, Reshape, Squeeze, Transpose
-from qbench.ops.select import BroadcastLike, BroadcastTo, Cast, Tile
+from qbench.ops.float.reshape import BatchFlatten, ExpandDims, Reshape, Squeeze, Transpose
+from qbench.ops.float.select import BroadcastLike, BroadcastTo, Cast, Tile
 
 
 @exporter("reshape")

@@ -8,7 +8,7 @@ from qbench.exporters.tflite.fused import activation_of, check_rounding, followe
 from qbench.exporters.tflite.writer import TO_NHWC, Inexpressible, Layout, Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ir.op import bind
-from qbench.ops.qnn_base import QnnOp
+from qbench.ops.qnn.base import QnnOp
 
 _TABLES = {
     "abs": ("ABS", "AbsOptions"),

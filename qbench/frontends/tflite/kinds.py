@@ -9,7 +9,7 @@ from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.source import SourceOperator, SourceTensor
 from qbench.ir.dtypes import integer_range, is_dtype, is_integer
 from qbench.ir.types import Dim
-from qbench.ops.windows import Padding, Pair
+from qbench.ops.numeric.windows import Padding, Pair
 from qbench.quant.activations import ACTIVATION_BOUNDS, activation_bounds
 
 __all__ = ["activated", "clipped", "is_quantized", "padding", "pair", "refuse_hybrid", "same_integers"]

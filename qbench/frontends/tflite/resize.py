@@ -7,7 +7,7 @@ from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import is_quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
-from qbench.ops.windows import Pair
+from qbench.ops.numeric.windows import Pair
 
 _MOST = 2**20
 """Each row and column takes an entry of a table."""

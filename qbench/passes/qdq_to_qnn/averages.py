@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from qbench.ir.graph import Attr, Node
 from qbench.ir.qparams import QParams
-from qbench.ops.pool import AvgPool2d
-from qbench.ops.windows import pool_counts
+from qbench.ops.float.pool import AvgPool2d
+from qbench.ops.numeric.windows import pool_counts
 from qbench.passes.accumulators import accumulator_dtype, reach
 from qbench.passes.qdq_to_qnn.work import Float, Work
 

@@ -13,7 +13,7 @@ from qbench.ir.qparams import QParams
 from qbench.kernels.border import dequantize_image_kernel, dequantize_kernel, quantize_image_kernel, quantize_kernel
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
-from qbench.ops.qnn_border import Quantize
+from qbench.ops.qnn.border import Quantize
 from qbench.runtime.lowerings.operands import gapless, plain_layout
 from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.planner.fuse import Fused

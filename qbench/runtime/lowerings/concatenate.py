@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
-from qbench.ops.select import Concatenate
+from qbench.ops.float.select import Concatenate
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.lay_out import shape_of

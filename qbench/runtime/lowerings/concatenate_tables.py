@@ -11,7 +11,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
-from qbench.ops.integer_join import ConcatenateTables
+from qbench.ops.integer.join import ConcatenateTables
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout
 from qbench.runtime.planner.fuse import Fused

@@ -18,7 +18,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_scales, pack_weights, packing
 from qbench.kernels.shape import choose_chunk, choose_tile
 from qbench.kernels.tile import Tile
-from qbench.ops.integer_products import IntegerConv2d
+from qbench.ops.integer.products import IntegerConv2d
 from qbench.runtime.lowerings.products import products
 from qbench.runtime.lowerings.windows import input_offsets
 from qbench.runtime.planner.fuse import Fused

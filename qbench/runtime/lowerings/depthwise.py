@@ -12,7 +12,7 @@ from qbench.kernels.depthwise import choose_sweep, depthwise_kernel, pack_depthw
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
-from qbench.ops.integer_products import IntegerConv2d
+from qbench.ops.integer.products import IntegerConv2d
 from qbench.runtime.lowerings.products import products
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.lay_out import shape_of

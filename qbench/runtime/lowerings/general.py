@@ -16,8 +16,8 @@ from qbench.ir.op import bind
 from qbench.kernels.general_conv import general_conv_kernel, pack_general
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
-from qbench.ops.exact import centred
-from qbench.ops.integer_products import IntegerConv2d, IntegerDense
+from qbench.ops.integer.products import IntegerConv2d, IntegerDense
+from qbench.ops.numeric.exact import centred
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused

@@ -15,7 +15,7 @@ from qbench.ir.op import Array, bind
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
-from qbench.ops.integer_window import IntegerTable
+from qbench.ops.integer.window import IntegerTable
 from qbench.runtime import interpreter
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout, spread
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused

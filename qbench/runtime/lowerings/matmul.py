@@ -15,7 +15,7 @@ from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.matmul import matmul_kernel
 from qbench.kernels.rounding import is_plain
-from qbench.ops.integer_products import IntegerBatchMatmul
+from qbench.ops.integer.products import IntegerBatchMatmul
 from qbench.runtime.lowerings.operands import as_stored, gapless
 from qbench.runtime.lowerings.rescaling import flip, reach, rescaling
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused

@@ -14,8 +14,8 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Op, bind
 from qbench.kernels.levels import Level
 from qbench.kernels.move import copy_fields, copy_kernel, gather_kernel
-from qbench.ops.image import DepthToSpace, Resize2d, SpaceToDepth
-from qbench.ops.select import BroadcastTo, Pad, Split, StridedSlice, Take, Tile
+from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
+from qbench.ops.float.select import BroadcastTo, Pad, Split, StridedSlice, Take, Tile
 from qbench.runtime.lowerings.copy import fill_instructions
 from qbench.runtime.lowerings.operands import as_stored, plain_layout
 from qbench.runtime.planner.fuse import Fused

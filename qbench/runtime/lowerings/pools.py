@@ -21,11 +21,11 @@ from qbench.kernels.pack import pack_scales
 from qbench.kernels.pool import average_pool_kernel, max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.kernels.tile import Tile
-from qbench.ops.integer_window import IntegerSum, IntegerSumPool2d
-from qbench.ops.pool import MaxPool2d, Pool2d
-from qbench.ops.tflite_average import TfliteMean
-from qbench.ops.tflite_pool import TfliteAvgPool2d
-from qbench.ops.windows import Window, pool_counts
+from qbench.ops.float.pool import MaxPool2d, Pool2d
+from qbench.ops.integer.window import IntegerSum, IntegerSumPool2d
+from qbench.ops.numeric.windows import Window, pool_counts
+from qbench.ops.tflite.average import TfliteMean
+from qbench.ops.tflite.pool import TfliteAvgPool2d
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import Rescaling, clamp, flip, reach, rescaling
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused

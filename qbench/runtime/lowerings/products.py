@@ -14,8 +14,8 @@ from qbench.ir.dtypes import integer_range
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
-from qbench.ops.exact import centred
-from qbench.ops.integer_products import IntegerConv2d, IntegerDense
+from qbench.ops.integer.products import IntegerConv2d, IntegerDense
+from qbench.ops.numeric.exact import centred
 from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
 from qbench.runtime.lowerings.settle import settle

@@ -14,8 +14,8 @@ from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rounding import is_plain
-from qbench.ops.exact import centred
-from qbench.ops.integer_products import IntegerMultiply
+from qbench.ops.integer.products import IntegerMultiply
+from qbench.ops.numeric.exact import centred
 from qbench.runtime.lowerings.operands import Operand, gapless, operand, plain_layout, spread
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
 from qbench.runtime.planner.fuse import REQUANTIZES, Fused

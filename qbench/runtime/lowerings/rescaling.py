@@ -12,8 +12,8 @@ from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, bind
 from qbench.kernels.rounding import two_parts
-from qbench.ops.activation import Clip
-from qbench.ops.integer_rescale import (
+from qbench.ops.float.activation import Clip
+from qbench.ops.integer.requantize import (
     IntegerRequantize,
     IntegerRequantizeFloat32,
     IntegerRequantizeFloat64,

@@ -12,7 +12,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.resize import resize_linear_kernel
-from qbench.ops.integer_window import IntegerResizeLinear
+from qbench.ops.integer.window import IntegerResizeLinear
 from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.layout import CHANNELS_LAST, Layout

@@ -14,9 +14,9 @@ from qbench.kernels.floats.walk import strided
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
-from qbench.ops.integer_rescale import IntegerAdd, IntegerAddFloat32
-from qbench.ops.onnx_add import OnnxAdd
-from qbench.ops.tflite_add import TfliteAdd
+from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32
+from qbench.ops.onnx.add import OnnxAdd
+from qbench.ops.tflite.add import TfliteAdd
 from qbench.runtime.lowerings.operands import gapless, operand, plain_layout
 from qbench.runtime.lowerings.rescaling import clamp, flip
 from qbench.runtime.planner.fuse import Fused

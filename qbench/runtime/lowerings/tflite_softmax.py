@@ -11,7 +11,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.tflite_softmax import tflite_softmax_kernel
-from qbench.ops.tflite_softmax import TfliteSoftmax
+from qbench.ops.tflite.softmax import TfliteSoftmax
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.lay_out import shape_of
 from qbench.runtime.planner.layout import Layout, row_major

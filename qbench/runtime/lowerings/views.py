@@ -10,8 +10,8 @@ from itertools import pairwise
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
-from qbench.ops.reshape import Transpose
-from qbench.ops.select import Split, StridedSlice
+from qbench.ops.float.reshape import Transpose
+from qbench.ops.float.select import Split, StridedSlice
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.lay_out import shape_of

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.kernels.pack import offsets
-from qbench.ops.conv import Conv2d
-from qbench.ops.integer_products import IntegerConv2d
+from qbench.ops.float.conv import Conv2d
+from qbench.ops.integer.products import IntegerConv2d
 from qbench.runtime.step import Place
 
 __all__ = ["input_offsets"]

@@ -10,7 +10,7 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import bind
 from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
-from qbench.ops.reshape import Reshape
+from qbench.ops.float.reshape import Reshape
 
 __all__ = ["batch_symbol", "specialize"]
 

@@ -12,7 +12,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.types import TensorType
-from qbench.ops.windows import Window
+from qbench.ops.numeric.windows import Window
 from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
 

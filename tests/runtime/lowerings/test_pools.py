@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from qbench.ops.pool import MaxPool2d
-from qbench.ops.windows import Window, pool_counts
+from qbench.ops.float.pool import MaxPool2d
+from qbench.ops.numeric.windows import Window, pool_counts
 from qbench.quant.rounding import ROUNDINGS
 from tests.runtime.lowerings.graphs import check, graph_of, numbers, requantize
 

@@ -12,7 +12,7 @@ from qbench.ir.op import bind
 from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_weights
-from qbench.ops.conv import Conv2d
+from qbench.ops.float.conv import Conv2d
 from qbench.runtime.lowerings.floats.places import (
     clamp,
     float_type,

@@ -12,7 +12,7 @@ from qbench.ir.op import bind
 from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.floats.pack import pack_kernel
 from qbench.kernels.levels import Level
-from qbench.ops.dense import BatchMatmul
+from qbench.ops.float.dense import BatchMatmul
 from qbench.runtime.lowerings.floats.places import (
     clamp,
     constant_place,

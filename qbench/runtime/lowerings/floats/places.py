@@ -13,7 +13,7 @@ from qbench.ir.op import bind
 from qbench.kernels.floats.convert import convert_kernel
 from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.floats.walk import row_major, strided
-from qbench.ops.activation import Clip
+from qbench.ops.float.activation import Clip
 from qbench.runtime.planner.fuse import CLAMPS, Fused
 from qbench.runtime.planner.lay_out import shape_of
 from qbench.runtime.planner.layout import Layout

@@ -10,7 +10,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.floats.reduce import Reduction, reduce_kernel
 from qbench.kernels.levels import Level
-from qbench.ops.reduce import Reduction as ReductionOp
+from qbench.ops.float.reduce import Reduction as ReductionOp
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, widened
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.lay_out import shape_of

@@ -9,7 +9,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.floats.softmax import softmax_kernel
 from qbench.kernels.levels import Level
-from qbench.ops.softmax import LogSoftmax, Softmax
+from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, pitch_of, result, widened
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.layout import Layout

@@ -13,7 +13,7 @@ from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.floats.unary import unary_kernel
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
-from qbench.ops.activation import Clip, Gelu
+from qbench.ops.float.activation import Clip, Gelu
 from qbench.runtime.lowerings.floats.places import borderless, float_type, in_order
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.layout import Layout

@@ -11,8 +11,8 @@ from qbench.ir.op import bind
 from qbench.kernels.floats.pool import pool_kernel
 from qbench.kernels.floats.resize import resize_kernel
 from qbench.kernels.levels import Level
-from qbench.ops.image import Resize2d
-from qbench.ops.pool import AvgPool2d, Pool2d
+from qbench.ops.float.image import Resize2d
+from qbench.ops.float.pool import AvgPool2d, Pool2d
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work
 from qbench.runtime.planner.fuse import Fused
 from qbench.runtime.planner.layout import CHANNELS_LAST, Layout

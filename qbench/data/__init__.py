@@ -1,0 +1,1 @@
+"""What the user has (arrays, mappings, folders of images) made into checked chunks that a graph can be fed."""

@@ -1,0 +1,291 @@
+"""Data as the user has it (an array, a mapping, many of them) made into checked chunks that a graph can be fed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.calibration.samples import Data, samples
+from qbench.data.layout import Layout
+from qbench.errors import DataError
+from qbench.ir.graph import Graph
+from qbench.runtime.feeds import check_feeds
+
+__all__ = ["Chunk", "Dataset", "Feeds"]
+
+Feeds = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A micro-batch: what to feed, the digest of its content, and which samples it holds."""
+
+    feeds: Feeds
+    digest: str
+    start: int
+    stop: int
+
+
+class _Indexed:
+    """Something with ``len`` and ``[i]``, read anew on each iteration."""
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._items[i] for i in range(len(self._items)))
+
+
+class Dataset:
+    """Samples for one graph, checked once, cut into micro-batches of a fixed size.
+
+    BLAS results depend on the size of a batch, so the same samples are always cut the same way, however they are given.
+
+    Parameters
+    ----------
+    graph
+        Its inputs say what is wanted.
+    data
+        One array (where the graph has one input), a mapping of input name to array, or a list, tuple or other
+        re-iterable of those, which may be larger than memory. The first axis of each array counts samples. Arrays are
+        copied unless they are read-only, so that nobody changes them later.
+    labels
+        The right class of each sample, or None.
+    what
+        How messages call this data.
+
+    Raises
+    ------
+    DataError
+        Empty data, NaN or infinity, wrong shape or dtype, inputs that are missing or unknown, an iterator that can be
+        read only once, labels that do not fit.
+    """
+
+    def __init__(
+        self, graph: Graph, data: object, labels: object = None, *, what: str = "calibration", batch: int | None = None
+    ) -> None:
+        self.layout = Layout.of(graph, batch)
+        self._graph, self._what = graph, what
+        self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
+        self._data = cast("Data", _owned(data) if self._in_memory else _readable(data, what))
+        self._digests: tuple[str, ...] = ()
+        chunks = [(chunk.digest, chunk.stop) for chunk in self.chunks()]
+        self._digests = tuple(digest for digest, _ in chunks)
+        self.samples = chunks[-1][1]
+        self.labels = _labels(labels, self.samples, what)
+
+    @property
+    def pieces(self) -> int:
+        """How many of the smallest pieces that the graph can be fed there are."""
+        return self.samples // self.layout.step
+
+    @property
+    def digest(self) -> str:
+        """Identity of the samples (labels apart) and of how they are cut."""
+        return hashlib.sha256(" ".join(self._digests).encode()).hexdigest()
+
+    @property
+    def labels_digest(self) -> str:
+        """Identity of the labels."""
+        return "" if self.labels is None else hashlib.sha256(self.labels.tobytes()).hexdigest()
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Read the data once, front to back; DataError where it is no longer what it was."""
+        pieces, start, index = self._pieces(), 0, 0
+        while group := list(islice(pieces, self.layout.pieces_per_chunk)):
+            feeds = self.joined(group)
+            if self._in_memory and self._digests:
+                digest = self._digests[index]
+            else:
+                digest = _digest(feeds)
+                if self._digests and self._digests[index : index + 1] != (digest,):
+                    raise DataError(f"the {self._what} data changed between two readings (near sample {start})")
+            stop = start + len(group) * self.layout.step
+            yield Chunk(feeds, digest, start, stop)
+            start, index = stop, index + 1
+
+    def batches(self, least: int) -> Iterator[Chunk]:
+        """Chunks joined until each has so many samples; what they hold is read when it is first asked for."""
+        size = self.layout.pieces_per_chunk
+        joined = -(-least // size) if self.layout.batched else 1
+        reader = _Reader(self)
+        for first in range(0, len(self._digests), joined):
+            digests = self._digests[first : first + joined]
+            numbers = range(first, first + len(digests))
+            feeds = _Lazy(self._graph.inputs, partial(reader.read, numbers))
+            stop = min((first + joined) * size * self.layout.step, self.samples)
+            digest = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+            yield Chunk(feeds, digest, first * size * self.layout.step, stop)
+
+    def part(self, chunk: Chunk, rows: Sequence[int]) -> Chunk:
+        """Some samples of a chunk, of a graph that takes any number of them."""
+
+        def read() -> Feeds:
+            return {name: a[rows] if name in self.layout.batched else a for name, a in chunk.feeds.items()}
+
+        digest = hashlib.sha256(f"{chunk.digest} {[*rows]}".encode()).hexdigest()
+        return Chunk(_Lazy(self._graph.inputs, read), digest, 0, len(rows))
+
+    def __iter__(self) -> Iterator[Feeds]:
+        """The arrays by input name, as they were given, item by item."""
+        only = isinstance(self._data, (np.ndarray, Mapping))
+        for item in cast("Iterable[Any]", (self._data,) if only else self._data):
+            array = isinstance(item, np.ndarray)
+            by_name = cast("Feeds", {self._graph.inputs[0]: item} if array else item)
+            yield {name: by_name[name] for name in self._graph.inputs}
+
+    def pick(self, pieces: Sequence[int]) -> list[Feeds]:
+        """The pieces of these numbers, ascending; where each can be had by itself, no others are read."""
+        single = isinstance(self._data, Sequence) and len(cast("Sequence[object]", self._data)) == self.pieces
+        if single:
+            found = [tuple(samples(self._graph, [cast("Sequence[Any]", self._data)[i]])) for i in pieces]
+            if all(len(item) == 1 for item in found):
+                return [item[0] for item in found]
+        wanted, last = {*pieces}, max(pieces, default=-1)
+        return [piece for i, piece in enumerate(islice(self._pieces(), last + 1)) if i in wanted]
+
+    def sample(self, index: int) -> dict[str, NDArray[Any]]:
+        """One sample, by input name; axis 0 is 1 where it counts samples. DataError where there is no such sample."""
+        if not 0 <= index < self.samples:
+            raise DataError(f"there is no sample {index}: the {self._what} data has {self.samples}, from 0 on")
+        number, row = divmod(index, self.layout.step)
+        (piece,) = self.pick([number])
+        return {name: a[row : row + 1] if self.layout.step > 1 and a.ndim else a for name, a in piece.items()}
+
+    def _pieces(self) -> Iterator[Feeds]:
+        where = ""
+        try:
+            for number, piece in enumerate(samples(self._graph, self._data)):
+                where = f"sample {number * self.layout.step}: "
+                if not self._digests:
+                    check_feeds(self._graph, piece)
+                where = ""
+                yield piece
+        except DataError as error:
+            raise DataError(f"{self._what} data: {where}{error}") from error
+
+    def joined(self, group: Sequence[Feeds]) -> Feeds:
+        """Pieces or chunks as one."""
+        if len(group) == 1:
+            return group[0]
+        batched = self.layout.batched
+        return {k: _joined([f[k] for f in group]) if k in batched else a for k, a in group[0].items()}
+
+
+class _Lazy(Feeds):
+    """Arrays by input name, read when the first of them is asked for."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[], Feeds]) -> None:
+        self._names, self._read = names, read
+
+    @cached_property
+    def _feeds(self) -> Feeds:
+        return self._read()
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._feeds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Reader:
+    """Reads chunks by number; front to back for as long as the numbers ascend."""
+
+    def __init__(self, data: Dataset) -> None:
+        self._data, self._next = data, 0
+        self._chunks = data.chunks()
+
+    def read(self, numbers: range) -> Feeds:
+        """The arrays of these chunks, joined."""
+        if numbers[0] < self._next:
+            self._next, self._chunks = 0, self._data.chunks()
+        chunks = list(islice(self._chunks, numbers[0] - self._next, numbers[-1] + 1 - self._next))
+        self._next = numbers[-1] + 1
+        return self._data.joined([chunk.feeds for chunk in chunks])
+
+
+def _owned(data: object) -> object:
+    """The same with arrays that nobody else can write into."""
+    if isinstance(data, np.ndarray):
+        array = cast("NDArray[Any]", data)
+        if array.flags.writeable or not array.flags.c_contiguous:
+            array = np.array(array, order="C", copy=True)
+            array.flags.writeable = False
+        return array
+    if isinstance(data, Mapping):
+        return {name: _owned(value) for name, value in cast("Mapping[Any, object]", data).items()}
+    if isinstance(data, (list, tuple)):
+        return _side_by_side([*cast("Sequence[object]", data)])
+    return data
+
+
+def _side_by_side(items: list[object]) -> list[object]:
+    """Items that nobody else can write into, arrays of one kind one behind the other in memory: `_joined` is free."""
+    if items and all(isinstance(item, np.ndarray) and item.ndim for item in items):
+        arrays = cast("list[NDArray[Any]]", items)
+        if len({(array.dtype, array.shape[1:]) for array in arrays}) == 1:
+            block = np.concatenate(arrays)
+            block.flags.writeable = False
+            return [*np.split(block, np.cumsum([len(array) for array in arrays[:-1]]))]
+    if items and all(isinstance(item, Mapping) for item in items):
+        mappings = cast("list[Mapping[Any, object]]", items)
+        names = mappings[0].keys()
+        if all(mapping.keys() == names for mapping in mappings):
+            columns = [_side_by_side([mapping[name] for mapping in mappings]) for name in names]
+            return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [_owned(item) for item in items]
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays one behind the other along axis 0: a view where they lie so in one array already."""
+    first, base = arrays[0], arrays[0].base
+    if isinstance(base, np.ndarray) and base.flags.c_contiguous and base.dtype == first.dtype:
+        place = begin = first.ctypes.data
+        for array in arrays:
+            if array.base is not base or array.ctypes.data != place or not array.flags.c_contiguous:
+                break
+            place += array.nbytes
+        else:
+            start = (begin - base.ctypes.data) // first.itemsize
+            size = sum(array.size for array in arrays)
+            return base.reshape(-1)[start : start + size].reshape(-1, *first.shape[1:])
+    return np.concatenate(arrays)
+
+
+def _readable(data: object, what: str) -> object:
+    """Something that can be read again and again."""
+    if isinstance(data, Iterator):
+        raise DataError(f"the {what} data is an iterator, which can be read once only; give a list, or a re-iterable")
+    if not hasattr(data, "__iter__") and hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+        return _Indexed(cast("Sequence[Any]", data))
+    return data
+
+
+def _labels(labels: object, samples: int, what: str) -> NDArray[np.int64] | None:
+    if labels is None:
+        return None
+    array = np.asarray(labels)
+    if array.dtype.kind not in "iu" or array.ndim < 1:
+        raise DataError(f"the {what} labels must be integers (class numbers), not {array.dtype} {array.shape}")
+    if len(array) != samples:
+        raise DataError(f"there are {samples} {what} samples but {len(array)} labels")
+    return array.astype(np.int64)
+
+
+def _digest(feeds: Feeds) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(feeds.items()):
+        digest.update(f"{name!r} {array.dtype} {array.shape} ".encode("utf-8", "surrogatepass"))
+        digest.update(array.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,88 @@
+"""Data from files: NumPy archives, arrays, folders of images. Nothing is unpickled."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.data.arrays import read_arrays
+from qbench.data.images import ImageFolder, find_labels, read_labels
+from qbench.errors import DataError
+
+__all__ = ["Samples", "load_data"]
+
+
+class Samples(NamedTuple):
+    """Data and its labels, in the forms that sessions take: ``Session(..., evaluation=load_data(path))``."""
+
+    x: NDArray[Any] | dict[str, NDArray[Any]] | ImageFolder
+    """One array, arrays by input name, or images that are read when they are needed; the first axis counts samples."""
+    y: NDArray[np.int64] | None
+    """The class of each sample, where it is known."""
+
+
+def load_data(
+    path: str | os.PathLike[str],
+    *,
+    mean: float | Sequence[float] = 0.0,
+    std: float | Sequence[float] = 1.0,
+    size: int | tuple[int, int] | None = None,
+    layout: Literal["NCHW", "NHWC"] = "NCHW",
+    channels: Literal["RGB", "BGR", "L"] = "RGB",
+    dtype: Literal["float32", "uint8"] = "float32",
+) -> Samples:
+    """Read samples, and labels where there are any.
+
+    Parameters
+    ----------
+    path
+        An ``.npz`` with ``x`` (or an array for each input of the model, by its name) and optionally ``y``, an ``.npy``,
+        or a folder of images, with classes in its ``labels.csv`` or in ``FOLDER_labels.csv`` beside it (see
+        :func:`qbench.data.images.read_labels`). float64 arrays become float32, which is what models take.
+    mean, std, size, layout, channels, dtype
+        For folders; see :class:`qbench.data.images.ImageFolder`.
+
+    Raises
+    ------
+    DataError
+        No such file, not a format from above, damaged, pickled, or labels that do not fit.
+    """
+    source = Path(path)
+    if source.is_dir():
+        files = ImageFolder.find(source)
+        edges = (size, size) if isinstance(size, int) else size
+        images = ImageFolder(files, _numbers(mean), _numbers(std), edges, layout, channels, dtype)
+        table = find_labels(source)
+        return Samples(images, None if table is None else read_labels(table, files))
+    if source.suffix not in (".npz", ".npy"):
+        missing = "" if source.exists() else " (and there is no such file or folder)"
+        raise DataError(f"{source} is neither .npz, .npy nor a folder of images{missing}")
+    arrays = {name: _single(array) for name, array in read_arrays(source).items()}
+    if source.suffix == ".npy":
+        return Samples(arrays["x"], None)
+    y = arrays.pop("y", None)
+    if not arrays:
+        raise DataError(f"{source} has no array x")
+    return Samples(arrays["x"] if list(arrays) == ["x"] else arrays, None if y is None else _labels(source, y))
+
+
+def _single(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype != np.float64:
+        return array
+    with np.errstate(over="ignore"):  # what overflows becomes infinite, and is refused with its name later
+        return array.astype(np.float32)
+
+
+def _labels(path: Path, y: NDArray[Any]) -> NDArray[np.int64]:
+    if y.dtype.kind not in "iu":
+        raise DataError(f"y in {path} must be class numbers (integers), not {y.dtype} of shape {y.shape}")
+    return y.astype(np.int64)
+
+
+def _numbers(value: float | Sequence[float]) -> tuple[float, ...]:
+    return (float(value),) if isinstance(value, (int, float)) else tuple(map(float, value))

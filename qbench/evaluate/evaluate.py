@@ -1,0 +1,134 @@
+"""Measure what quantization costs, per layer and at the output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import reduce
+from operator import add
+
+from qbench.data.dataset import Dataset
+from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.layers import Layer, layers_of, value_of
+from qbench.evaluate.measure import Deviation
+from qbench.evaluate.own import Own, own_errors
+from qbench.evaluate.predictions import Score
+from qbench.evaluate.side_by_side import Measured, Pair, activation_bytes, measure
+from qbench.ir.graph import Graph
+from qbench.progress import Cancel, Progress
+from qbench.quantize.quantized import Quantized
+from qbench.report.report import LayerReport, OutputReport, Report
+
+__all__ = ["evaluate", "evaluate_output"]
+
+
+_SMALL, _FEW = 1 << 22, 32  # bytes of all activations for one sample, and nodes, of a small network
+_ELEMENTS, _MOST, _FEWEST = 1 << 17, 1024, 64  # of each value: over all data, in one sample
+
+
+def evaluate(
+    quantized: Quantized,
+    data: Dataset,
+    cache: ValueCache | None = None,
+    *,
+    data_name: str = "evaluation",
+    probe: Dataset | None = None,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> Report:
+    """Measure a quantized model on data, running only what the cache does not know yet.
+
+    The result is the same, bit for bit, whatever the cache holds. Small networks (32 nodes, 4 MiB of values per sample)
+    are compared element by element, accumulators too. Of larger ones nothing is run apart that a program runs as one
+    step, and a fixed sample of each value's elements is compared: SQNR is then right within some tenth of a decibel.
+
+    Parameters
+    ----------
+    quantized
+        The model in both forms, float and integer.
+    data
+        Samples, perhaps with labels.
+    cache
+        From earlier evaluations, of this or other models.
+    data_name
+        What the report calls the data.
+    probe
+        A few samples, which each layer's own error is measured on; None: it is not.
+    progress, cancel
+        To watch and to stop it.
+
+    Raises
+    ------
+    Cancelled
+        Somebody asked to stop. What was computed by then stays in the cache.
+    DataError
+        The data is no longer what it was, or the labels do not fit the model's predictions.
+    """
+    cache = ValueCache(0) if cache is None else cache
+    cache.begin()
+    layers = layers_of(quantized, cache)
+    outputs = _outputs(quantized)
+    elements = _elements_per_sample(quantized, data)
+    compared = [layer.pairs if elements is None else layer.ends for layer in layers]
+    pairs = dict.fromkeys([*(pair for some in compared for pair in some), *outputs])
+    found = measure(quantized, data, pairs, outputs[0], cache, progress, cancel, elements)
+    ends = {pair: None for layer in layers for pair in layer.ends}
+    own = {} if probe is None else own_errors(quantized, probe, ends, cache, elements or _MOST, cancel)
+    return Report(
+        by_layer=tuple(_with_measurements(*layer, found, own) for layer in zip(layers, compared, strict=True)),
+        output=_output(found, outputs, data, data_name),
+        steps_ran=_in_order(quantized.graph, found.steps),
+        reference_steps_ran=_in_order(quantized.prepared, found.reference_steps),
+    )
+
+
+def evaluate_output(
+    quantized: Quantized, data: Dataset, cache: ValueCache, cancel: Cancel | None = None
+) -> OutputReport:
+    """The output's part of :func:`evaluate`, for those who need no more: no layer in between is compared."""
+    cache.begin()
+    outputs = _outputs(quantized)
+    return _output(measure(quantized, data, outputs, outputs[0], cache, cancel=cancel), outputs, data, "evaluation")
+
+
+def _outputs(quantized: Quantized) -> list[Pair]:
+    return [(name, value_of(quantized.graph, name) or name) for name in quantized.prepared.outputs]
+
+
+def _elements_per_sample(quantized: Quantized, data: Dataset) -> int | None:
+    """How many elements of each value to compare in each sample; None, and that is all, in a small network."""
+    size = sum(map(activation_bytes, (quantized.prepared, quantized.graph)))
+    small = size <= _SMALL and len(quantized.prepared.nodes) <= _FEW
+    return None if small else max(_FEWEST, min(_MOST, _ELEMENTS // data.samples))
+
+
+def _with_measurements(layer: Layer, pairs: Iterable[Pair], found: Measured, own: Mapping[Pair, Own]) -> LayerReport:
+    sums = reduce(add, (found.deviations[pair] for pair in pairs), Deviation())
+    alone = reduce(add, (own[pair] for pair in layer.ends if pair in own), Own())
+    return replace(
+        layer.report,
+        sqnr_db=sums.sqnr_db,
+        clipped=sums.clipped_fraction if layer.report.encoded == layer.report.tensor else None,
+        own_sqnr_db=alone.own.sqnr_db,
+        inherited_sqnr_db=alone.inherited.sqnr_db,
+    )
+
+
+def _output(found: Measured, outputs: Iterable[Pair], data: Dataset, data_name: str) -> OutputReport:
+    ratios = [found.deviations[pair].sqnr_db for pair in outputs]
+    score: Score = found.score
+    labelled = data.labels is not None
+    return OutputReport(
+        sqnr_db=min((r for r in ratios if r is not None), default=None) if None not in ratios else None,
+        agreement=score.share(score.equal),
+        top1_float=score.share(score.right_float) if labelled else None,
+        top1=score.share(score.right) if labelled else None,
+        samples=data.samples,
+        data=data_name,
+        flipped=score.predictions - score.equal if score.predictions else None,
+        flips=score.flips,
+    )
+
+
+def _in_order(graph: Graph, names: set[str]) -> tuple[str, ...]:
+    return tuple(node.name for node in graph.nodes if node.name in names)

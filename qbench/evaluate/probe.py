@@ -1,0 +1,50 @@
+"""A few samples of the data, evenly spread, that every edit is tried on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from qbench.data.dataset import Dataset
+from qbench.errors import DataError
+from qbench.ir.graph import Graph
+from qbench.report.report import Report
+
+__all__ = ["PROBE_SAMPLES", "Probe"]
+
+PROBE_SAMPLES = 32
+
+
+class Probe:
+    """The probe batch of one data set; read when it is first asked for, and kept.
+
+    Parameters
+    ----------
+    graph, data
+        What takes the samples, and where they come from.
+    samples
+        How many; more where the graph takes a fixed number at a time, fewer where there are no more.
+    """
+
+    def __init__(self, graph: Graph, data: Dataset, samples: int = PROBE_SAMPLES) -> None:
+        if samples < 1:
+            raise DataError(f"probe_samples={samples}: it must be at least 1")
+        step = data.layout.step
+        count = min(-(-samples // step), data.pieces)
+        pieces = np.linspace(0, data.pieces - 1, count).round().astype(np.int64)
+        self.indices = (pieces[:, None] * step + np.arange(step)).ravel()
+        """Of its samples in the data."""
+        self._graph, self._source, self._pieces = graph, data, pieces.tolist()
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The samples, in memory."""
+        labels = None if self._source.labels is None else self._source.labels[self.indices]
+        return Dataset(self._graph, self._source.pick(self._pieces), labels, what="probe")
+
+    def named(self, report: Report) -> Report:
+        """A report of the probe, with the samples' indices in the whole data."""
+        flips = tuple(replace(flip, sample=int(self.indices[flip.sample])) for flip in report.output.flips)
+        return replace(report, output=replace(report.output, flips=flips))

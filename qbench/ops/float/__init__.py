@@ -1,0 +1,1 @@
+"""Ops on real numbers: what a model file says before it is quantized."""

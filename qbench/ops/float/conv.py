@@ -1,0 +1,135 @@
+"""Convolutions, NCHW data and OIHW weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.types import Dim, TensorType
+from qbench.ops.numeric.convolution import convolve, convolve_transposed
+from qbench.ops.numeric.windows import Padding, Pair, Window
+from qbench.ops.rules import FloatOp, fixed, need_equal, need_float, need_rank, require
+
+__all__ = ["Conv2d", "Conv2dTranspose", "conv2d_shape", "need_window", "spatial", "swept"]
+
+
+def need_window(op: Op, window: Window) -> None:
+    """The attributes of a sliding window make sense."""
+    require(min(window.size) >= 1, f"{op.name}: the window {window.size} must be at least (1, 1)")
+    require(min(window.strides) >= 1, f"{op.name}: strides={window.strides} must be at least (1, 1)")
+    require(min(window.dilation) >= 1, f"{op.name}: dilation={window.dilation} must be at least (1, 1)")
+    require(min(window.padding) >= 0, f"{op.name}: padding={window.padding} must not be negative; slice the input")
+
+
+def spatial(op: Op, data: TensorType) -> Pair:
+    """Height and width of NCHW data; both must be numbers."""
+    need_rank(op, "data", data, 4)
+    return fixed(op, "the height of data", data.shape[2]), fixed(op, "the width of data", data.shape[3])
+
+
+def swept(op: Op, data: TensorType, window: Window) -> tuple[Dim, Dim]:
+    """Height and width of what a window makes of NCHW data; an open size gives another open size."""
+    need_rank(op, "data", data, 4)
+    counts: list[Dim] = []
+    for axis in (0, 1):
+        size = data.shape[axis + 2]
+        if isinstance(size, str):
+            counts.append(_swept_symbol(op, size, window, axis))
+            continue
+        count = window.counts((size, size))[axis]
+        require(
+            count >= 1, f"{op.name}: a window of {window.reach} does not fit into {data} padded by {window.padding}"
+        )
+        counts.append(count)
+    return counts[0], counts[1]
+
+
+def _swept_symbol(op: Op, symbol: str, window: Window, axis: int) -> str:
+    """A symbol that says how the size came about, so that branches of equal size have equal symbols.
+
+    ``H_4`` is H / 4, rounded up (as strides of 2 and 2 with "same" padding make it); ``H_1m2`` is H - 2.
+    """
+    require("*" not in symbol, f"{op.name}: size {symbol} must be a number; fix the size of that input")
+    border = window.padding[axis] + window.padding[axis + 2] - window.reach[axis] + 1
+    stride, ceil = window.strides[axis], window.ceil_mode
+    if border == 0 and not ceil:
+        base, _, divisor = symbol.rpartition("_")
+        if base and divisor.isdecimal():
+            return f"{base}_{int(divisor) * stride}"
+        return symbol if stride == 1 else f"{symbol}_{stride}"
+    return f"{symbol}_{stride}{'c' * ceil}{'m' if border < 0 else 'p'}{abs(border)}"
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Conv2d(FloatOp):
+    """2-D convolution of data (n, channels, height, width) with weight (out, channels / groups, kh, kw)."""
+
+    name = "nn.conv2d"
+    operands = ("data", "weight")
+    rule = QuantRule.MAC
+    strides: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+    def infer(self, data: TensorType, weight: TensorType) -> TensorType:
+        need_float(self, data, weight)
+        shape = conv2d_shape(self, data, weight, self.strides, self.padding, self.dilation, self.groups)
+        return TensorType(shape, data.dtype)
+
+    def compute(self, data: Array, weight: Array) -> Array:
+        return convolve(data, weight, self.strides, self.padding, self.dilation, self.groups)
+
+
+def conv2d_shape(
+    op: Op, data: TensorType, weight: TensorType, strides: Pair, padding: Padding, dilation: Pair, groups: int
+) -> tuple[Dim, ...]:
+    """The shape that 2-D convolution gives, in floats or in integers; GraphError where the operands do not fit."""
+    need_rank(op, "weight", weight, 4)
+    out, per_group, kh, kw = (fixed(op, f"size {i} of weight", dim) for i, dim in enumerate(weight.shape))
+    window = Window((kh, kw), strides, padding, dilation)
+    need_window(op, window)
+    require(out >= 1, f"{op.name}: a weight of shape {weight.shape} has no outputs")
+    require(groups >= 1 and out % groups == 0, f"{op.name}: {out} outputs do not split into groups={groups}")
+    need_equal(op, "the number of channels of data", data.shape[1], per_group * groups)
+    return (data.shape[0], out, *swept(op, data, window))
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Conv2dTranspose(FloatOp):
+    """The transpose of 2-D convolution (also: deconvolution), with weight (channels, out / groups, kh, kw)."""
+
+    name = "nn.conv2d_transpose"
+    operands = ("data", "weight")
+    strides: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    output_padding: Pair = (0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+
+    def infer(self, data: TensorType, weight: TensorType) -> TensorType:
+        need_float(self, data, weight)
+        shape = spatial(self, data)
+        need_rank(self, "weight", weight, 4)
+        channels, per_group, kh, kw = (fixed(self, f"size {i} of weight", dim) for i, dim in enumerate(weight.shape))
+        window = Window((kh, kw), self.strides, self.padding, self.dilation)
+        need_window(self, window)
+        splits = self.groups >= 1 and channels % self.groups == 0
+        require(splits, f"{self.name}: {channels} channels do not split into groups={self.groups}")
+        need_equal(self, "the number of channels of data", data.shape[1], channels)
+        require(min(self.output_padding) >= 0, f"{self.name}: output_padding={self.output_padding} is negative")
+        sizes = tuple(
+            (shape[axis] - 1) * self.strides[axis]
+            + window.reach[axis]
+            + (self.output_padding[axis] - self.padding[axis] - self.padding[axis + 2])
+            for axis in (0, 1)
+        )
+        require(min(sizes) >= 1, f"{self.name}: padding={self.padding} leaves nothing of the result: {sizes}")
+        return TensorType((data.shape[0], per_group * self.groups, *sizes), data.dtype)
+
+    def compute(self, data: Array, weight: Array) -> Array:
+        return convolve_transposed(
+            data, weight, self.strides, self.padding, self.output_padding, self.dilation, self.groups
+        )

@@ -1,0 +1,110 @@
+"""Resizing images, and moving elements between channels and pixels; NCHW."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.types import TensorType
+from qbench.ops.float.conv import spatial
+from qbench.ops.numeric.interpolation import Coordinates, Method, NearestMode, interpolate, interpolation
+from qbench.ops.numeric.windows import Pair
+from qbench.ops.rules import FloatOp, fixed, need_float, require
+
+__all__ = ["DepthToSpace", "Resize2d", "SpaceToDepth"]
+
+_MOST = 2**20
+"""No image is higher or wider; each row and column takes an entry of a table."""
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Resize2d(FloatOp):
+    """An image of another height and width; attributes and coordinates as ONNX's Resize has them.
+
+    `scales` are those of the coordinates where they are not exactly the ratios of the sizes.
+    """
+
+    name = "image.resize2d"
+    operands = ("data",)
+    rule = QuantRule.SAME
+    float_reason = "unsupported: cubic interpolation leaves the range of its input"
+    size: Pair
+    method: Method = "nearest"
+    coordinate_transformation_mode: Coordinates = "half_pixel"
+    nearest_mode: NearestMode = "round_prefer_floor"
+    cubic_coeff_a: float = -0.75
+    scales: tuple[float, float] | None = None
+
+    def infer(self, data: TensorType) -> TensorType:
+        if self.method != "nearest":
+            need_float(self, data)
+        require(min(spatial(self, data)) >= 1, f"{self.name}: {data} is empty")
+        require(min(self.size) >= 1, f"{self.name}: size={self.size} must be at least (1, 1)")
+        require(min(self.scales or (1, 1)) > 0, f"{self.name}: scales={self.scales} must be positive")
+        return TensorType((*data.shape[:2], *self.size), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        for axis in (0, 1):
+            data = interpolate(data, *self.neighbours(axis, data.shape[axis + 2]), axis + 2)
+        return data
+
+    def neighbours(self, axis: int, size: int) -> tuple[Array, Array]:
+        """Indices and weights, each (out, k), of the input elements that make each output element along one axis."""
+        require(self.size[axis] <= _MOST, f"{self.name}: size={self.size} is more than {_MOST} along an axis")
+        scale = self.size[axis] / size if self.scales is None else self.scales[axis]
+        mode = self.coordinate_transformation_mode
+        return interpolation(self.method, size, self.size[axis], scale, mode, self.nearest_mode, self.cubic_coeff_a)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class DepthToSpace(Op):
+    """Channels laid out as blocks of pixels; the place in a block is the slow part of a channel (DCR) or the fast."""
+
+    name = "nn.depth_to_space"
+    operands = ("data",)
+    rule = QuantRule.SAME
+    block_size: int
+    mode: Literal["DCR", "CRD"] = "DCR"
+
+    def infer(self, data: TensorType) -> TensorType:
+        height, width = spatial(self, data)
+        channels, block = fixed(self, "the channels of data", data.shape[1]), self.block_size
+        fits = block >= 1 and channels % block**2 == 0
+        require(fits, f"{self.name}: {channels} channels do not split into blocks of {block} x {block}")
+        return TensorType((data.shape[0], channels // block**2, height * block, width * block), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        n, channels, height, width = data.shape
+        block, depth = self.block_size, channels // self.block_size**2
+        if self.mode == "DCR":
+            parts = data.reshape(n, block, block, depth, height, width).transpose(0, 3, 4, 1, 5, 2)
+        else:
+            parts = data.reshape(n, depth, block, block, height, width).transpose(0, 1, 4, 2, 5, 3)
+        return parts.reshape(n, depth, height * block, width * block)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class SpaceToDepth(Op):
+    """Blocks of pixels laid out as channels, the block being the slow part: undoes depth_to_space's DCR."""
+
+    name = "nn.space_to_depth"
+    operands = ("data",)
+    rule = QuantRule.SAME
+    block_size: int
+
+    def infer(self, data: TensorType) -> TensorType:
+        height, width = spatial(self, data)
+        channels, block = fixed(self, "the channels of data", data.shape[1]), self.block_size
+        fits = block >= 1 and height % block == 0 and width % block == 0
+        require(fits, f"{self.name}: {data} does not split into blocks of {block} x {block}")
+        return TensorType((data.shape[0], channels * block**2, height // block, width // block), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        n, channels, height, width = data.shape
+        block = self.block_size
+        parts = data.reshape(n, channels, height // block, block, width // block, block)
+        return parts.transpose(0, 3, 5, 1, 2, 4).reshape(n, channels * block**2, height // block, width // block)

@@ -1,0 +1,119 @@
+"""Normalizations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbench.ir.op import Array, register
+from qbench.ir.types import TensorType
+from qbench.ops.float.dense import channelwise
+from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_rank, require
+
+__all__ = ["BatchNorm", "InstanceNorm", "LayerNorm", "LocalResponseNorm"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class BatchNorm(FloatOp):
+    """``(data - mean) / sqrt(variance + epsilon) * gamma + beta``, with one of each per index of `axis`."""
+
+    name = "nn.batch_norm"
+    operands = ("data", "gamma", "beta", "mean", "variance")
+    float_reason = "unsupported: a batch norm that follows no convolution or dense layer"
+    axis: int = 1
+    epsilon: float = 1e-5
+
+    def infer(
+        self, data: TensorType, gamma: TensorType, beta: TensorType, mean: TensorType, variance: TensorType
+    ) -> TensorType:
+        vectors = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
+        need_float(self, data, *vectors.values())
+        axis = axis_within(self, self.axis, data.rank)
+        for name, vector in vectors.items():
+            need_rank(self, name, vector, 1)
+            need_equal(self, f"the length of {name}", vector.shape[0], data.shape[axis])
+        return data
+
+    def compute(self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> Array:
+        scale = gamma / np.sqrt(variance + data.dtype.type(self.epsilon))
+        axis = self.axis % data.ndim
+        shift = beta - mean * scale
+        return data * channelwise(scale, axis, data.ndim) + channelwise(shift, axis, data.ndim)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class InstanceNorm(FloatOp):
+    """Each channel of each sample normalized by its own mean and variance, then ``* gamma + beta``."""
+
+    name = "nn.instance_norm"
+    operands = ("data", "gamma", "beta")
+    epsilon: float = 1e-5
+
+    def infer(self, data: TensorType, gamma: TensorType, beta: TensorType) -> TensorType:
+        need_float(self, data, gamma, beta)
+        require(data.rank >= 3, f"{self.name}: data needs three dimensions or more: {data}")
+        for name, vector in (("gamma", gamma), ("beta", beta)):
+            need_rank(self, name, vector, 1)
+            need_equal(self, f"the length of {name}", vector.shape[0], data.shape[1])
+        return data
+
+    def compute(self, data: Array, gamma: Array, beta: Array) -> Array:
+        normal = _normalized(data, tuple(range(2, data.ndim)), self.epsilon)
+        return normal * channelwise(gamma, 1, data.ndim) + channelwise(beta, 1, data.ndim)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class LayerNorm(FloatOp):
+    """Normalized by mean and variance over `axis` and all axes after it, then ``* gamma + beta``."""
+
+    name = "nn.layer_norm"
+    operands = ("data", "gamma", "beta")
+    axis: int = -1
+    epsilon: float = 1e-5
+
+    def infer(self, data: TensorType, gamma: TensorType, beta: TensorType) -> TensorType:
+        need_float(self, data, gamma, beta)
+        shape = data.shape[axis_within(self, self.axis, data.rank) :]
+        need_equal(self, "the shape of gamma", gamma.shape, shape)
+        need_equal(self, "the shape of beta", beta.shape, shape)
+        return data
+
+    def compute(self, data: Array, gamma: Array, beta: Array) -> Array:
+        axes = tuple(range(self.axis % data.ndim, data.ndim))
+        return _normalized(data, axes, self.epsilon) * gamma + beta
+
+
+def _normalized(data: Array, axes: tuple[int, ...], epsilon: float) -> Array:
+    centred = data - data.mean(axis=axes, keepdims=True)
+    variance = np.square(centred).mean(axis=axes, keepdims=True)
+    return centred / np.sqrt(variance + data.dtype.type(epsilon))
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class LocalResponseNorm(FloatOp):
+    """``data / (bias + alpha / size * s) ** beta``, s the sum of squares over `size` neighbouring channels."""
+
+    name = "nn.lrn"
+    operands = ("data",)
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    bias: float = 1.0
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_float(self, data)
+        require(data.rank >= 2 and self.size >= 1, f"{self.name}: size={self.size} of {data}")
+        return data
+
+    def compute(self, data: Array) -> Array:
+        before = (self.size - 1) // 2
+        edges = [(0, 0), (before, self.size - 1 - before), *[(0, 0)] * (data.ndim - 2)]
+        squares = np.pad(np.square(data), edges)
+        sums = sum((squares[:, i : i + data.shape[1]] for i in range(self.size)), start=np.zeros_like(data))
+        real = data.dtype.type
+        return data / (real(self.bias) + real(self.alpha / self.size) * sums) ** real(self.beta)

@@ -1,0 +1,102 @@
+"""Pooling over windows and over whole feature maps, NCHW."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.types import TensorType
+from qbench.ops.float.conv import need_window, swept
+from qbench.ops.numeric.windows import Padding, Pair, Window, pool_counts, pool_max, pool_sum
+from qbench.ops.rules import FloatOp, need_float, need_number, need_rank, require
+
+__all__ = ["AvgPool2d", "GlobalAvgPool2d", "GlobalMaxPool2d", "MaxPool2d", "Pool2d"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool2d(FloatOp):
+    """What max and average pool share: the window and the type rule."""
+
+    operands = ("data",)
+    pool_size: Pair
+    strides: Pair
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    ceil_mode: bool = False
+
+    @property
+    def window(self) -> Window:
+        """The attributes that all pools share."""
+        return Window(self.pool_size, self.strides, self.padding, self.dilation, self.ceil_mode)
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_number(self, data)
+        window = self.window
+        need_window(self, window)
+        fits = all(pad < reach for pad, reach in zip(self.padding, window.reach * 2, strict=True))
+        require(fits, f"{self.name}: padding={self.padding} must be smaller than the window, {window.reach}")
+        return TensorType((*data.shape[:2], *swept(self, data, window)), data.dtype)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class MaxPool2d(Pool2d):
+    """The maximum of each window; padding never wins."""
+
+    name = "nn.max_pool2d"
+    rule = QuantRule.SAME
+
+    def compute(self, data: Array) -> Array:
+        return pool_max(data, self.window)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class AvgPool2d(Pool2d):
+    """The mean of each window; the zeros of the padding count only with `count_include_pad`."""
+
+    name = "nn.avg_pool2d"
+    rule = QuantRule.AVERAGE
+    count_include_pad: bool = False
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_float(self, data)
+        return super().infer(data)
+
+    def compute(self, data: Array) -> Array:
+        counts = pool_counts((data.shape[2], data.shape[3]), self.window, self.count_include_pad)
+        return pool_sum(data, self.window) / counts.astype(data.dtype)
+
+
+@register
+class GlobalAvgPool2d(FloatOp):
+    """The mean of each channel's image, as an image of one pixel."""
+
+    name = "nn.global_avg_pool2d"
+    operands = ("data",)
+    rule = QuantRule.AVERAGE
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_float(self, data)
+        need_rank(self, "data", data, 4)
+        return TensorType((*data.shape[:2], 1, 1), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return data.mean(axis=(2, 3), keepdims=True)
+
+
+@register
+class GlobalMaxPool2d(Op):
+    """The maximum of each channel's image, as an image of one pixel."""
+
+    name = "nn.global_max_pool2d"
+    operands = ("data",)
+    rule = QuantRule.SAME
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_number(self, data)
+        need_rank(self, "data", data, 4)
+        return TensorType((*data.shape[:2], 1, 1), data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return data.max(axis=(2, 3), keepdims=True)

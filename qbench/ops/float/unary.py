@@ -1,0 +1,44 @@
+"""Mathematical functions of one element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from qbench.ir.op import Array, register
+from qbench.ops.float.activation import Unary
+from qbench.ops.numeric.special import erf
+
+__all__: list[str] = []  # the ops are found by name in the registry
+
+
+class _Ufunc(Unary):
+    """A unary op that is one function of NumPy, or of `special`."""
+
+    function: ClassVar[Callable[[Array], Array]]
+
+    def compute(self, data: Array) -> Array:
+        return type(self).function(data)
+
+
+def _declare(name: str, function: Callable[[Array], Array], doc: str) -> None:
+    fields = {"name": name, "function": staticmethod(function), "__doc__": doc, "__module__": __name__}
+    register(type(name.capitalize(), (_Ufunc,), fields))
+
+
+_declare("exp", np.exp, "e to the power of the element; infinity beyond the type's range.")
+_declare("log", np.log, "Natural logarithm; -infinity at 0, NaN below.")
+_declare("sqrt", np.sqrt, "Square root; NaN below 0.")
+_declare("tanh", np.tanh, "Hyperbolic tangent.")
+_declare("sin", np.sin, "Sine of an angle in radians.")
+_declare("cos", np.cos, "Cosine of an angle in radians.")
+_declare("erf", erf, "The error function.")
+_declare("abs", np.abs, "Absolute value.")
+_declare("negative", np.negative, "The element with its sign turned.")
+_declare("floor", np.floor, "The largest integer that is not above the element.")
+_declare("ceil", np.ceil, "The smallest integer that is not below the element.")
+_declare("round", np.rint, "The nearest integer, halves to even.")
+_declare("reciprocal", np.reciprocal, "1 divided by the element; infinity at 0.")
+_declare("sign", np.sign, "-1, 0 or 1.")

@@ -1,0 +1,1 @@
+"""Ops on plain integers, whose parameters are constants: what the executors run."""

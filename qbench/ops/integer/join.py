@@ -1,0 +1,39 @@
+"""Concatenation of integers that stand for different reals: each input goes through a table of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qbench.errors import GraphError
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.types import TensorType
+from qbench.ops.float.select import Concatenate
+from qbench.ops.integer.window import IntegerTable
+
+__all__ = ["ConcatenateTables"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class ConcatenateTables(Op):
+    """``concatenate(table_0[data_0], table_1[data_1], ...)``: the inputs, then as many tables."""
+
+    name = "integer.concatenate_tables"
+    operands = ("*data",)
+    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    axis: int
+
+    def infer(self, *types: TensorType) -> TensorType:
+        if not types or len(types) % 2:
+            raise GraphError(f"needs as many tables as inputs, not {len(types)} operands")
+        half = len(types) // 2
+        parts = (IntegerTable().infer(x, table) for x, table in zip(types[:half], types[half:], strict=True))
+        return Concatenate(axis=self.axis).infer(*parts)
+
+    def compute(self, *arrays: Array) -> Array:
+        half = len(arrays) // 2
+        parts = (IntegerTable().compute(x, table) for x, table in zip(arrays[:half], arrays[half:], strict=True))
+        return np.concatenate(tuple(parts), axis=self.axis)

@@ -1,0 +1,132 @@
+"""Integer ops over windows and tables: sums for averages, table look-up, bilinear interpolation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import integer_range
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.types import TensorType
+from qbench.ops.float.dense import channelwise
+from qbench.ops.float.pool import Pool2d
+from qbench.ops.float.reduce import Sum
+from qbench.ops.numeric.exact import Accumulator, to_accumulator
+from qbench.ops.numeric.windows import pool_counts, pool_sum
+from qbench.quant.rescaling import rounding_shift
+from qbench.quant.rounding import Rounding
+
+__all__ = ["IntegerResizeLinear", "IntegerSum", "IntegerSumPool2d", "IntegerTable"]
+
+INTERPOLATION_BITS = 20
+"""Interpolation weights are multiples of 2^-20: two of them and an int16 stay within 64 bits with room."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Internal(Op):
+    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class IntegerTable(_Internal):
+    """``table[data - smallest integer of its type]``; with an axis, one row of the table per index along it."""
+
+    name = "integer.table"
+    operands = ("data", "table")
+    axis: int | None = None
+
+    def infer(self, data: TensorType, table: TensorType) -> TensorType:
+        low, high = integer_range(data.dtype)
+        entries = (high - low + 1,)
+        wanted = entries if self.axis is None else (data.shape[self.axis], *entries)
+        if table.shape != wanted:
+            raise GraphError(f"a table for {data} has shape {wanted}, not {table.shape}")
+        return data.with_dtype(table.dtype)
+
+    def compute(self, data: Array, table: Array) -> Array:
+        index = data.astype(np.int64) - np.iinfo(data.dtype).min
+        if self.axis is None:
+            return table[index]
+        rows = channelwise(np.arange(table.shape[0], dtype=np.int64), self.axis, data.ndim)
+        return table[rows, index]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class IntegerSum(_Internal):
+    """Sum of ``data - data_zero_point`` over axes: the numerator of a mean."""
+
+    name = "integer.sum"
+    operands = ("data",)
+    axes: tuple[int, ...]
+    keepdims: bool = True
+    data_zero_point: int = 0
+    accumulator: Accumulator = "int32"
+
+    def infer(self, data: TensorType) -> TensorType:
+        return Sum(axes=self.axes, keepdims=self.keepdims).infer(data).with_dtype(self.accumulator)
+
+    def compute(self, data: Array) -> Array:
+        sums = (data.astype(np.int64) - self.data_zero_point).sum(axis=self.axes, keepdims=self.keepdims)
+        return to_accumulator(sums, self.accumulator)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class IntegerSumPool2d(Pool2d):
+    """Sum of ``data - data_zero_point`` over each window: an average pool's numerator over one common denominator.
+
+    Windows at the border may average fewer elements. Each sum is multiplied by ``denominator / elements``, so that
+    dividing by `denominator` gives every average exactly.
+    """
+
+    name = "integer.sum_pool2d"
+    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    count_include_pad: bool = False
+    data_zero_point: int = 0
+    denominator: int
+    accumulator: Accumulator = "int32"
+
+    def infer(self, data: TensorType) -> TensorType:
+        return super().infer(data).with_dtype(self.accumulator)
+
+    def compute(self, data: Array) -> Array:
+        sums = pool_sum(data.astype(np.int64) - self.data_zero_point, self.window)
+        counts = pool_counts((data.shape[2], data.shape[3]), self.window, self.count_include_pad)
+        return to_accumulator(sums * (self.denominator // counts), self.accumulator)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class IntegerResizeLinear(_Internal):
+    """Bilinear interpolation with weights in units of 2^-20, rounded once; qparams stay.
+
+    `rows` [height, 3] and `columns` [width, 3] hold, per output index, the two source indices and the weight of the
+    second.
+    """
+
+    name = "integer.resize_linear"
+    operands = ("data", "rows", "columns")
+    zero_point: int = 0
+    ties_to_even: bool = False
+    """Which of two equally near integers, counted from the zero point, is taken; else the upper one."""
+
+    def infer(self, data: TensorType, rows: TensorType, columns: TensorType) -> TensorType:
+        if data.rank != 4 or rows.shape[1:] != (3,) or columns.shape[1:] != (3,):
+            raise GraphError(f"needs data of rank 4 and tables [n, 3], not {data}, {rows}, {columns}")
+        return TensorType((*data.shape[:2], rows.shape[0], columns.shape[0]), data.dtype)
+
+    def compute(self, data: Array, rows: Array, columns: Array) -> Array:
+        one = 1 << INTERPOLATION_BITS
+        wide = data.astype(np.int64) - self.zero_point
+        down = rows[:, 2].astype(np.int64)[:, None]
+        across = columns[:, 2].astype(np.int64)
+        tall = wide[:, :, rows[:, 0]] * (one - down) + wide[:, :, rows[:, 1]] * down
+        both = tall[..., columns[:, 0]] * (one - across) + tall[..., columns[:, 1]] * across
+        ties: Rounding = "pow2_half_even" if self.ties_to_even else "pow2_half_up"
+        between = rounding_shift(both, np.asarray(2 * INTERPOLATION_BITS), ties)
+        return (between + self.zero_point).astype(data.dtype)  # it lies between its neighbours, so it fits

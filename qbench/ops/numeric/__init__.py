@@ -1,0 +1,1 @@
+"""NumPy arithmetic that ops of several dialects share."""

@@ -1,0 +1,1 @@
+"""Integer ops in onnxruntime's own arithmetic."""

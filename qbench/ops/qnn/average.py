@@ -1,0 +1,90 @@
+"""Quantized averages that a runtime computes in its own integer way: average pools and means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.op import register
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+from qbench.ops.onnx.pool import OnnxAvgPool2d
+from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
+from qbench.ops.tflite.average import tflite_mean
+from qbench.ops.tflite.pool import TfliteAvgPool2d
+from qbench.quant.arithmetic import dequantize
+from qbench.quant.semantics import Semantics
+
+__all__ = ["QnnAvgPool2d", "QnnMean"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnAvgPool2d(QnnOp):
+    """The mean of each window: TFLite's as integers, which keep the qparams of the input, onnxruntime's in float32.
+
+    ``tvm`` has none of its own: its form is qnn.sum_pool2d and a requantize.
+    """
+
+    name = "qnn.avg_pool2d"
+    operands = ("data",)
+    pool_size: tuple[int, int]
+    strides: tuple[int, int]
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+    semantics: Semantics = "tvm"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics == "onnx":
+            return self._onnx()
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, "qnn.sum_pool2d and qnn.requantize")
+        op = TfliteAvgPool2d(
+            pool_size=self.pool_size,
+            strides=self.strides,
+            padding=self.padding,
+            dilation=self.dilation,
+            ceil_mode=self.ceil_mode,
+        )
+        return Lowered(op, {})
+
+    def _onnx(self) -> Lowered:
+        source, target = self.q_in(0), self.q_out()
+        codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
+        reals = dequantize(codes, QParams(source.scale, self.one_zero_point(0), source.dtype))
+        op = OnnxAvgPool2d(
+            pool_size=self.pool_size,
+            strides=self.strides,
+            padding=self.padding,
+            dilation=self.dilation,
+            ceil_mode=self.ceil_mode,
+            count_include_pad=self.count_include_pad,
+            dtype=target.dtype,
+            step=target.scales[0],
+            zero_point=target.zero_points[0],
+        )
+        return Lowered.of(op, reals=reals)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnMean(QnnOp):
+    """The mean along some axes at the scale of the output.
+
+    ``tvm`` has none of its own: its form is qnn.sum and a requantize.
+    """
+
+    name = "qnn.mean"
+    operands = ("data",)
+    axes: tuple[int, ...]
+    keepdims: bool = True
+    semantics: Semantics = "tvm"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, "qnn.sum and qnn.requantize")
+        return Lowered(tflite_mean(self.q_in(0), self.q_out(), types[0], self.axes, self.keepdims), {})

@@ -1,0 +1,48 @@
+"""Functions of two quantized tensors for which nobody has integer arithmetic: a table over all pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.op import OPS, register
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+from qbench.ops.integer.pair_table import IntegerPairTable
+from qbench.ops.qnn.base import Lowered, QnnOp
+from qbench.quant.arithmetic import dequantize, quantize
+
+__all__ = ["QnnBinary"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnBinary(QnnOp):
+    """Dequantize both, apply a float op in float32, quantize: 8-bit tensors of any qparams.
+
+    A pair for which the function has no value, as 0 / 0, gives the zero point.
+    """
+
+    name = "qnn.binary"
+    operands = ("lhs", "rhs")
+    function: str
+    """Name of the float op: subtract, divide, power..."""
+
+    def lower(self, *types: TensorType) -> Lowered:
+        target = self.q_out()
+        if self.function not in OPS:
+            raise GraphError(f"there is no op {self.function} to make a table of")
+        reals = [self._reals(index) for index in (0, 1)]
+        function = OPS[self.function]()
+        (values,) = function.compute_all((reals[0][:, None], reals[1][None, :]))
+        return Lowered.of(IntegerPairTable(), table=quantize(np.nan_to_num(values, nan=0.0), target))
+
+    def _reals(self, index: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        q, zero_point = self.q_in(index), self.one_zero_point(index)
+        if q.qmax - q.qmin > 255:
+            raise GraphError(f"{self.name} takes integers of 8 bits, not {q.dtype}")
+        codes = np.arange(q.qmin, q.qmax + 1).astype(numpy_dtype(q.dtype))
+        return dequantize(codes, QParams(q.scales[0], zero_point, q.dtype))

@@ -1,0 +1,144 @@
+"""Quantized sums of products: the accumulator's scale is the product of the scales of its two factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbench.errors import GraphError
+from qbench.ir.op import register
+from qbench.ir.types import TensorType
+from qbench.ops.integer.products import (
+    IntegerBatchMatmul,
+    IntegerConv2d,
+    IntegerConv2dTranspose,
+    IntegerDense,
+    IntegerMultiply,
+)
+from qbench.ops.numeric.exact import Accumulator
+from qbench.ops.qnn.base import Lowered, QnnOp
+
+__all__ = ["QnnBatchMatmul", "QnnConv2d", "QnnConv2dTranspose", "QnnDense", "QnnMultiply"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Products(QnnOp):
+    accumulator: Accumulator = "int32"
+
+    def weight_zero_point(self, axis: int) -> int | tuple[int, ...]:
+        """The weight's zero points, one int where all are equal."""
+        q = self.q_in(1)
+        if q.axis not in (None, axis):
+            raise GraphError(f"weights of {self.name} may have scales along axis {axis}, not {q.axis}")
+        return q.zero_points[0] if len(set(q.zero_points)) == 1 else q.zero_points
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnConv2d(_Products):
+    """Quantized 2-D convolution into an accumulator; weights per tensor or per output channel."""
+
+    name = "qnn.conv2d"
+    operands = ("data", "weight")
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerConv2d(
+            strides=self.strides,
+            padding=self.padding,
+            dilation=self.dilation,
+            groups=self.groups,
+            data_zero_point=self.one_zero_point(0),
+            weight_zero_point=self.weight_zero_point(0),
+            accumulator=self.accumulator,
+        )
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnConv2dTranspose(_Products):
+    """Quantized transpose of 2-D convolution into an accumulator; weights per tensor or per output channel.
+
+    With groups, scales per channel run along axis 1 of the weight: the outputs of one group.
+    """
+
+    name = "qnn.conv2d_transpose"
+    operands = ("data", "weight")
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    output_padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerConv2dTranspose(
+            strides=self.strides,
+            padding=self.padding,
+            output_padding=self.output_padding,
+            dilation=self.dilation,
+            groups=self.groups,
+            data_zero_point=self.one_zero_point(0),
+            weight_zero_point=self.weight_zero_point(1),
+            accumulator=self.accumulator,
+        )
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnDense(_Products):
+    """Quantized dense layer into an accumulator; weights per tensor or per unit."""
+
+    name = "qnn.dense"
+    operands = ("data", "weight")
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerDense(
+            data_zero_point=self.one_zero_point(0),
+            weight_zero_point=self.weight_zero_point(0),
+            accumulator=self.accumulator,
+        )
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnBatchMatmul(_Products):
+    """Quantized matrix products of two activations, or of an activation and a constant."""
+
+    name = "qnn.batch_matmul"
+    operands = ("lhs", "rhs")
+    transpose_lhs: bool = False
+    transpose_rhs: bool = False
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerBatchMatmul(
+            transpose_lhs=self.transpose_lhs,
+            transpose_rhs=self.transpose_rhs,
+            lhs_zero_point=self.one_zero_point(0),
+            rhs_zero_point=self.one_zero_point(1),
+            accumulator=self.accumulator,
+        )
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnMultiply(_Products):
+    """Quantized elementwise product into an accumulator; a constant rhs may have a scale per channel."""
+
+    name = "qnn.multiply"
+    operands = ("lhs", "rhs")
+
+    def lower(self, *types: TensorType) -> Lowered:
+        q = self.q_in(1)
+        op = IntegerMultiply(
+            lhs_zero_point=self.one_zero_point(0),
+            rhs_zero_point=self.weight_zero_point(q.axis or 0),
+            rhs_axis=q.axis or 0,
+            accumulator=self.accumulator,
+        )
+        return Lowered(op, {})

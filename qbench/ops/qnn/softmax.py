@@ -1,0 +1,68 @@
+"""Quantized softmax and its logarithm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbench.ir.op import register
+from qbench.ir.types import TensorType
+from qbench.ops.onnx.softmax import OnnxSoftmax, powers
+from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
+from qbench.ops.tflite.log_softmax import tflite_log_softmax
+from qbench.ops.tflite.softmax import TfliteSoftmax, TfliteSoftmaxInt16, softmax_table, softmax_table_int16
+from qbench.quant.semantics import Semantics
+
+__all__ = ["QnnLogSoftmax", "QnnSoftmax"]
+
+_FLOAT = "qnn.dequantize, the float op and qnn.quantize"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AlongAxis(QnnOp):
+    operands = ("data",)
+    axis: int = -1
+    semantics: Semantics = "tvm"
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnSoftmax(_AlongAxis):
+    """Softmax from integers to integers, as TFLite and onnxruntime have it."""
+
+    name = "qnn.softmax"
+    beta: float = 1.0
+    """Factor of the input."""
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics == "onnx":
+            return self._onnx(types[0])
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, _FLOAT)
+        source, dtype = self.q_in(0), self.q_out().dtype
+        if source.dtype == "int16":
+            op = TfliteSoftmaxInt16(dtype=dtype, axis=self.axis)
+            return Lowered.of(op, exponentials=softmax_table_int16(source, self.beta))
+        return Lowered.of(TfliteSoftmax(dtype=dtype, axis=self.axis), exponentials=softmax_table(source, self.beta))
+
+    def _onnx(self, data: TensorType) -> Lowered:
+        source, target, length = self.q_in(0), self.q_out(), data.shape[self.axis]
+        if source.dtype != target.dtype or not isinstance(length, int) or self.beta != 1:
+            raise no_arithmetic(self, self.semantics, _FLOAT)
+        steps = float(np.floor(np.float32(1) / np.float32(target.scales[0])))
+        op = OnnxSoftmax(axis=self.axis, steps=steps, zero_point=target.zero_points[0])
+        return Lowered.of(op, powers=powers(source.scales[0], length))
+
+
+@register
+class QnnLogSoftmax(_AlongAxis):
+    """The logarithm of softmax from integers to integers; only TFLite has one."""
+
+    name = "qnn.log_softmax"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, _FLOAT)
+        op, constants = tflite_log_softmax(self.q_in(0), self.q_out().dtype, self.axis)
+        return Lowered.of(op, **constants)

@@ -1,0 +1,181 @@
+"""Quantized averages, functions by table, and bilinear resizing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.op import OPS, Op, register
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
+from qbench.ops.float.image import Resize2d
+from qbench.ops.integer.window import (
+    INTERPOLATION_BITS,
+    IntegerResizeLinear,
+    IntegerSum,
+    IntegerSumPool2d,
+    IntegerTable,
+)
+from qbench.ops.numeric.exact import Accumulator
+from qbench.ops.numeric.interpolation import Coordinates
+from qbench.ops.onnx.functions import FUNCTIONS
+from qbench.ops.qnn.base import Lowered, QnnOp
+from qbench.ops.tflite.resize import tflite_resize
+from qbench.ops.tflite.unary import TFLITE_FUNCTIONS, tflite_table
+from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.semantics import Semantics
+
+__all__ = ["QnnResizeLinear", "QnnSum", "QnnSumPool2d", "QnnUnary"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnSum(QnnOp):
+    """Sum over axes into an accumulator whose scale already holds the division by the number of elements."""
+
+    name = "qnn.sum"
+    operands = ("data",)
+    axes: tuple[int, ...]
+    keepdims: bool = True
+    accumulator: Accumulator = "int32"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerSum(
+            axes=self.axes,
+            keepdims=self.keepdims,
+            data_zero_point=self.one_zero_point(0),
+            accumulator=self.accumulator,
+        )
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnSumPool2d(QnnOp):
+    """Sum over windows into an accumulator whose scale already holds the division by `denominator`."""
+
+    name = "qnn.sum_pool2d"
+    operands = ("data",)
+    pool_size: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    ceil_mode: bool = False
+    count_include_pad: bool = False
+    denominator: int
+    accumulator: Accumulator = "int32"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        op = IntegerSumPool2d(
+            pool_size=self.pool_size,
+            strides=self.strides,
+            padding=self.padding,
+            dilation=self.dilation,
+            ceil_mode=self.ceil_mode,
+            count_include_pad=self.count_include_pad,
+            data_zero_point=self.one_zero_point(0),
+            denominator=self.denominator,
+            accumulator=self.accumulator,
+        )
+        return Lowered(op, {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnUnary(QnnOp):
+    """A function of one element, as a table over all integers of the input's type.
+
+    The table is filled with the function's own float meaning: dequantize each integer, apply, quantize. Integers
+    outside the function's domain, such as negative ones under a square root, get the entry of the nearest one in it.
+    """
+
+    name = "qnn.unary"
+    operands = ("data",)
+    function: str
+    """Name of the float op."""
+    parameters: tuple[tuple[str, float | str], ...] = ()
+    """The float op's attributes."""
+    slopes: tuple[float, ...] = ()
+    """For nn.prelu: the slope of each channel."""
+    axis: int | None = None
+    """For nn.prelu with several slopes: the channels' axis."""
+    constant: float | None = None
+    """For a function of two numbers, such as multiply: the other one."""
+    constant_first: bool = False
+    """Whether that is the left one."""
+    semantics: Semantics = "tvm"
+    """``tflite`` fills the table as its kernel computes the function, which may be in integers; ``onnx`` with the
+    function as onnxruntime approximates it."""
+
+    def lower(self, *types: TensorType) -> Lowered:
+        source, target = self.q_in(0), self.q_out()
+        if self.semantics == "tflite" and self.function in TFLITE_FUNCTIONS and not self.slopes:
+            self.one_zero_point(0)
+            table = tflite_table(self.function, dict(self.parameters), source, target)
+            return Lowered.of(IntegerTable(), table=table)
+        if self.function not in OPS:
+            raise GraphError(f"there is no op {self.function} to make a table of")
+        codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
+        reals = dequantize(codes, QParams(source.scale, self.one_zero_point(0), source.dtype))
+        table = quantize(_within_domain(self._values(reals)), target)
+        return Lowered.of(IntegerTable(axis=self.axis), table=table)
+
+    def _values(self, reals: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.slopes:
+            slopes = np.asarray(self.slopes, np.float32).reshape(-1, 1)
+            rows = np.where(reals >= 0, reals, reals * slopes)
+            return rows if self.axis is not None else rows[0]
+        if self.semantics == "onnx" and self.function in FUNCTIONS:
+            return FUNCTIONS[self.function](reals)
+        function: Op = OPS[self.function](**dict(self.parameters))  # pyright: ignore[reportArgumentType] checked by the float op when the graph was made
+        operands: tuple[NDArray[np.float32], ...] = (reals,)
+        if self.constant is not None:
+            operands = (reals, np.asarray(self.constant, np.float32))[:: -1 if self.constant_first else 1]
+        return np.asarray(function.compute_all(operands)[0], np.float32)
+
+
+def _within_domain(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Values at ascending arguments, those that are NaN at either end replaced by the first or last that is not."""
+    defined = np.flatnonzero(~np.isnan(values)) if values.ndim == 1 else np.empty(0, np.intp)
+    return values[np.arange(values.size).clip(defined[0], defined[-1])] if defined.size else values
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnResizeLinear(QnnOp):
+    """Bilinear resizing that keeps the qparams of its input."""
+
+    name = "qnn.resize_linear"
+    operands = ("data",)
+    size: tuple[int, int]
+    coordinate_transformation_mode: Coordinates = "half_pixel"
+    scales: tuple[float, float] | None = None
+    ties_to_even: bool = False
+    semantics: Semantics = "tvm"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics == "tflite":
+            integer, constants = tflite_resize(types[0], self.size, self.coordinate_transformation_mode)
+            return Lowered.of(integer, **constants)
+        resize = Resize2d(
+            size=self.size,
+            method="linear",
+            coordinate_transformation_mode=self.coordinate_transformation_mode,
+            scales=self.scales,
+        )
+        sizes = types[0].shape[2:]
+        tables = [self._table(resize, axis, sizes[axis]) for axis in (0, 1)]
+        op = IntegerResizeLinear(zero_point=self.one_zero_point(0), ties_to_even=self.ties_to_even)
+        return Lowered.of(op, rows=tables[0], columns=tables[1])
+
+    @staticmethod
+    def _table(resize: Resize2d, axis: int, size: int | str) -> NDArray[np.int32]:
+        if not isinstance(size, int):
+            raise GraphError(f"bilinear resizing needs a known height and width, not {size}")
+        indices, weights = resize.neighbours(axis, size)
+        fixed = np.rint(weights[:, 1:] * (1 << INTERPOLATION_BITS))
+        return np.concatenate([indices, fixed], axis=1).astype(np.int32)

@@ -1,0 +1,1 @@
+"""Integer ops in TFLite's own arithmetic."""

@@ -1,0 +1,68 @@
+"""TFLite's mean: a sum whose multiplier holds the division by the number of elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qbench.errors import GraphError
+from qbench.ir.dtypes import DType
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType, dim_factors
+from qbench.ops.float.reduce import Sum
+from qbench.ops.integer.requantize import saturate
+from qbench.quant.fixed_point import quantized_multiplier
+from qbench.quant.rescaling import rescale
+
+__all__ = ["TfliteMean", "tflite_mean"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class TfliteMean(Op):
+    """``rescale(sum(data - data_zero_point)) + zero_point``, saturated."""
+
+    name = "integer.tflite_mean"
+    operands = ("data",)
+    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    dtype: DType
+    axes: tuple[int, ...]
+    keepdims: bool = True
+    data_zero_point: int = 0
+    zero_point: int = 0
+    mantissa: int
+    shift: int
+
+    def infer(self, data: TensorType) -> TensorType:
+        return Sum(axes=self.axes, keepdims=self.keepdims).infer(data).with_dtype(self.dtype)
+
+    def compute(self, data: Array) -> Array:
+        sums = (data.astype(np.int64) - self.data_zero_point).sum(axis=self.axes, keepdims=self.keepdims)
+        scaled = rescale(sums, np.asarray(self.mantissa), np.asarray(self.shift), "tflite_double")
+        return saturate(scaled + self.zero_point, self.dtype)
+
+
+def tflite_mean(
+    source: QParams, target: QParams, data: TensorType, axes: tuple[int, ...], keepdims: bool
+) -> TfliteMean:
+    """The mean of a tensor of that type and these qparams."""
+    count = 1
+    for axis in axes:
+        size, symbol = dim_factors(data.shape[axis])
+        if symbol is not None:
+            raise GraphError(f"TFLite's mean needs to know size {axis} of {data}")
+        count *= size
+    mantissa, shift = (int(part) for part in quantized_multiplier(source.scales[0] / target.scales[0]))
+    spare = min(count.bit_length() - 1, 32, 31 + shift)
+    return TfliteMean(
+        dtype=target.dtype,
+        axes=axes,
+        keepdims=keepdims,
+        data_zero_point=source.zero_points[0],
+        zero_point=target.zero_points[0],
+        mantissa=(mantissa << spare) // count,
+        shift=shift - spare,
+    )

@@ -1,0 +1,45 @@
+"""TFLite's L2 normalization in integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from qbench.ir.dtypes import DType, integer_range
+from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.types import TensorType
+from qbench.ops.integer.requantize import saturate
+from qbench.ops.rules import axis_within, require
+from qbench.quant.fixed_functions import reciprocal_square_root
+from qbench.quant.rescaling import rescale
+
+__all__ = ["TfliteL2Normalize"]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class TfliteL2Normalize(Op):
+    """Each vector along an axis divided by its Euclidean norm, in units of 2^-7."""
+
+    name = "integer.tflite_l2_normalize"
+    operands = ("data",)
+    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    dtype: DType
+    axis: int = -1
+    data_zero_point: int = 0
+
+    def infer(self, data: TensorType) -> TensorType:
+        axis_within(self, self.axis, data.rank)
+        require(data.dtype in ("int8", "uint8"), f"{self.name} takes 8-bit data, not {data}")
+        return data.with_dtype(self.dtype)
+
+    def compute(self, data: Array) -> Array:
+        x = data.astype(np.int64) - self.data_zero_point
+        mantissa, shift = reciprocal_square_root((x * x).sum(axis=self.axis, keepdims=True))
+        low, high = integer_range(self.dtype)
+        signed = self.dtype == "int8"
+        left = 7 if signed else 0
+        scaled = rescale(x if signed else x << 7, mantissa, shift + left, "tflite_double")
+        return saturate(scaled + (low + high + 1) // 2, self.dtype)

@@ -1,0 +1,165 @@
+"""What a comparison found, layer by layer."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from qbench.parity.difference import Difference
+from qbench.parity.text import comparison_text
+from qbench.parity.theory import Mode
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Comparison", "LayerComparison"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerComparison:
+    """One value that both sides have.
+
+    Parameters
+    ----------
+    name, op
+        The node that it is known by.
+    tensor, dtype
+        The value.
+    found
+        How it differs where the op was fed with the other side's own values: what this op alone does otherwise. As
+        `end_to_end` where neither side can be fed in the middle.
+    end_to_end
+        How it differs in runs from the network's input on: all ops before it take part.
+    roundings
+        How the two sides round; None where that is not known, or nothing is rescaled.
+    predicted
+        The rate of differences that theory expects for these roundings; see :mod:`qbench.parity.theory`.
+    """
+
+    name: str
+    op: str
+    tensor: str
+    dtype: str
+    found: Difference
+    end_to_end: Difference
+    roundings: tuple[Mode, Mode] | None = None
+    predicted: float | None = None
+
+    @property
+    def elements(self) -> int:
+        """How many were compared."""
+        return self.found.elements
+
+    @property
+    def different(self) -> int:
+        """How many of them differ."""
+        return self.found.different
+
+    @property
+    def max_lsb(self) -> int | None:
+        """The largest difference in steps; None where real numbers differ."""
+        return self.found.max_lsb if self.found.max_lsb is not None or self.different else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two runs of the same network on the same data.
+
+    Parameters
+    ----------
+    left, right
+        Who was compared.
+    layers
+        Every value that both have, in execution order.
+    samples
+        How many samples were run.
+    fed
+        Whose ops were fed one by one with the other side's values: "left", "right", or "" where neither can be.
+    missing
+        Values that could not be compared, and why.
+    """
+
+    left: str
+    right: str
+    layers: tuple[LayerComparison, ...]
+    samples: int
+    fed: str = ""
+    missing: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def elements(self) -> int:
+        """Over all layers."""
+        return sum(layer.elements for layer in self.layers)
+
+    @property
+    def different(self) -> int:
+        """Elements that differ, over all layers; 0 means the same bits everywhere."""
+        return sum(layer.different for layer in self.layers)
+
+    @property
+    def different_end_to_end(self) -> int:
+        """The same in runs from the network's input on."""
+        return sum(layer.end_to_end.different for layer in self.layers)
+
+    @property
+    def first(self) -> LayerComparison | None:
+        """The first divergent op: all that goes into it is the same, and what comes out is not."""
+        return next((layer for layer in self.layers if layer.different or layer.end_to_end.different), None)
+
+    def layer(self, name: str) -> LayerComparison | None:
+        """The layer with that name, or the one that makes that tensor."""
+        matches = [layer for layer in self.layers if name in (layer.name, layer.tensor)]
+        return matches[-1] if matches else None
+
+    def table(self) -> pd.DataFrame:
+        """One row per layer."""
+        import pandas as pd  # takes longer to import than all of qbench
+
+        return pd.DataFrame([_row(layer) for layer in self.layers])
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain JSON data."""
+        return {
+            "left": self.left,
+            "right": self.right,
+            "samples": self.samples,
+            "elements": self.elements,
+            "different": self.different,
+            "different_end_to_end": self.different_end_to_end,
+            "first_divergent": None if self.first is None else self.first.name,
+            "fed": self.fed,
+            "layers": [
+                _row(layer) | {"histogram": layer.found.histogram, "channels": layer.found.channels}
+                for layer in self.layers
+            ],
+            "missing": [{"tensor": tensor, "why": why} for tensor, why in self.missing],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"
+
+    def __str__(self) -> str:
+        return comparison_text(self)
+
+
+def _row(layer: LayerComparison) -> dict[str, Any]:
+    row = asdict(layer)
+    del row["found"], row["end_to_end"]
+    whole = layer.end_to_end
+    return row | {
+        "elements": layer.elements,
+        "different": layer.different,
+        "rate": layer.found.rate,
+        "max_lsb": layer.max_lsb,
+        "max_relative": _finite(layer.found.max_relative),
+        "different_end_to_end": whole.different,
+        "max_lsb_end_to_end": whole.max_lsb,
+        "max_relative_end_to_end": _finite(whole.max_relative),
+    }
+
+
+def _finite(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else str(value)

@@ -1,0 +1,156 @@
+"""From a float graph, statistics and a config to the integer graph: every step kept, to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from qbench.calibration.resolve import resolve
+from qbench.calibration.statistics import Statistics
+from qbench.calibration.suitable import check_overrides
+from qbench.errors import ConfigError
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
+from qbench.ir.op import OPS, QuantRule
+from qbench.passes.annotate import AnnotatePass, points
+from qbench.passes.choices import excluded_nodes, node_roundings
+from qbench.passes.correct_bias import CorrectBiasPass
+from qbench.passes.float16 import Float16Pass
+from qbench.passes.legalize import LegalizePass
+from qbench.passes.pipeline import Pipeline, Step, Trace
+from qbench.passes.realize import RealizePass
+from qbench.passes.unbake import AnnotateTwinPass, RebakePass, integer_borders
+from qbench.quant.config import QuantConfig
+from qbench.quant.config_checks import check_selectors
+from qbench.quant.config_paths import shown_path
+from qbench.quant.encodings import Encodings
+from qbench.quant.points import Point
+from qbench.quantize.imported import check_imported, same_for_tied, shared_statistics, template_of, with_reasons
+
+__all__ = ["Quantized", "annotate", "check_config", "quantize_graph"]
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """One model, quantized by one config.
+
+    Parameters
+    ----------
+    config
+        What decided.
+    prepared
+        The float graph that is quantized: what reports list, and what the integers are compared with.
+    annotated
+        The prepared graph with its points, their qparams filled in: runs as it stands, fake-quantized in float.
+    encodings
+        qparams and reason by tensor.
+    graph
+        The integer graph.
+    trace
+        The graph after every pass, from the source model to `graph`.
+    """
+
+    config: QuantConfig
+    prepared: Graph
+    annotated: Graph
+    encodings: Encodings
+    graph: Graph
+    trace: Trace
+
+    @property
+    def qnn(self) -> Graph:
+        """The graph of qnn ops, the form before `graph`; that of an imported model takes and gives what it does."""
+        template = template_of(self.trace)
+        realized = next(step.graph for step in self.trace.steps if step.name == RealizePass.name)
+        return realized if template is None else integer_borders(realized, template.borders)
+
+
+def quantize_graph(
+    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo | None = None
+) -> Quantized:
+    """Choose an encoding for every point of a prepared graph and turn it into integers.
+
+    Parameters
+    ----------
+    prepared
+        What :func:`qbench.passes.prepare.prepare` gave.
+    statistics
+        Of every float activation of the prepared graph, by tensor name.
+    config
+        What decides.
+    memo
+        Of earlier calls, for any config: what has not changed since the last of them is not worked out again.
+
+    Raises
+    ------
+    ConfigError
+        A selector of the config matches nothing in this graph, or an override does not suit its tensor.
+    CalibrationError
+        A threshold cannot be computed.
+    """
+    graph, memo = prepared.graph, memo or Memo()
+    check_config(prepared, config, memo)
+    annotated, marked = annotate(prepared, excluded_nodes(graph, config), memo, config.weights.narrow)
+    template, roundings = template_of(prepared), node_roundings(graph, config)
+    if template is None:
+        encodings = resolve(marked.values(), annotated, statistics, config, memo)
+        realize = RealizePass(config.rounding, roundings, config.semantics, memo)
+    else:
+        shared = shared_statistics(template, statistics, marked)
+        tied = same_for_tied(template, config, marked)
+        encodings = with_reasons(template, resolve(marked.values(), annotated, shared, tied, memo), marked)
+        realize = RebakePass(template, roundings, memo)
+    bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
+    correct = [_bias_correction(statistics, memo)] if config.weights.bias_correction else []
+    to_half = [Float16Pass()] if config.float_dtype == "float16" else []
+    done = Pipeline((*correct, realize, LegalizePass(memo), *to_half)).run(bound)
+    steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
+    corrected = done.steps[0].graph if correct else bound
+    return Quantized(config, graph, corrected, encodings, done.graph, replace(prepared, steps=steps))
+
+
+def annotate(
+    prepared: Trace, excluded: FrozenMap[str, str], memo: Memo, narrow: bool = True
+) -> tuple[Graph, dict[str, Point]]:
+    """The annotated graph, without qparams, and its points."""
+    template = template_of(prepared)
+
+    def work() -> tuple[Graph, dict[str, Point]]:
+        mark = AnnotatePass(excluded, narrow) if template is None else AnnotateTwinPass(template, excluded, narrow)
+        annotated = mark(prepared.graph)
+        return annotated, points(annotated)
+
+    return memo.recall((AnnotatePass.name, bool(excluded), narrow), (prepared.graph, excluded), work)
+
+
+def _bias_correction(statistics: Mapping[str, Statistics], memo: Memo) -> CorrectBiasPass:
+    means = {tensor: found.channels for tensor, found in statistics.items() if found.channels is not None}
+    given = {
+        tensor: memo.recall(("means", tensor), (seen,), lambda seen=seen: tuple(seen.values.tolist()))
+        for tensor, seen in means.items()
+    }
+    return CorrectBiasPass(FrozenMap(given), memo)
+
+
+def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None) -> None:
+    """Raise ConfigError unless every rule and override is about something in the graph, and can be carried out.
+
+    An override of a tensor may stay while the layers around it are kept in float: it counts again once they are not.
+    """
+    if not isinstance(config, QuantConfig):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
+        kind = type(config).__name__  # pyright: ignore[reportUnreachable]
+        raise ConfigError(f"a config is a QuantConfig, not {kind}; QuantConfig.load(path) reads one from a file")
+    graph, template = prepared.graph, template_of(prepared)
+    everything, some = FrozenMap[str, str](), excluded_nodes(graph, config)
+    annotated = [annotate(prepared, excluded, memo or Memo()) for excluded in dict.fromkeys((everything, some))]
+    tensors = [tensor for _, marked in annotated for tensor in marked]
+    check_selectors(config, {node.name: node.op for node in graph.nodes}, tensors)
+    if template is not None:
+        check_imported(template, config, dict.fromkeys(tensors))
+    for marked_graph, marked in annotated:
+        check_overrides(marked.values(), marked_graph, config)
+    for name, layer in config.layers.items():
+        op = OPS[graph.node(name).op]
+        if layer.keep_float is False and op.rule == QuantRule.FLOAT:
+            raise ConfigError(f"{shown_path(('layers', name, 'keep_float'))}: cannot be false: {op.float_reason}")

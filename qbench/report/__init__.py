@@ -1,0 +1,1 @@
+"""What a quantized model costs, as frozen data that a user reads."""

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbench.data.dataset import Dataset
+from qbench.errors import DataError
+from tests.networks import mlp, samples
+
+GRAPH = mlp()
+
+
+def joined(data: Dataset) -> np.ndarray:
+    return np.concatenate([chunk.feeds["x"] for chunk in data.chunks()])
+
+
+@given(st.integers(1, 100), st.lists(st.integers(1, 99), max_size=5), st.integers(1, 40))
+def test_the_same_samples_are_cut_the_same_way_however_they_are_given(count: int, cuts: list[int], batch: int):
+    x = samples(count)
+    whole = Dataset(GRAPH, x, batch=batch)
+    pieces = np.split(x, sorted({cut for cut in cuts if cut < count}))
+    for given_ in (pieces, [{"x": piece} for piece in pieces], {"x": x}, Lazy(pieces)):
+        other = Dataset(GRAPH, given_, batch=batch)
+        assert (other.digest, other.samples) == (whole.digest, count)
+        assert [(c.digest, c.start, c.stop) for c in other.chunks()] == [
+            (c.digest, c.start, c.stop) for c in whole.chunks()
+        ]
+        assert np.array_equal(joined(other), x)
+    assert all(len(chunk.feeds["x"]) <= batch for chunk in whole.chunks())
+
+
+class Lazy:
+    """Larger than memory, for all that anyone knows."""
+
+    def __init__(self, pieces: list[np.ndarray]) -> None:
+        self.pieces = pieces
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.pieces)
+
+
+class Indexed:
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.x[index : index + 1]  # never raises IndexError
+
+
+def test_something_with_len_and_getitem():
+    assert np.array_equal(joined(Dataset(GRAPH, Indexed(samples(7)))), samples(7))
+
+
+def test_another_content_or_cut_is_another_digest():
+    digests = {Dataset(GRAPH, samples(10, seed), batch=batch).digest for seed in (1, 2) for batch in (3, 4)}
+    assert len(digests) == 4
+
+
+def test_later_changes_of_the_users_array_do_not_matter():
+    x = samples(3)
+    data = Dataset(GRAPH, x)
+    x[:] = 0
+    assert np.array_equal(joined(data), samples(3))
+
+
+def test_data_that_changes_between_readings_is_an_error():
+    lazy = Lazy([samples(3)])
+    data = Dataset(GRAPH, lazy)
+    lazy.pieces = [samples(3, seed=9)]
+    with pytest.raises(DataError, match="changed between two readings"):
+        list(data.chunks())
+
+
+def test_a_fixed_batch_is_fed_at_a_time():
+    graph = mlp(batch=4)
+    data = Dataset(graph, samples(12))
+    assert [(c.feeds["x"].shape, c.start, c.stop) for c in data.chunks()] == [
+        ((4, 12), 0, 4),
+        ((4, 12), 4, 8),
+        ((4, 12), 8, 12),
+    ]
+    with pytest.raises(DataError, match="13 is no multiple of that"):
+        Dataset(graph, samples(13))
+
+
+def with_(value: float) -> np.ndarray:
+    x = samples(3)
+    x[1, 2] = value
+    return x
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (samples(0), "is empty"),
+        ([], "is empty"),
+        (with_(np.nan), "'x' has 1 NaN or infinite"),
+        (with_(np.inf), "'x' has 1 NaN or infinite"),
+        (samples(3).astype(np.float64), r"use x.astype\('float32'\)"),
+        (samples(3, width=11), "axis 1 has size 11, not 12"),
+        (samples(3)[0], "1 dimensions, not 2"),
+        (np.float32(1), "must be arrays"),
+        ({"X": samples(3)}, "no input 'X'"),
+        ({}, "'x' is missing"),
+        ({"x": [[1.0] * 12]}, "is list, not a NumPy array"),
+        ("x.npz", "not str"),
+        (iter([samples(3)]), "iterator"),
+        (3, "must be arrays"),
+        ([3], "not int"),
+    ],
+)
+def test_bad_data(data: object, message: str):
+    with pytest.raises(DataError, match=message):
+        Dataset(GRAPH, data)
+
+
+def test_the_message_says_which_data_and_which_sample():
+    with pytest.raises(DataError, match="evaluation data: sample 4: input 'x' has 1 NaN"):
+        Dataset(GRAPH, [samples(3), with_(np.nan)], what="evaluation")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(2, int), "3 evaluation samples but 2 labels"),
+        (np.zeros(3), "must be integers"),
+        (1, "must be integers"),
+    ],
+)
+def test_bad_labels(labels: object, message: str):
+    with pytest.raises(DataError, match=message):
+        Dataset(GRAPH, samples(3), labels, what="evaluation")
