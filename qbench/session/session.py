@@ -30,6 +30,7 @@ from qbench.quantize.imported import recalibrated, restored
 from qbench.quantize.quantized import Quantized, annotate, check_config
 from qbench.report.compare import compare
 from qbench.report.report import Latency, Report
+from qbench.search.attribution import Attribution, attribute
 from qbench.session.changes import SessionDiff, session_diff
 from qbench.session.folder import SessionFolder
 from qbench.session.history import Edit, History
@@ -298,6 +299,16 @@ class Session:
         report = self._timings.told(quantized, report)
         self._record.note_probe(generation, report)
         return report
+
+    def attribution(self, cancel: Cancel | None = None) -> Attribution:
+        """Where along the graph the error of the config that counts now arises, on the samples of :meth:`probe`.
+
+        Raises
+        ------
+        Cancelled
+            `cancel` was set.
+        """
+        return attribute(self.prepared, self.probe(cancel))
 
     def latency(self, cancel: Cancel | None = None) -> Latency:
         """Time the integer model and the float model on one sample, and each layer's step; reports say it from then on.
