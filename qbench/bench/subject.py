@@ -22,7 +22,7 @@ from qbench.ir import archive
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim, dim_factors
-from qbench.ops.macs import macs
+from qbench.ops.products import macs
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.prepare import prepare
 from qbench.passes.unbake import Template, take_apart

@@ -13,7 +13,7 @@ from qbench.evaluate.measure import decibels
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule
-from qbench.ops.macs import macs
+from qbench.ops.products import macs
 from qbench.passes.annotate import quantized_value
 from qbench.passes.groups import Group, find_groups, group_of
 from qbench.quant.arithmetic import dequantize, quantize

@@ -23,12 +23,13 @@ node, and also knows the qparams of that node's inputs and outputs.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, ClassVar, TypeVar, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 import pydantic
@@ -39,7 +40,7 @@ from qbench.ir.graph import Attr, Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
-__all__ = ["OPS", "Array", "Op", "QuantRule", "bind", "register"]
+__all__ = ["OPS", "Array", "Channels", "Epilogue", "Op", "QuantRule", "Role", "bind", "is_op", "register"]
 
 Array = NDArray[Any]
 
@@ -69,15 +70,65 @@ class QuantRule(StrEnum):
     """Made by passes (quantize, requantize...); never asked how it should be quantized."""
 
 
+class Role(StrEnum):
+    """What an operand is to its op, by its name."""
+
+    DATA = "data"
+    """What flows through the network; also named lhs, rhs and condition."""
+    WEIGHT = "weight"
+    """What data is multiplied by: usually constant, and quantized with a scale per channel."""
+    BIAS = "bias"
+    """A constant per channel that is added to an accumulator, in the accumulator's own scale."""
+    PARAMETER = "parameter"
+    """What has any other name: slopes, tables, indices, multipliers."""
+
+
+class Epilogue(StrEnum):
+    """What may be done to each element of a result before it is stored."""
+
+    BIAS = "bias"
+    REQUANTIZE = "requantize"
+    CLAMP = "clamp"
+
+
+class Channels(NamedTuple):
+    """The axes that count channels, from the end where negative; None where there is none."""
+
+    data: int | None = None
+    """Of the first operand."""
+    weight: int | None = None
+    """Of the second one: the axis that its scales may run along, one for each channel of the output."""
+    output: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Op(ABC):
-    """Base of all op declarations; see the module's text for how one is written."""
+    """Base of all op declarations; see the module's text for how one is written.
+
+    What follows `operands` are facts, each with a default that fits an op about which there is nothing to say.
+    """
 
     name: ClassVar[str]
     operands: ClassVar[tuple[str, ...]]
-    """Names of the inputs; the last one may be ``*name`` for any number."""
+    """Names of the inputs, which say their roles (see `Role`); the last one may be ``*name`` for any number."""
     rule: ClassVar[QuantRule] = QuantRule.FLOAT
     float_reason: ClassVar[str] = "unsupported: no integer form of this op"
+    form_of: ClassVar[str | None] = None
+    """Name of the float op that this op computes on integers."""
+    epilogue: ClassVar[Epilogue | None] = None
+    """What it is to an op before it that absorbs it."""
+    absorbs: ClassVar[tuple[Epilogue, ...]] = ()
+    """What may follow it before anything is rounded or stored, in this order; of clamps any number."""
+    elementwise: ClassVar[bool] = False
+    """Each element of the result depends on one element, at the same place, of each operand, which may broadcast."""
+    moves: ClassVar[bool] = False
+    """Each element of the result is an element of an operand, or a constant: nothing is computed."""
+    keeps_order: ClassVar[bool] = False
+    """The same elements in the same row-major order: only the shape changes."""
+    never_negative: ClassVar[bool] = False
+    """No result is negative, whatever the operands are."""
+    keeps_sign: ClassVar[bool] = False
+    """The result has no negative element where its operands have none."""
 
     qin: tuple[QParams | None, ...] = ()
     """qparams of the node's inputs (not an attribute)."""
@@ -111,6 +162,64 @@ class Op(ABC):
         result = self.compute(*arrays)
         return tuple(map(np.asarray, result)) if isinstance(result, tuple) else (np.asarray(result),)
 
+    @property
+    def float_form(self) -> str | None:
+        """Name of the float op that this op computes on integers; None for a float op."""
+        return self.form_of
+
+    @property
+    def channels(self) -> Channels:
+        """The axes that count channels; see `channel_axis_of`."""
+        return Channels()
+
+    def channel_axis_of(self, tensor: Literal["data", "weight", "output"], rank: int) -> int | None:
+        """The axis that counts channels, from the front.
+
+        Parameters
+        ----------
+        tensor
+            The first operand, the second one or the result.
+        rank
+            Number of dimensions of that tensor.
+
+        Returns
+        -------
+        int | None
+            None where the op knows no channels there.
+        """
+        axis: int | None = getattr(self.channels, tensor)
+        return None if axis is None else axis % rank
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The least and the largest result of a clamp; None for all other ops."""
+        return None
+
+    @property
+    def lowest(self) -> float:
+        """No result is less than this, whatever the operands are."""
+        return self.bounds[0] if self.bounds else 0.0 if self.never_negative else -math.inf
+
+    def depth(self, *types: TensorType) -> int:
+        """The most elements, or products, that are summed into one element of the result; 0 where none are.
+
+        Parameters
+        ----------
+        types
+            Of the operands; open sizes count as 1.
+        """
+        return 0
+
+    def macs(self, *types: TensorType) -> int:
+        """Multiply-accumulates for operands of these types, open sizes counted as 1; 0 where there are none."""
+        return 0
+
+    @classmethod
+    def role(cls, index: int) -> Role:
+        """What the operand at an index is to the op."""
+        name = cls.operands[min(index, len(cls.operands) - 1)].lstrip("*")
+        return _ROLES.get(name, Role.PARAMETER)
+
     @classmethod
     def attributes(cls) -> dict[str, dataclasses.Field[Any]]:
         """The attribute fields by name."""
@@ -118,6 +227,7 @@ class Op(ABC):
 
 
 _REMEMBERED = 4
+_ROLES = {**dict.fromkeys(("data", "lhs", "rhs", "condition"), Role.DATA), "weight": Role.WEIGHT, "bias": Role.BIAS}
 
 OPS: dict[str, type[Op]] = {}
 """All declared ops by name. `qbench.ops` fills it."""
@@ -131,6 +241,16 @@ def register(cls: OpClass) -> OpClass:
         raise ValueError(f"op {cls.name} is declared twice")
     OPS[cls.name] = cls
     return cls
+
+
+def is_op(node: Node | None, *kinds: type[Op]) -> bool:
+    """Whether a node is of one of these declarations, or of one derived from them; False for no node.
+
+    Examples
+    --------
+    >>> is_op(graph.producers.get(value), Dequantize)  # doctest: +SKIP
+    """
+    return node is not None and node.op in OPS and issubclass(OPS[node.op], kinds)
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 
 from qbench.bench.networks import NETWORKS
 from qbench.frontends import load
-from qbench.ops.macs import macs
+from qbench.ops.products import macs
 from qbench.passes.prepare import prepare
 from qbench.runtime.interpreter import call
 

@@ -15,7 +15,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.ops.macs import macs
+from qbench.ops.products import macs
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.report.report import Flip
 from tests.networks import mlp, node

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from qbench.ir.dtypes import integer_range, is_dtype, is_integer
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Channels, Epilogue, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.numeric.special import erf, sigmoid
@@ -35,6 +36,7 @@ class Unary(FloatOp):
 
     operands = ("data",)
     rule = QuantRule.TABLE
+    elementwise = True
 
     def infer(self, data: TensorType) -> TensorType:
         need_float(self, data)
@@ -48,6 +50,12 @@ class Relu(Op):
     name = "nn.relu"
     operands = ("data",)
     rule = QuantRule.CLAMP
+    epilogue = Epilogue.CLAMP
+    elementwise = True
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return 0.0, math.inf
 
     def infer(self, data: TensorType) -> TensorType:
         need_number(self, data)
@@ -65,8 +73,14 @@ class Clip(FloatOp):
     name = "clip"
     operands = ("data",)
     rule = QuantRule.CLAMP
+    epilogue = Epilogue.CLAMP
+    elementwise = True
     a_min: float
     a_max: float
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return self.a_min, self.a_max
 
     def infer(self, data: TensorType) -> TensorType:
         need_number(self, data)
@@ -101,7 +115,12 @@ class PRelu(FloatOp):
     name = "nn.prelu"
     operands = ("data", "alpha")
     rule = QuantRule.TABLE
+    elementwise = True
     axis: int = 1
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=self.axis, output=self.axis)
 
     def infer(self, data: TensorType, alpha: TensorType) -> TensorType:
         need_float(self, data, alpha)
@@ -119,6 +138,7 @@ class Sigmoid(Unary):
     """``1 / (1 + exp(-data))``, without overflow at either end."""
 
     name = "sigmoid"
+    never_negative = True
 
     def compute(self, data: Array) -> Array:
         return sigmoid(data)
@@ -130,6 +150,7 @@ class HardSigmoid(Unary):
     """``min(max(alpha * data + beta, 0), 1)``."""
 
     name = "nn.hard_sigmoid"
+    never_negative = True
     alpha: float = 0.2
     beta: float = 0.5
 
@@ -192,6 +213,7 @@ class Softplus(Unary):
     """``log(1 + exp(data))``, without overflow."""
 
     name = "nn.softplus"
+    never_negative = True
 
     def compute(self, data: Array) -> Array:
         return np.logaddexp(data, data.dtype.type(0))

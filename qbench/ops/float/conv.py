@@ -8,6 +8,7 @@ from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import Dim, TensorType
 from qbench.ops.numeric.convolution import convolve, convolve_transposed
 from qbench.ops.numeric.windows import Padding, Pair, Window
+from qbench.ops.products import Convolution, TransposedConvolution
 from qbench.ops.rules import FloatOp, fixed, need_equal, need_float, need_rank, require
 
 __all__ = ["Conv2d", "Conv2dTranspose", "conv2d_shape", "need_window", "spatial", "swept"]
@@ -62,11 +63,10 @@ def _swept_symbol(op: Op, symbol: str, window: Window, axis: int) -> str:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class Conv2d(FloatOp):
+class Conv2d(Convolution, FloatOp):
     """2-D convolution of data (n, channels, height, width) with weight (out, channels / groups, kh, kw)."""
 
     name = "nn.conv2d"
-    operands = ("data", "weight")
     rule = QuantRule.MAC
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
@@ -98,11 +98,10 @@ def conv2d_shape(
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class Conv2dTranspose(FloatOp):
+class Conv2dTranspose(TransposedConvolution, FloatOp):
     """The transpose of 2-D convolution (also: deconvolution), with weight (channels, out / groups, kh, kw)."""
 
     name = "nn.conv2d_transpose"
-    operands = ("data", "weight")
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
     output_padding: Pair = (0, 0)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbench.ir.op import Array, QuantRule, register
+from qbench.ir.op import Array, Channels, Epilogue, QuantRule, register
 from qbench.ir.types import TensorType
+from qbench.ops.products import DenseProduct, MatrixProduct
 from qbench.ops.rules import (
     FloatOp,
     axis_within,
@@ -48,11 +49,10 @@ def channelwise(vector: Array, axis: int, rank: int) -> Array:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class Dense(FloatOp):
+class Dense(DenseProduct, FloatOp):
     """Fully connected layer: ``data @ weight.T`` with data (..., in) and weight (units, in)."""
 
     name = "nn.dense"
-    operands = ("data", "weight")
     rule = QuantRule.MAC
 
     def infer(self, data: TensorType, weight: TensorType) -> TensorType:
@@ -68,11 +68,10 @@ class Dense(FloatOp):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class BatchMatmul(FloatOp):
+class BatchMatmul(MatrixProduct, FloatOp):
     """``lhs @ rhs`` over the last two axes, each transposed first where asked; the other axes broadcast."""
 
     name = "nn.batch_matmul"
-    operands = ("lhs", "rhs")
     rule = QuantRule.MAC
     transpose_lhs: bool = False
     transpose_rhs: bool = False
@@ -98,7 +97,13 @@ class BiasAdd(FloatOp):
     name = "nn.bias_add"
     operands = ("data", "bias")
     rule = QuantRule.BIAS
+    epilogue = Epilogue.BIAS
+    absorbs = (Epilogue.CLAMP,)
     axis: int = 1
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=self.axis, weight=0, output=self.axis)
 
     def infer(self, data: TensorType, bias: TensorType) -> TensorType:
         need_same_dtype(self, data, bias)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from qbench.ir.op import Array, QuantRule, register
+from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.rules import FloatOp, broadcast, need_number, need_same_dtype
 
@@ -18,6 +18,7 @@ class Binary(FloatOp):
     """A function of two numbers of one dtype, floats or integers."""
 
     operands = ("lhs", "rhs")
+    elementwise = True
     function: ClassVar[Callable[[Array, Array], Array]]
 
     def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
@@ -35,6 +36,7 @@ class Add(Binary):
 
     name = "add"
     rule = QuantRule.ELEMENTWISE
+    absorbs = (Epilogue.CLAMP,)
     function = np.add
 
 
@@ -44,6 +46,7 @@ class Subtract(Binary):
 
     name = "subtract"
     rule = QuantRule.ELEMENTWISE
+    absorbs = (Epilogue.CLAMP,)
     function = np.subtract
 
 
@@ -53,6 +56,7 @@ class Multiply(Binary):
 
     name = "multiply"
     rule = QuantRule.ELEMENTWISE
+    absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP)
     function = np.multiply
 
 

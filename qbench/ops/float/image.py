@@ -64,6 +64,7 @@ class DepthToSpace(Op):
     """Channels laid out as blocks of pixels; the place in a block is the slow part of a channel (DCR) or the fast."""
 
     name = "nn.depth_to_space"
+    moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
     block_size: int
@@ -92,6 +93,7 @@ class SpaceToDepth(Op):
     """Blocks of pixels laid out as channels, the block being the slow part: undoes depth_to_space's DCR."""
 
     name = "nn.space_to_depth"
+    moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
     block_size: int

@@ -16,6 +16,7 @@ __all__ = ["Where"]
 
 class _Comparison(FloatOp):
     operands = ("lhs", "rhs")
+    elementwise = True
     float_reason = "unsupported: comparisons have no integer form"
     function: ClassVar[Callable[[Array, Array], Array]]
 
@@ -69,6 +70,7 @@ class GreaterEqual(_Comparison):
 
 class _Logical(FloatOp):
     operands = ("lhs", "rhs")
+    elementwise = True
     float_reason = "default for this op: truth values are not quantized"
     function: ClassVar[Callable[..., Array]]
 
@@ -112,6 +114,7 @@ class Where(FloatOp):
 
     name = "where"
     operands = ("condition", "lhs", "rhs")
+    elementwise = True
     float_reason = "unsupported: a choice between tensors of different qparams has no integer form"
 
     def infer(self, condition: TensorType, lhs: TensorType, rhs: TensorType) -> TensorType:

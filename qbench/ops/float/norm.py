@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbench.ir.op import Array, register
+from qbench.ir.op import Array, Channels, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_rank, require
@@ -24,6 +24,10 @@ class BatchNorm(FloatOp):
     float_reason = "unsupported: a batch norm that follows no convolution or dense layer"
     axis: int = 1
     epsilon: float = 1e-5
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=self.axis, output=self.axis)
 
     def infer(
         self, data: TensorType, gamma: TensorType, beta: TensorType, mean: TensorType, variance: TensorType
@@ -51,6 +55,10 @@ class InstanceNorm(FloatOp):
     name = "nn.instance_norm"
     operands = ("data", "gamma", "beta")
     epsilon: float = 1e-5
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=1, output=1)
 
     def infer(self, data: TensorType, gamma: TensorType, beta: TensorType) -> TensorType:
         need_float(self, data, gamma, beta)
@@ -104,6 +112,10 @@ class LocalResponseNorm(FloatOp):
     alpha: float = 1e-4
     beta: float = 0.75
     bias: float = 1.0
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=1, output=1)
 
     def infer(self, data: TensorType) -> TensorType:
         need_float(self, data)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from qbench.ir.op import Array, Op, QuantRule, register
-from qbench.ir.types import TensorType
+from qbench.ir.op import Array, Channels, Epilogue, Op, QuantRule, register
+from qbench.ir.types import TensorType, numel
 from qbench.ops.float.conv import need_window, swept
 from qbench.ops.numeric.windows import Padding, Pair, Window, pool_counts, pool_max, pool_sum
 from qbench.ops.rules import FloatOp, need_float, need_number, need_rank, require
@@ -18,6 +19,7 @@ class Pool2d(FloatOp):
     """What max and average pool share: the window and the type rule."""
 
     operands = ("data",)
+    keeps_sign = True
     pool_size: Pair
     strides: Pair
     padding: Padding = (0, 0, 0, 0)
@@ -28,6 +30,10 @@ class Pool2d(FloatOp):
     def window(self) -> Window:
         """The attributes that all pools share."""
         return Window(self.pool_size, self.strides, self.padding, self.dilation, self.ceil_mode)
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=1, output=1)
 
     def infer(self, data: TensorType) -> TensorType:
         need_number(self, data)
@@ -57,11 +63,15 @@ class AvgPool2d(Pool2d):
 
     name = "nn.avg_pool2d"
     rule = QuantRule.AVERAGE
+    absorbs = (Epilogue.CLAMP,)
     count_include_pad: bool = False
 
     def infer(self, data: TensorType) -> TensorType:
         need_float(self, data)
         return super().infer(data)
+
+    def depth(self, *types: TensorType) -> int:
+        return math.prod(self.pool_size)
 
     def compute(self, data: Array) -> Array:
         counts = pool_counts((data.shape[2], data.shape[3]), self.window, self.count_include_pad)
@@ -75,6 +85,15 @@ class GlobalAvgPool2d(FloatOp):
     name = "nn.global_avg_pool2d"
     operands = ("data",)
     rule = QuantRule.AVERAGE
+    absorbs = (Epilogue.CLAMP,)
+    keeps_sign = True
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=1, output=1)
+
+    def depth(self, *types: TensorType) -> int:
+        return numel(types[0].shape[2:])
 
     def infer(self, data: TensorType) -> TensorType:
         need_float(self, data)
@@ -92,6 +111,11 @@ class GlobalMaxPool2d(Op):
     name = "nn.global_max_pool2d"
     operands = ("data",)
     rule = QuantRule.SAME
+    keeps_sign = True
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=1, output=1)
 
     def infer(self, data: TensorType) -> TensorType:
         need_number(self, data)

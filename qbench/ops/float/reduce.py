@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from qbench.ir.op import Array, QuantRule, register
+from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.types import Dim, TensorType
 from qbench.ops.rules import FloatOp, axis_within, need_float, need_number, require
 
@@ -44,6 +44,8 @@ class Mean(Reduction):
 
     name = "mean"
     rule = QuantRule.AVERAGE
+    absorbs = (Epilogue.CLAMP,)
+    keeps_sign = True
     function = np.mean
 
     def infer(self, data: TensorType) -> TensorType:

@@ -18,6 +18,7 @@ class _Moved(Op):
 
     operands = ("data",)
     rule = QuantRule.SAME
+    moves = keeps_sign = True
 
 
 @register
@@ -30,6 +31,7 @@ class Reshape(_Moved):
     """
 
     name = "reshape"
+    keeps_order = True
     newshape: tuple[int | str, ...]
 
     def infer(self, data: TensorType) -> TensorType:
@@ -65,6 +67,7 @@ class BatchFlatten(_Moved):
     """A matrix: the sizes before `axis` multiplied into rows, the others into columns."""
 
     name = "nn.batch_flatten"
+    keeps_order = True
     axis: int = 1
 
     def infer(self, data: TensorType) -> TensorType:
@@ -98,6 +101,7 @@ class Squeeze(_Moved):
     """Without these axes, which must be of size 1."""
 
     name = "squeeze"
+    keeps_order = True
     axes: tuple[int, ...]
 
     def infer(self, data: TensorType) -> TensorType:
@@ -117,6 +121,7 @@ class ExpandDims(_Moved):
     """With new axes of size 1, at these positions of the result."""
 
     name = "expand_dims"
+    keeps_order = True
     axes: tuple[int, ...]
 
     def infer(self, data: TensorType) -> TensorType:

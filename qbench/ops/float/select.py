@@ -26,6 +26,7 @@ class Concatenate(Op):
     """Tensors joined along one axis."""
 
     name = "concatenate"
+    moves = keeps_sign = True
     operands = ("*data",)
     rule = QuantRule.CONCAT
     axis: int
@@ -55,6 +56,7 @@ class Split(Op):
     """A tensor cut along one axis, before each of these positions."""
 
     name = "split"
+    moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
     cuts: tuple[int, ...]
@@ -78,6 +80,7 @@ class StridedSlice(Op):
     """``data[begin:end:stride]`` along some axes, with Python's meaning of negative and too large positions."""
 
     name = "strided_slice"
+    moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
     begin: tuple[int, ...]
@@ -113,6 +116,7 @@ class Pad(Op):
     """Elements added (before, after) each axis: a constant, a mirror image without the edge, or copies of the edge."""
 
     name = "nn.pad"
+    moves = True
     operands = ("data",)
     rule = QuantRule.SAME
     pad_width: tuple[tuple[int, int], ...]
@@ -145,6 +149,7 @@ class Take(Op):
     """Elements at `indices` along one axis; negative ones count from the end."""
 
     name = "take"
+    moves = keeps_sign = True
     operands = ("data", "indices")
     float_reason = "unsupported: gathers stay in float"
     axis: int = 0
@@ -169,6 +174,7 @@ class BroadcastTo(Op):
     """A tensor repeated along its axes of size 1, and along new ones in front, to fill a shape."""
 
     name = "broadcast_to"
+    moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
     shape: tuple[int | str, ...]
@@ -192,6 +198,7 @@ class BroadcastLike(FloatOp):
     """A tensor repeated along one axis of size 1, as often as another tensor is long: a class token for each sample."""
 
     name = "broadcast_like"
+    moves = keeps_sign = True
     operands = ("data", "like")
     float_reason = "default for this op: it repeats a constant for each sample"
     axis: int = 0
@@ -212,6 +219,7 @@ class Tile(Op):
     """A tensor repeated this many times along each axis."""
 
     name = "tile"
+    moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
     reps: tuple[int, ...]
@@ -233,6 +241,7 @@ class Cast(Op):
     """The elements as another dtype: floats to integers are cut towards zero, to bool are compared with zero."""
 
     name = "cast"
+    elementwise = True
     operands = ("data",)
     float_reason = "default for this op: a cast asks for this dtype"
     dtype: DType

@@ -29,6 +29,7 @@ class Softmax(_AlongAxis):
     """``exp(data) / sum(exp(data))`` along one axis, shifted by the maximum so that nothing overflows."""
 
     name = "nn.softmax"
+    never_negative = True
     float_reason = "default for this op: softmax stays in float"
 
     def compute(self, data: Array) -> Array:

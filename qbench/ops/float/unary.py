@@ -23,19 +23,19 @@ class _Ufunc(Unary):
         return type(self).function(data)
 
 
-def _declare(name: str, function: Callable[[Array], Array], doc: str) -> None:
-    fields = {"name": name, "function": staticmethod(function), "__doc__": doc, "__module__": __name__}
+def _declare(name: str, function: Callable[[Array], Array], doc: str, **facts: object) -> None:
+    fields = {"name": name, "function": staticmethod(function), "__doc__": doc, "__module__": __name__, **facts}
     register(type(name.capitalize(), (_Ufunc,), fields))
 
 
-_declare("exp", np.exp, "e to the power of the element; infinity beyond the type's range.")
+_declare("exp", np.exp, "e to the power of the element; infinity beyond the type's range.", never_negative=True)
 _declare("log", np.log, "Natural logarithm; -infinity at 0, NaN below.")
-_declare("sqrt", np.sqrt, "Square root; NaN below 0.")
+_declare("sqrt", np.sqrt, "Square root; NaN below 0.", never_negative=True)
 _declare("tanh", np.tanh, "Hyperbolic tangent.")
 _declare("sin", np.sin, "Sine of an angle in radians.")
 _declare("cos", np.cos, "Cosine of an angle in radians.")
 _declare("erf", erf, "The error function.")
-_declare("abs", np.abs, "Absolute value.")
+_declare("abs", np.abs, "Absolute value.", never_negative=True)
 _declare("negative", np.negative, "The element with its sign turned.")
 _declare("floor", np.floor, "The largest integer that is not above the element.")
 _declare("ceil", np.ceil, "The smallest integer that is not below the element.")

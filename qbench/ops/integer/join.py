@@ -22,6 +22,7 @@ class ConcatenateTables(Op):
     """``concatenate(table_0[data_0], table_1[data_1], ...)``: the inputs, then as many tables."""
 
     name = "integer.concatenate_tables"
+    form_of = "concatenate"
     operands = ("*data",)
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     axis: int

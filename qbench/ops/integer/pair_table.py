@@ -23,6 +23,7 @@ class IntegerPairTable(Op):
 
     name = "integer.pair_table"
     operands = ("lhs", "rhs", "table")
+    elementwise = True
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
 
     def infer(self, lhs: TensorType, rhs: TensorType, table: TensorType) -> TensorType:

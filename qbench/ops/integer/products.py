@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, Dense, dense
 from qbench.ops.float.elementwise import Multiply
 from qbench.ops.numeric.convolution import convolve, convolve_transposed
 from qbench.ops.numeric.exact import Accumulator, centred, exact_dtype, largest_sum, to_accumulator
+from qbench.ops.products import Convolution, DenseProduct, MatrixProduct, TransposedConvolution
 
 __all__ = ["IntegerBatchMatmul", "IntegerConv2d", "IntegerConv2dTranspose", "IntegerDense", "IntegerMultiply"]
 
@@ -31,11 +32,11 @@ class _Products(Op):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class IntegerConv2d(_Products):
+class IntegerConv2d(Convolution, _Products):
     """Sum over the window of ``(data - data_zero_point) * (weight - weight_zero_point)``; padding counts as zero."""
 
     name = "integer.conv2d"
-    operands = ("data", "weight")
+    form_of = "nn.conv2d"
     strides: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilation: tuple[int, int] = (1, 1)
@@ -56,11 +57,11 @@ class IntegerConv2d(_Products):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class IntegerConv2dTranspose(_Products):
+class IntegerConv2dTranspose(TransposedConvolution, _Products):
     """The transpose of `IntegerConv2d`, with weight [channels, out / groups, kh, kw]."""
 
     name = "integer.conv2d_transpose"
-    operands = ("data", "weight")
+    form_of = "nn.conv2d_transpose"
     strides: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     output_padding: tuple[int, int] = (0, 0)
@@ -97,11 +98,11 @@ class IntegerConv2dTranspose(_Products):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class IntegerDense(_Products):
+class IntegerDense(DenseProduct, _Products):
     """``(data - data_zero_point) @ (weight - weight_zero_point).T`` with weight [units, in]."""
 
     name = "integer.dense"
-    operands = ("data", "weight")
+    form_of = "nn.dense"
     data_zero_point: int = 0
     weight_zero_point: int | tuple[int, ...] = 0
 
@@ -116,11 +117,11 @@ class IntegerDense(_Products):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class IntegerBatchMatmul(_Products):
+class IntegerBatchMatmul(MatrixProduct, _Products):
     """Matrix products of two tensors less their zero points, batched as NumPy's matmul."""
 
     name = "integer.batch_matmul"
-    operands = ("lhs", "rhs")
+    form_of = "nn.batch_matmul"
     transpose_lhs: bool = False
     transpose_rhs: bool = False
     lhs_zero_point: int = 0
@@ -145,7 +146,10 @@ class IntegerMultiply(_Products):
     """``(lhs - lhs_zero_point) * (rhs - rhs_zero_point)``, element by element."""
 
     name = "integer.multiply"
+    form_of = "multiply"
     operands = ("lhs", "rhs")
+    absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP)
+    elementwise = True
     lhs_zero_point: int = 0
     rhs_zero_point: int | tuple[int, ...] = 0
     rhs_axis: int = 0

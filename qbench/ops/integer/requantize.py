@@ -9,7 +9,7 @@ import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType, integer_range, numpy_dtype
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.elementwise import Add
 from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
@@ -35,6 +35,8 @@ def saturate(values: Array, dtype: DType) -> Array:
 @dataclass(frozen=True, kw_only=True)
 class _Rescale(Op):
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    absorbs = (Epilogue.CLAMP,)
+    elementwise = True
     dtype: DType
     zero_point: int = 0
     """Zero point of the result."""
@@ -42,6 +44,7 @@ class _Rescale(Op):
 
 @dataclass(frozen=True, kw_only=True)
 class _RescaleOne(_Rescale):
+    epilogue = Epilogue.REQUANTIZE
     data_zero_point: int = 0
     rounding: Rounding
 
@@ -140,6 +143,7 @@ class IntegerAdd(_Sum):
     """
 
     name = "integer.add"
+    form_of = "add"
     operands = ("lhs", "rhs")
     mantissa: tuple[int, int]
     shift: tuple[int, int]
@@ -168,6 +172,7 @@ class IntegerAddFloat32(_Sum):
     """Rounding mode ``fp32_rne`` of addition: float32 products, summed, rounded once to even."""
 
     name = "integer.add_float32"
+    form_of = "add"
     operands = ("lhs", "rhs")
     multipliers: tuple[float, float]
 

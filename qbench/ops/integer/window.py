@@ -9,7 +9,7 @@ import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import integer_range
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.float.pool import Pool2d
@@ -37,6 +37,7 @@ class IntegerTable(_Internal):
 
     name = "integer.table"
     operands = ("data", "table")
+    elementwise = True
     axis: int | None = None
 
     def infer(self, data: TensorType, table: TensorType) -> TensorType:
@@ -61,6 +62,8 @@ class IntegerSum(_Internal):
     """Sum of ``data - data_zero_point`` over axes: the numerator of a mean."""
 
     name = "integer.sum"
+    form_of = "mean"
+    absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
     operands = ("data",)
     axes: tuple[int, ...]
     keepdims: bool = True
@@ -85,6 +88,8 @@ class IntegerSumPool2d(Pool2d):
     """
 
     name = "integer.sum_pool2d"
+    form_of = "nn.avg_pool2d"
+    absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     count_include_pad: bool = False
     data_zero_point: int = 0
@@ -110,6 +115,7 @@ class IntegerResizeLinear(_Internal):
     """
 
     name = "integer.resize_linear"
+    form_of = "image.resize2d"
     operands = ("data", "rows", "columns")
     zero_point: int = 0
     ties_to_even: bool = False

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
 from qbench.ops.float.elementwise import Add
@@ -28,6 +28,9 @@ class OnnxAdd(Op):
     """
 
     name = "integer.add_fused"
+    form_of = "add"
+    absorbs = (Epilogue.CLAMP,)
+    elementwise = True
     operands = ("lhs", "rhs")
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType

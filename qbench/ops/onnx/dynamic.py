@@ -13,6 +13,7 @@ from qbench.ir.types import TensorType
 from qbench.ops.integer.products import IntegerBatchMatmul, IntegerConv2d
 from qbench.ops.numeric.convolution import convolve
 from qbench.ops.numeric.exact import centred, exact_dtype, largest_sum, to_accumulator
+from qbench.ops.products import Convolution, MatrixProduct
 
 __all__ = ["ConvInteger", "DynamicQuantize", "MatmulInteger"]
 
@@ -58,10 +59,11 @@ def _one_number(op: Op, *zero_points: TensorType) -> None:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class MatmulInteger(_Dynamic):
+class MatmulInteger(MatrixProduct, _Dynamic):
     """``(lhs - lhs_zero_point) @ (rhs - rhs_zero_point)`` in int32, batched as NumPy's matmul (MatMulInteger)."""
 
     name = "integer.matmul_dynamic"
+    form_of = "nn.batch_matmul"
     operands = ("lhs", "rhs", "lhs_zero_point", "rhs_zero_point")
 
     def infer(self, lhs: TensorType, rhs: TensorType, *zero_points: TensorType) -> TensorType:
@@ -79,10 +81,11 @@ class MatmulInteger(_Dynamic):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class ConvInteger(_Dynamic):
+class ConvInteger(Convolution, _Dynamic):
     """`integer.conv2d` whose zero points are operands (ConvInteger); padding counts as zero."""
 
     name = "integer.conv2d_dynamic"
+    form_of = "nn.conv2d"
     operands = ("data", "weight", "data_zero_point", "weight_zero_point")
     strides: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)

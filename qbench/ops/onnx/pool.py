@@ -28,6 +28,7 @@ class OnnxAvgPool2d(Pool2d):
     """
 
     name = "integer.avg_pool2d_float32"
+    form_of = "nn.avg_pool2d"
     operands = ("data", "reals")
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     count_include_pad: bool = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbench.ir.dtypes import numpy_dtype
-from qbench.ir.op import register
+from qbench.ir.op import Epilogue, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.onnx.pool import OnnxAvgPool2d
@@ -29,6 +29,8 @@ class QnnAvgPool2d(QnnOp):
     """
 
     name = "qnn.avg_pool2d"
+    form_of = "nn.avg_pool2d"
+    absorbs = (Epilogue.CLAMP,)
     operands = ("data",)
     pool_size: tuple[int, int]
     strides: tuple[int, int]
@@ -79,6 +81,8 @@ class QnnMean(QnnOp):
     """
 
     name = "qnn.mean"
+    form_of = "mean"
+    absorbs = (Epilogue.CLAMP,)
     operands = ("data",)
     axes: tuple[int, ...]
     keepdims: bool = True

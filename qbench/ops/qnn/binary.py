@@ -27,9 +27,14 @@ class QnnBinary(QnnOp):
     """
 
     name = "qnn.binary"
+    elementwise = True
     operands = ("lhs", "rhs")
     function: str
     """Name of the float op: subtract, divide, power..."""
+
+    @property
+    def float_form(self) -> str:
+        return self.function
 
     def lower(self, *types: TensorType) -> Lowered:
         target = self.q_out()

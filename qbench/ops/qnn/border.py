@@ -24,6 +24,7 @@ def _known(qparams: QParams | None, what: str) -> QParams:
 @dataclass(frozen=True, kw_only=True)
 class _Border(Op):
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    elementwise = True
 
 
 @register

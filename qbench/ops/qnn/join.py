@@ -31,6 +31,7 @@ class QnnConcatenate(QnnOp):
     """
 
     name = "qnn.concatenate"
+    form_of = "concatenate"
     operands = ("*data",)
     axis: int
     semantics: Semantics = "tvm"

@@ -19,6 +19,8 @@ class QnnPrelu(QnnOp):
     """The input where it is at least 0, else times a slope; slopes broadcast against the input."""
 
     name = "qnn.prelu"
+    form_of = "nn.prelu"
+    elementwise = True
     operands = ("data", "slope")
     semantics: Semantics = "tvm"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qbench.errors import GraphError
-from qbench.ir.op import register
+from qbench.ir.op import Epilogue, register
 from qbench.ir.types import TensorType
 from qbench.ops.integer.products import (
     IntegerBatchMatmul,
@@ -15,6 +15,7 @@ from qbench.ops.integer.products import (
     IntegerMultiply,
 )
 from qbench.ops.numeric.exact import Accumulator
+from qbench.ops.products import Convolution, DenseProduct, MatrixProduct, TransposedConvolution
 from qbench.ops.qnn.base import Lowered, QnnOp
 
 __all__ = ["QnnBatchMatmul", "QnnConv2d", "QnnConv2dTranspose", "QnnDense", "QnnMultiply"]
@@ -34,11 +35,11 @@ class _Products(QnnOp):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class QnnConv2d(_Products):
+class QnnConv2d(Convolution, _Products):
     """Quantized 2-D convolution into an accumulator; weights per tensor or per output channel."""
 
     name = "qnn.conv2d"
-    operands = ("data", "weight")
+    form_of = "nn.conv2d"
     strides: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilation: tuple[int, int] = (1, 1)
@@ -59,14 +60,14 @@ class QnnConv2d(_Products):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class QnnConv2dTranspose(_Products):
+class QnnConv2dTranspose(TransposedConvolution, _Products):
     """Quantized transpose of 2-D convolution into an accumulator; weights per tensor or per output channel.
 
     With groups, scales per channel run along axis 1 of the weight: the outputs of one group.
     """
 
     name = "qnn.conv2d_transpose"
-    operands = ("data", "weight")
+    form_of = "nn.conv2d_transpose"
     strides: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     output_padding: tuple[int, int] = (0, 0)
@@ -89,11 +90,11 @@ class QnnConv2dTranspose(_Products):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class QnnDense(_Products):
+class QnnDense(DenseProduct, _Products):
     """Quantized dense layer into an accumulator; weights per tensor or per unit."""
 
     name = "qnn.dense"
-    operands = ("data", "weight")
+    form_of = "nn.dense"
 
     def lower(self, *types: TensorType) -> Lowered:
         op = IntegerDense(
@@ -106,11 +107,11 @@ class QnnDense(_Products):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class QnnBatchMatmul(_Products):
+class QnnBatchMatmul(MatrixProduct, _Products):
     """Quantized matrix products of two activations, or of an activation and a constant."""
 
     name = "qnn.batch_matmul"
-    operands = ("lhs", "rhs")
+    form_of = "nn.batch_matmul"
     transpose_lhs: bool = False
     transpose_rhs: bool = False
 
@@ -131,7 +132,10 @@ class QnnMultiply(_Products):
     """Quantized elementwise product into an accumulator; a constant rhs may have a scale per channel."""
 
     name = "qnn.multiply"
+    form_of = "multiply"
     operands = ("lhs", "rhs")
+    absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP)
+    elementwise = True
 
     def lower(self, *types: TensorType) -> Lowered:
         q = self.q_in(1)

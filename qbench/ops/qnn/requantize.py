@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType, numpy_dtype
-from qbench.ir.op import Op, register
+from qbench.ir.op import Epilogue, Op, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.integer.requantize import (
@@ -67,6 +67,9 @@ class QnnRequantize(QnnOp):
     """
 
     name = "qnn.requantize"
+    epilogue = Epilogue.REQUANTIZE
+    absorbs = (Epilogue.CLAMP,)
+    elementwise = True
     operands = ("data",)
     rounding: Rounding
     divisor: int = 1
@@ -117,6 +120,8 @@ class QnnRequantize(QnnOp):
 @dataclass(frozen=True, kw_only=True)
 class _Sum(QnnOp):
     operands = ("lhs", "rhs")
+    absorbs = (Epilogue.CLAMP,)
+    elementwise = True
     rounding: Rounding
     semantics: Semantics = "tvm"
     """``tflite`` brings both to a finer common scale before it adds, and has a rounding of its own; ``onnx`` adds 8-bit
@@ -167,6 +172,7 @@ class QnnAdd(_Sum):
     """Sum of two quantized tensors at the scale of the output."""
 
     name = "qnn.add"
+    form_of = "add"
 
     def lower(self, *types: TensorType) -> Lowered:
         return self._lower(1, types)
@@ -178,6 +184,7 @@ class QnnSubtract(_Sum):
     """Difference of two quantized tensors at the scale of the output."""
 
     name = "qnn.subtract"
+    form_of = "subtract"
 
     def lower(self, *types: TensorType) -> Lowered:
         return self._lower(-1, types)

@@ -32,6 +32,7 @@ class QnnSoftmax(_AlongAxis):
     """Softmax from integers to integers, as TFLite and onnxruntime have it."""
 
     name = "qnn.softmax"
+    form_of = "nn.softmax"
     beta: float = 1.0
     """Factor of the input."""
 
@@ -60,6 +61,7 @@ class QnnLogSoftmax(_AlongAxis):
     """The logarithm of softmax from integers to integers; only TFLite has one."""
 
     name = "qnn.log_softmax"
+    form_of = "nn.log_softmax"
 
     def lower(self, *types: TensorType) -> Lowered:
         if self.semantics != "tflite":

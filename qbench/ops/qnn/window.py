@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import numpy_dtype
-from qbench.ir.op import OPS, Op, register
+from qbench.ir.op import OPS, Epilogue, Op, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.float.image import Resize2d
@@ -38,6 +38,8 @@ class QnnSum(QnnOp):
     """Sum over axes into an accumulator whose scale already holds the division by the number of elements."""
 
     name = "qnn.sum"
+    form_of = "mean"
+    absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
     operands = ("data",)
     axes: tuple[int, ...]
     keepdims: bool = True
@@ -59,6 +61,8 @@ class QnnSumPool2d(QnnOp):
     """Sum over windows into an accumulator whose scale already holds the division by `denominator`."""
 
     name = "qnn.sum_pool2d"
+    form_of = "nn.avg_pool2d"
+    absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
     operands = ("data",)
     pool_size: tuple[int, int]
     strides: tuple[int, int] = (1, 1)
@@ -94,6 +98,7 @@ class QnnUnary(QnnOp):
     """
 
     name = "qnn.unary"
+    elementwise = True
     operands = ("data",)
     function: str
     """Name of the float op."""
@@ -110,6 +115,10 @@ class QnnUnary(QnnOp):
     semantics: Semantics = "tvm"
     """``tflite`` fills the table as its kernel computes the function, which may be in integers; ``onnx`` with the
     function as onnxruntime approximates it."""
+
+    @property
+    def float_form(self) -> str:
+        return self.function
 
     def lower(self, *types: TensorType) -> Lowered:
         source, target = self.q_in(0), self.q_out()
@@ -150,6 +159,7 @@ class QnnResizeLinear(QnnOp):
     """Bilinear resizing that keeps the qparams of its input."""
 
     name = "qnn.resize_linear"
+    form_of = "image.resize2d"
     operands = ("data",)
     size: tuple[int, int]
     coordinate_transformation_mode: Coordinates = "half_pixel"

@@ -9,7 +9,7 @@ import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.float.elementwise import Add
@@ -29,6 +29,9 @@ class TfliteAdd(Op):
     """
 
     name = "integer.tflite_add"
+    form_of = "add"
+    absorbs = (Epilogue.CLAMP,)
+    elementwise = True
     operands = ("lhs", "rhs")
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType

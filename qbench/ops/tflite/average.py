@@ -9,7 +9,7 @@ import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType, dim_factors
 from qbench.ops.float.reduce import Sum
@@ -26,6 +26,8 @@ class TfliteMean(Op):
     """``rescale(sum(data - data_zero_point)) + zero_point``, saturated."""
 
     name = "integer.tflite_mean"
+    form_of = "mean"
+    absorbs = (Epilogue.CLAMP,)
     operands = ("data",)
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from qbench.ir.op import Array, QuantRule, register
+from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ops.float.pool import Pool2d
 from qbench.ops.numeric.windows import pool_counts, pool_sum
 
@@ -23,6 +23,8 @@ class TfliteAvgPool2d(Pool2d):
     """
 
     name = "integer.tflite_avg_pool2d"
+    form_of = "nn.avg_pool2d"
+    absorbs = (Epilogue.CLAMP,)
     rule: ClassVar[QuantRule] = QuantRule.INTERNAL
 
     def compute(self, data: Array) -> Array:

@@ -15,7 +15,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.kernels.levels import Level, current
 from qbench.ops.legal import legal
-from qbench.ops.macs import macs
+from qbench.ops.products import macs
 from qbench.runtime.lowerings.copy import copy_instructions, fill_instructions
 from qbench.runtime.planner.arena import Lifetime, arrange
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out

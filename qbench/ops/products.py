@@ -1,0 +1,87 @@
+"""What sums of products are, in every dialect: their operands, channels, how many products they sum, their cost."""
+
+from __future__ import annotations
+
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import Channels, Epilogue, Op, Role, bind
+from qbench.ir.types import TensorType, dim_factors, numel
+
+__all__ = ["Convolution", "DenseProduct", "MatrixProduct", "SumOfProducts", "TransposedConvolution", "macs"]
+
+
+class SumOfProducts(Op):
+    """Each element of the result is a sum of products; a bias and clamps may follow before it is rounded."""
+
+    operands = ("data", "weight")
+    roles = (Role.DATA, Role.WEIGHT)
+    absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP)
+
+    def macs(self, *types: TensorType) -> int:
+        return numel(self.infer_all(types)[0].shape) * self.depth(*types)
+
+
+class Convolution(SumOfProducts):
+    """NCHW data, OIHW weight."""
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=1, weight=0, output=1)
+
+    def depth(self, *types: TensorType) -> int:
+        return numel(types[1].shape[1:])
+
+
+class TransposedConvolution(SumOfProducts):
+    """NCHW data, IOHW weight, its output axis starting again in each group."""
+
+    groups: int
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=1, weight=1, output=1)
+
+    def depth(self, *types: TensorType) -> int:
+        shape = types[1].shape
+        return numel((shape[0], *shape[2:])) // self.groups
+
+    def macs(self, *types: TensorType) -> int:
+        return numel(types[0].shape) * numel(types[1].shape[1:])
+
+
+class DenseProduct(SumOfProducts):
+    """Data (..., in), weight (units, in)."""
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=-1, weight=0, output=-1)
+
+    def depth(self, *types: TensorType) -> int:
+        return numel(types[1].shape[1:])
+
+
+class MatrixProduct(SumOfProducts):
+    """Two matrices, either of them transposed first where asked; the right one has no scales of its channels."""
+
+    operands = ("lhs", "rhs")
+    roles = (Role.DATA,)
+    transpose_lhs: bool = False
+
+    @property
+    def channels(self) -> Channels:
+        return Channels(data=-2 if self.transpose_lhs else -1, output=-1)
+
+    def depth(self, *types: TensorType) -> int:
+        return dim_factors(types[0].shape[-2 if self.transpose_lhs else -1])[0]
+
+
+def macs(graph: Graph, node: Node) -> int:
+    """Multiply-accumulates of a node per sample (per batch where that is fixed).
+
+    Parameters
+    ----------
+    graph
+        Any graph.
+    node
+        One of its nodes.
+    """
+    return bind(node, graph.qparams).macs(*(graph.types[name] for name in node.inputs))
