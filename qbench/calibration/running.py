@@ -28,7 +28,7 @@ def count(array: NDArray[np.generic], tally: Tally, tensor: str = "") -> None:
     Raises
     ------
     DataError
-        No elements, NaN or infinity among them, or another dtype.
+        No elements, NaN among them, or another dtype.
     """
     where = f"tensor {shown(tensor)}" if tensor else "the array"
     if array.dtype == np.float64 or not is_float(dtype_of(array.dtype)):
@@ -36,7 +36,7 @@ def count(array: NDArray[np.generic], tally: Tally, tensor: str = "") -> None:
     if array.size == 0:
         raise DataError(f"{where} has no elements (shape {array.shape})")
     if not tally.add(array):
-        bad = int(np.argmin(np.isfinite(array)))
+        bad = int(np.argmax(np.isnan(array)))
         index = tuple(int(i) for i in np.unravel_index(bad, array.shape))
         raise DataError(f"{where} has {array[index]} at index {index}; check sample and model")
 

@@ -30,7 +30,7 @@ OF_ZEROS = -160
 _FIELDS = ("low", "high", "zeros", "count", "exponent", "bad")
 TALLY = np.dtype([*((name, "i8") for name in _FIELDS), ("counts", "i8", (2 * BINS,))])
 """Least and greatest key; number of zeros and of all values; e, the smallest with ``max(abs(x)) < BINS * 2**e``; arrays
-that were refused, since they hold NaN or infinity; ``counts[BINS + k]`` values with ``floor(x * 2**-e) == k``.
+that were refused, since they hold NaN; ``counts[BINS + k]`` values with ``floor(x * 2**-e) == k``.
 
 Keys are integers in the order of the numbers: the bits, below zero with all but the sign flipped.
 """
@@ -44,7 +44,10 @@ _LANES = 8  # sums side by side, as vector instructions have them: part of the r
 
 @numba.njit(nogil=True, cache=True)
 def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
-    """Add values, at least one and fewer than 2^32, to a tally; only `bad` is counted where one is not finite."""
+    """Add values, at least one and fewer than 2^32, to a tally; only `bad` is counted where one is NaN.
+
+    Infinity, by which masks hide elements, is left out.
+    """
     magnitude = np.int32(0x7FFFFFFF)
     bits, counts = values.view(np.int32), found[6:]
     middle = counts.size // 2
@@ -55,9 +58,19 @@ def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
         high = max(high, key)
         zeros += (bits[i] & magnitude) == 0
     largest = np.int64(max(high, ~low))  # the bits of the largest magnitude
-    if largest >= 0x7F800000:
+    if largest > 0x7F800000:
         found[5] += 1
         return
+    finite, infinite = bits.size, largest == 0x7F800000
+    if infinite:
+        low, high, finite = magnitude, ~magnitude, 0
+        for i in range(bits.size):
+            if (bits[i] & magnitude) < 0x7F800000:
+                key = bits[i] ^ ((bits[i] >> 31) & magnitude)
+                low, high, finite = min(low, key), max(high, key), finite + 1
+        if finite == 0:
+            return
+        largest = np.int64(max(high, ~low))
     # 2^exponent times the number of bins is beyond it
     exponent = (largest >> 23) - 137
     if largest < 0x00800000:
@@ -73,14 +86,19 @@ def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
         counts[middle + middle // 2 :] = 0
     found[0], found[1] = min(found[0], np.int64(low)), max(found[1], np.int64(high))
     found[2] += zeros
-    found[3] += bits.size
+    found[3] += finite
     found[4] = max(found[4], exponent)
 
+    factor = 2.0 ** np.float64(-found[4])
+    if infinite:
+        for i in range(bits.size):
+            if (bits[i] & magnitude) < 0x7F800000:
+                counts[np.int64(np.floor(values[i] * factor)) + middle] += 1
+        return
     tables = np.zeros(4 * counts.size, np.uint32)  # counted into in turn: increments of one place wait for each other
     one, two = tables[: counts.size], tables[counts.size : 2 * counts.size]
     three, four = tables[2 * counts.size : 3 * counts.size], tables[3 * counts.size :]
     places = np.empty(_BLOCK, np.uint32)  # unsigned: what may count from the end costs a comparison per use
-    factor = 2.0 ** np.float64(-found[4])
     in_float32, factor32 = -127 <= found[4] <= 0, np.float32(factor if found[4] >= -127 else 0.0)
     for start in range(0, values.size, _BLOCK):
         block = values[start : start + _BLOCK]

@@ -39,7 +39,7 @@ class Tally:
         return self.found["counts"][0]
 
     def add(self, array: Array) -> bool:
-        """Count one sample, of a float dtype; False, and nothing is counted, where it is not finite or empty."""
+        """Count one sample, of a float dtype; False, and nothing is counted, where it holds NaN or is empty."""
         if not array.size:
             return False
         bad, flat = self["bad"], np.asarray(array, np.float32).ravel(order="K")  # as they lie in memory

@@ -16,6 +16,7 @@ from qbench.frontends.sizes import Size, dim_of
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr
+from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
 
@@ -130,7 +131,9 @@ class Builder(Growth):
         q: QParams | None = None,
     ) -> tuple[Value, ...]:
         source = self.now()
-        values = [self._operand(operand, op in _MASKED) for operand in operands]
+        values = [self._operand(operand) for operand in operands]
+        if OPS[op].rule is QuantRule.MAC:
+            self._check_weights(values)
         base = next(filter(None, source.outputs), source.name)
         outputs = tuple(self.fresh(f"{base}.{op.split('.')[-1]}") for _ in range(count))
         types = self.add(op, [(value.name, _type(value)) for value in values], attrs, outputs, (q,) * count)
@@ -186,11 +189,8 @@ class Builder(Growth):
         except ValueError as error:
             raise Unsupported(str(error)) from None
 
-    def materialize(self, value: Value, is_mask: bool = False) -> Value:
-        """Make sure that a value is in the graph: a known array becomes a constant.
-
-        Infinity in a mask becomes the largest finite number, which hides as well and leaves every range finite.
-        """
+    def materialize(self, value: Value) -> Value:
+        """Make sure that a value is in the graph: a known array becomes a constant."""
         if value.stored is not None:
             return self._dequantize(value.name, value.stored)
         if value.array is None:
@@ -201,12 +201,8 @@ class Builder(Growth):
         array = value.array.astype(np.float32) if value.array.dtype == np.float64 else value.array
         if not is_dtype(array.dtype.name):
             raise ModelError(f"constant {shown(value.name)} is {array.dtype}, which is not one of {', '.join(DTYPES)}")
-        if is_mask and not is_finite(array) and not np.isnan(array).any():
-            array = np.nan_to_num(array)
-        if not is_finite(array):
-            raise ModelError(
-                f"constant {shown(value.name)} contains NaN or infinity: the model is damaged, export it again"
-            )
+        if not is_finite(array) and np.isnan(array).any():
+            raise ModelError(f"constant {shown(value.name)} contains NaN: the model is damaged, export it again")
         constant = Constant(array)
         return Value(self.constant(value.name, constant), constant.shape, constant.dtype)
 
@@ -224,14 +220,19 @@ class Builder(Growth):
         value = Value(real, kind.shape, "float32")
         return value if stored.dtype == "float32" else self.emit("cast", value, dtype=stored.dtype)
 
-    def _operand(self, operand: Value | Array, is_mask: bool) -> Value:
+    def _check_weights(self, values: Sequence[Value]) -> None:
+        """Infinity hides elements elsewhere; in the weights of a layer it is damage."""
+        for value in values:
+            constant = self.constants.get(value.name)
+            if constant is not None and not is_finite(constant.array):
+                raise ModelError(
+                    f"weight {shown(value.name)} contains NaN or infinity: the model is damaged, export it again"
+                )
+
+    def _operand(self, operand: Value | Array) -> Value:
         if isinstance(operand, np.ndarray):
             operand = Value.known(self.fresh(f"{self.now().name}.constant"), operand)
-        return self.materialize(operand, is_mask)
-
-
-_MASKED = frozenset({"add", "broadcast_to", "where"})
-"""Ops by which attention hides elements from a softmax, with minus infinity."""
+        return self.materialize(operand)
 
 
 def _type(value: Value) -> TensorType:

@@ -90,11 +90,16 @@ def _grows_to(node: SourceNode, arrays: Sequence[Array | None]) -> float:
         if node.op == "Pad":
             pads = node.integers("pads") or tuple(map(int, rest[0].ravel()))
             return math.prod(size + sum(map(abs, pads)) for size in first.shape)
-        if node.op in ("Resize", "Upsample", "OneHot", "EyeLike", "CenterCropPad", "Unique"):
-            return (
-                first.size
-                * max(float(np.abs(array.astype(np.float64)).max(initial=1)) for array in [first, *rest]) ** 2
+        if node.op in ("Resize", "Upsample"):
+            sizes = arrays[3] if len(arrays) > 3 else None
+            factors = arrays[min(len(arrays) - 1, 1 if node.op == "Upsample" or node.opset == 10 else 2)]
+            if sizes is not None and sizes.size:
+                return math.prod(max(int(size), 1) for size in sizes) * (first.size if node.integers("axes") else 1)
+            return first.size * math.prod(
+                max(float(factor), 1.0) for factor in (factors if factors is not None else ())
             )
+        if node.op in ("OneHot", "EyeLike", "CenterCropPad", "Unique"):
+            return first.size * max(float(np.abs(array.astype(np.float64)).max(initial=1)) for array in rest or [first])
     except (ArithmeticError, TypeError, ValueError, IndexError):
         return 0  # malformed: the evaluator says what is wrong
     return 0

@@ -69,14 +69,7 @@ class _Importer:
         for name in self.source.outputs:
             if name in self.source.initializers:  # first, so that no other layout of it takes its name
                 self.builder.materialize(self.values[name])
-        for node in _sorted(self.source.nodes):
-            try:
-                self._take(node)
-            except Unsupported as error:
-                self._give_up(node, str(error))
-            except (ArithmeticError, IndexError, TypeError, ValueError) as error:
-                # A malformed node: lists of the wrong length, numbers out of range. Its converter does not check each.
-                raise ModelError(f"node {node} makes no sense: {error}") from error
+        self._take_all(self.source.nodes)
         for name in self.source.outputs:
             self._blame(name)
         if self.unsupported:
@@ -84,6 +77,16 @@ class _Importer:
             raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
         outputs, builder = self._outputs(), self.builder
         return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
+
+    def _take_all(self, nodes: Sequence[SourceNode]) -> None:
+        for node in _sorted(nodes):
+            try:
+                self._take(node)
+            except Unsupported as error:
+                self._give_up(node, str(error))
+            except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+                # A malformed node: lists of the wrong length, numbers out of range. Its converter does not check each.
+                raise ModelError(f"node {node} makes no sense: {error}") from error
 
     def _take(self, node: SourceNode) -> None:
         lost = [name for name in node.inputs if name and name not in self.values]
@@ -94,7 +97,7 @@ class _Importer:
                 self._give_up(node, "")
             return
         values = [self.values[name] if name else None for name in node.inputs]
-        made = self._moved(node, values) or self._folded(node, values)
+        made = self._moved(node, values) or self._folded(node, values) or self._branched(node, values)
         if made is None:
             if (node.domain, node.op) not in CONVERTERS:
                 raise Unsupported("")
@@ -145,6 +148,21 @@ class _Importer:
             results = fold_constants(node, arrays)
         return {name: Value.known(name, array) for name, array in zip(node.outputs, results, strict=False) if name}
 
+    def _branched(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
+        """The outputs of an If whose condition is known: those of the branch, whose nodes are taken here."""
+        if (node.domain, node.op) != ("", "If"):
+            return None
+        condition = values[0] and values[0].constant
+        if condition is None or condition.size != 1:
+            raise Unsupported("its condition is known only at run time")
+        branch = node.body("then_branch" if condition.item() else "else_branch")
+        self.values |= {name: Value.known(name, array) for name, array in branch.initializers.items()}
+        self._take_all(branch.nodes)
+        for name in branch.outputs:
+            self._blame(name)
+        made = zip(node.outputs, branch.outputs, strict=True)
+        return {output: self.values[name] for output, name in made if output and name in self.values}
+
     def _blame(self, name: str) -> None:
         """Put the node that does not make a wanted output on the list."""
         if name in self.missing:
@@ -194,7 +212,7 @@ def _renamed(node: Node, old: str, new: str) -> Node:
     return dataclasses.replace(node, inputs=swap(node.inputs), outputs=swap(node.outputs))
 
 
-def _sorted(nodes: tuple[SourceNode, ...]) -> list[SourceNode]:
+def _sorted(nodes: Sequence[SourceNode]) -> list[SourceNode]:
     makers = {output: node.name for node in nodes for output in node.outputs if output}
     by_name = {node.name: node for node in nodes}
     reads = {node.name: [makers[value] for value in node.inputs if value in makers] for node in nodes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,10 +16,13 @@ from onnx.inliner import inline_local_functions
 from qbench.errors import ModelError, nearest, shown
 from qbench.frontends.onnx.source import Array, SourceInput, SourceModel, SourceNode
 from qbench.frontends.onnx.tensors import read_tensor
+from qbench.ir.names import fresh
 
 __all__ = ["OPSETS", "read_model"]
 
-OPSETS = range(7, 22)
+_LOG = logging.getLogger(__name__)
+
+OPSETS = range(7, 24)
 """Versions of the standard op set that can be imported."""
 
 
@@ -55,11 +59,25 @@ def _model(model: ModelProto, path: Path) -> SourceModel:
             raise ModelError(f"two initializers are called {shown(tensor.name)}")
         initializers[tensor.name] = read_tensor(tensor, folder, f"initializer {shown(tensor.name)}")
     inputs = tuple(_input(info) for info in graph.input if info.name not in initializers)
-    names = _node_names(graph)
-    nodes = tuple(_node(node, name, opsets, folder) for node, name in zip(graph.node, names, strict=True))
+    nodes = _nodes(graph, opsets, folder, {node.name for node in graph.node}, frozenset())
     source = SourceModel(graph.name or path.stem, inputs, tuple(o.name for o in graph.output), nodes, initializers)
     _check_references(source)
     return source
+
+
+def _nodes(
+    graph: GraphProto, opsets: dict[str, int], folder: Path, taken: set[str], seen: frozenset[str]
+) -> tuple[SourceNode, ...]:
+    names = _node_names(graph, taken, seen)
+    return tuple(_node(node, name, opsets, folder, taken) for node, name in zip(graph.node, names, strict=True))
+
+
+def _branch(graph: GraphProto, opsets: dict[str, int], folder: Path, taken: set[str]) -> SourceModel:
+    """The body of a node such as If."""
+    initializers = {t.name: read_tensor(t, folder, f"initializer {shown(t.name)}") for t in graph.initializer}
+    inputs, outputs = tuple(map(_input, graph.input)), tuple(output.name for output in graph.output)
+    nodes = _nodes(graph, opsets, folder, taken, frozenset(taken))
+    return SourceModel(graph.name, inputs, outputs, nodes, initializers)
 
 
 def _inlined(model: ModelProto) -> ModelProto:
@@ -105,21 +123,17 @@ def _dtype_name(elem_type: int) -> str:
     return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)).name
 
 
-def _node_names(graph: GraphProto) -> list[str]:
-    """Nameless nodes are called after their first output."""
-    given = [node.name for node in graph.node if node.name]
-    _no_twins(given, "nodes")
-    taken = set(given)
-    names: list[str] = []
+def _node_names(graph: GraphProto, taken: set[str], given: frozenset[str]) -> list[str]:
+    """Nameless nodes are called after their first output; the second node of a name gets another one."""
+    seen, names = {*given}, list[str]()
     for index, node in enumerate(graph.node):
         name = node.name
-        if not name:
-            base = name = next(filter(None, node.output), f"{node.op_type}_{index}")
-            count = 0
-            while name in taken:
-                count += 1
-                name = f"{base}.{count}"
-            taken.add(name)
+        if not name or name in seen:
+            name = fresh(name or next(filter(None, node.output), f"{node.op_type}_{index}"), taken)
+        if node.name in seen:
+            _LOG.warning("two nodes are called %s: the second is %s here", shown(node.name), shown(name))
+        seen.add(name)
+        taken.add(name)
         names.append(name)
     return names
 
@@ -130,12 +144,13 @@ def _no_twins(names: Iterable[str], what: str) -> None:
         raise ModelError(f"two {what} are called {', '.join(map(shown, twins))}")
 
 
-def _node(node: NodeProto, name: str, opsets: dict[str, int], folder: Path) -> SourceNode:
+def _node(node: NodeProto, name: str, opsets: dict[str, int], folder: Path, taken: set[str]) -> SourceNode:
     domain = "" if node.domain == "ai.onnx" else node.domain
     if domain not in opsets:
         raise ModelError(f"node {shown(name)} uses the domain {shown(domain)}, which the model does not import")
     _no_twins((a.name for a in node.attribute), f"attributes of node {shown(name)}")
-    attrs = {a.name: _attribute(a, name, folder) for a in node.attribute}
+    bodies = {a.name: _branch(a.g, opsets, folder, taken) for a in node.attribute if a.type == AttributeProto.GRAPH}
+    attrs = {a.name: _attribute(a, name, folder) for a in node.attribute} | bodies
     return SourceNode(name, node.op_type, domain, opsets[domain], tuple(node.input), tuple(node.output), attrs, node)
 
 
@@ -156,7 +171,7 @@ def _attribute(a: AttributeProto, node: str, folder: Path) -> object:
         return tuple(text.decode("utf-8") for text in a.strings)
     if a.type == AttributeProto.TENSOR:
         return read_tensor(a.t, folder, f"the tensor of node {shown(node)}")
-    return a  # graphs, sparse tensors, types: no converter reads them
+    return a  # sparse tensors, types: no converter reads them
 
 
 def _shortest(value: float) -> float:

@@ -75,6 +75,13 @@ class SourceNode:
             raise ModelError(f"node {self}: attribute {shown(name)} should be a tensor")
         return cast("Array | None", value)
 
+    def body(self, name: str) -> SourceModel:
+        """The graph that an attribute holds."""
+        value = self.attrs.get(name)
+        if not isinstance(value, SourceModel):
+            raise ModelError(f"node {self}: attribute {shown(name)} should be a graph")
+        return value
+
     def _one(self, name: str, kind: type[Kind], default: Kind) -> Kind:
         value = self.attrs.get(name, default)
         if not isinstance(value, kind):
