@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from qbench.quant.config import QuantConfig
     from qbench.report.report import Report
     from qbench.runtime.interpreter import call as run
-    from qbench.runtime.planner import plan
     from qbench.runtime.program import Program
+    from qbench.runtime.programs import plan
     from qbench.session.export import export_onnx, export_overrides, export_tflite
     from qbench.session.session import Session
     from qbench.widgets import Workbench
@@ -86,7 +86,7 @@ _HOMES = {
     "parity": "qbench.parity",
     "load": "qbench.frontends",
     "load_data": "qbench.data.load",
-    "plan": "qbench.runtime.planner",
+    "plan": "qbench.runtime.programs",
     "register_calibrator": "qbench.calibration.calibrators",
     "run": "qbench.runtime.interpreter:call",
     "save": "qbench.ir.archive",

@@ -30,7 +30,7 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize.imported import as_reals
 from qbench.quantize.quantized import quantize_graph
 from qbench.runtime import interpreter
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 __all__ = ["Source", "Subject", "find", "make_subject"]
 

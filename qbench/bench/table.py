@@ -65,7 +65,7 @@ def _timings(result: Result) -> str:
         )
         for row, timing in zip(result.rows(), result.timings, strict=True)
     ]
-    table = aligned(_HEADERS, lines, names=3) if lines else ""
+    table = aligned(_HEADERS, lines, left=_HEADERS[:3]) if lines else ""
     failed = [f"{_told(failure)}: {failure.error}" for failure in result.failures]
     return "\n".join(filter(None, (table, *failed)))
 
@@ -106,7 +106,8 @@ def _profiles(steps: Iterable[StepTime], most: int | None) -> list[str]:
             for step in every[:most]
         ]
         parts.append(
-            f"{title}: {len(every)} steps, {whole:.2f} ms; slowest first\n{aligned(_STEP_HEADERS, lines, names=2)}"
+            f"{title}: {len(every)} steps, {whole:.2f} ms; slowest first\n"
+            + aligned(_STEP_HEADERS, lines, left=_STEP_HEADERS[:2])
         )
     return parts
 

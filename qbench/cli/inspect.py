@@ -13,9 +13,8 @@ import numpy as np
 from qbench.cli.options import add_shape_option, read_graph
 from qbench.data.load import load_data
 from qbench.errors import ConfigError, shown
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, print_graph
 from qbench.ir.op import Array
-from qbench.ir.printer import print_graph
 from qbench.quant.config import QuantConfig
 
 __all__ = ["add"]

@@ -17,7 +17,8 @@ from qbench.evaluate.side_by_side import Measured, Pair, activation_bytes, measu
 from qbench.ir.graph import Graph
 from qbench.progress import Cancel, Progress
 from qbench.quantize.quantized import Quantized
-from qbench.report.report import LayerReport, OutputReport, Report
+from qbench.report.entries import LayerReport, OutputReport
+from qbench.report.report import Report
 
 __all__ = ["evaluate", "evaluate_output"]
 

@@ -18,7 +18,7 @@ from qbench.passes.annotate import quantized_value
 from qbench.passes.groups import Group, find_groups, group_of
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quantize.quantized import Quantized
-from qbench.report.report import LayerReport
+from qbench.report.entries import LayerReport
 
 __all__ = ["Layer", "encoded_tensors", "layers_of", "value_of"]
 

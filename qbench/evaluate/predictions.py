@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qbench.errors import DataError
 from qbench.ir.op import Array
-from qbench.report.report import Flip
+from qbench.report.entries import Flip
 
 __all__ = ["MOST_FLIPS", "Score", "predictions", "score"]
 

@@ -13,7 +13,8 @@ from qbench.errors import Cancelled
 from qbench.ir.graph import Graph
 from qbench.progress import Cancel
 from qbench.quantize.quantized import Quantized
-from qbench.report.report import Latency, Report
+from qbench.report.entries import Latency
+from qbench.report.report import Report
 from qbench.runtime.programs import Programs
 from qbench.runtime.team import default_threads
 

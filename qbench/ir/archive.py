@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from qbench.errors import ExportError, GraphError, ModelError, shown
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.frozen import Constant
-from qbench.ir.graph import Graph
+from qbench.ir.graph import BARE, Graph, print_graph
 from qbench.ir.parser import parse_graph
-from qbench.ir.printer import BARE, print_graph
 
 __all__ = ["VERSION", "check_target", "is_archive", "load", "save"]
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qbench.ir.align import align
-from qbench.ir.graph import Graph, Node
-from qbench.ir.printer import print_attr, print_node, print_qparams, value_line
+from qbench.ir.graph import Graph, Node, print_attr, print_node, print_qparams, value_line
 
 __all__ = ["Change", "Entry", "GraphDiff", "diff"]
 

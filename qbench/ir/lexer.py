@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from qbench.errors import GraphError, ParseError, QParamsError, shown
-from qbench.ir.printer import BARE, SHORT
+from qbench.ir.graph import BARE, SHORT
 
 __all__ = ["Cursor", "Token", "error_at", "tokens_of"]
 

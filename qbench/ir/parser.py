@@ -1,4 +1,4 @@
-"""Text back into graphs: the inverse of :mod:`qbench.ir.printer`, exact and strict.
+"""Text back into graphs: the inverse of :mod:`qbench.ir.graph`, exact and strict.
 
     text      = (constant)* graph (constant)*
     graph     = "def" @name "(" [%name ":" value ("," ...)*] ")" "->" values "{" (node)* results "}"
@@ -39,7 +39,7 @@ def parse_graph(text: str, constants: Mapping[str, Constant] | None = None) -> G
     Parameters
     ----------
     text
-        What :func:`qbench.ir.printer.print_graph` gives, or the same written by hand: notes after ``//`` may be left
+        What :func:`qbench.ir.graph.print_graph` gives, or the same written by hand: notes after ``//`` may be left
         out, ``#`` starts a comment.
     constants
         The arrays of all ``@`` names, of the declared types.

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from qbench.errors import GraphError, nearest, shown
 from qbench.ir.dtypes import is_float
-from qbench.ir.graph import Graph, Node
+from qbench.ir.graph import Graph, Node, print_node
 from qbench.ir.op import bind
-from qbench.ir.printer import print_node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 

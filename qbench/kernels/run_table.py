@@ -45,7 +45,7 @@ JOB = np.dtype(
         ("threads", "i8"),
         ("apart", "i8"),  # whether each thread takes images of its own, instead of a share of each
         ("deadline", "i8"),  # the time to stop at
-        ("stamps", "i8"),  # 0, or int64[last + 1] for the times at the start and after each row
+        ("times", "i8"),  # 0, or int64[last]: what each row took is added there, in nanoseconds
         ("next_image", "i8"),  # where threads that work apart draw their images
         ("stop", "i8"),  # the row that threads that work together stop at
     ]
@@ -137,23 +137,25 @@ def _image(job_address, shares, share, row):
     job = _job(job_address)
     rows = carray(pointer(job.rows), (job.last, 2), np.int64)
     threads, thread = (1, 0) if job.apart else (job.threads, share.thread)
-    end = job.last - 1 if share.image + 1 == job.images else job.last  # nobody waits after the very last row
-    stamps = carray(pointer(job.stamps), job.last + 1, np.int64)
+    waits = share.image + 1 < job.images or job.times != 0  # nobody waits after the very last row, but a clock
+    end = job.last if waits else job.last - 1
+    times = carray(pointer(job.times), job.last + 1, np.int64)
+    began = clock()
     while row < job.last:
         _call(rows[row, 0], rows[row, 1], share.bases, thread, threads)
         row += 1
         late = thread == 0 and clock() > job.deadline
-        if threads == 1:
-            if late:
-                break
-        elif row <= end:
+        meets = threads > 1 and row <= end
+        if meets:
             if late:
                 store(job_address + _STOP, row)
             _meet(shares, thread, threads)
-            if load(job_address + _STOP) == row:
-                break
-        if job.stamps and thread == 0:
-            stamps[row] = clock()
+        if job.times and thread == 0:
+            ended = clock()
+            times[row - 1] += ended - began
+            began = ended
+        if (late and threads == 1) or (meets and load(job_address + _STOP) == row):
+            break
     return row
 
 
@@ -172,8 +174,6 @@ def _work(address):
                 break
             _place(job, share)
             row = job.first
-            if job.stamps:
-                carray(pointer(job.stamps), row + 1, np.int64)[row] = clock()
         row = _image(share.job, shares, share, row)
         if row < job.last:
             break

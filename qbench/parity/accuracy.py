@@ -141,4 +141,4 @@ def accuracy_table(rows: Sequence[Accuracy]) -> str:
         )
         for row in rows
     ]
-    return aligned(_HEADERS, lines, names=2)
+    return aligned(_HEADERS, lines, left=_HEADERS[:2])

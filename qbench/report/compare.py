@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from qbench.report.report import LayerReport, OutputReport, Report
+from qbench.report.entries import LayerReport, OutputReport
+from qbench.report.report import Report
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,161 +12,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from qbench.errors import ExportError, SessionError, shown
 from qbench.files import write_text
+from qbench.report.entries import Flip, Latency, LayerReport, OutputReport
+from qbench.report.text import report_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Flip", "Latency", "LayerReport", "OutputReport", "Report"]
+__all__ = ["Report"]
 
-Number = float | tuple[float, ...] | None
 _OF_LAYER = (
     "name", "op", "runs_as", "reason", "sqnr_db", "threshold", "scale", "zero_point", "calibrator",
     "own_sqnr_db", "inherited_sqnr_db", "shape", "macs", "ms",
 )  # fmt: skip
 _OF_OUTPUT = ("sqnr_db", "agreement", "top1_float", "top1", "flipped")
-
-
-@dataclass(frozen=True, slots=True)
-class Flip:
-    """A sample that the quantized model puts into another class than the float model does.
-
-    Parameters
-    ----------
-    sample
-        Its index in the data that the report is of; see :meth:`qbench.session.session.Session.sample`.
-    float_class, quantized_class
-        What the two models predict.
-    label
-        The right class, where it is known.
-    """
-
-    sample: int
-    float_class: int
-    quantized_class: int
-    label: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """How long one run takes on this machine: medians.
-
-    Parameters
-    ----------
-    quantized_ms, float_ms
-        Of the integer model and of the float model, in milliseconds.
-    threads, samples
-        That take part in a run, and that a run is given.
-    """
-
-    quantized_ms: float
-    float_ms: float
-    threads: int
-    samples: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerReport:
-    """One node of the prepared float graph, and what quantization did to it.
-
-    Parameters
-    ----------
-    name, op, tensor
-        The node, its op, and its (first) output.
-    runs_as
-        int8, uint8, int16, int32, float16 or float32: what a MAC op reads, what any other op makes; int32 also stands
-        for indices, sizes and truth values.
-    reason
-        Why it stays in float; None where it does not.
-    sqnr_db
-        Signal of the float model's value over the difference to the quantized model's value there (the error of all
-        layers before included), in dB; infinite where they are equal, None where there is nothing to compare. A node in
-        the middle of a fused group is compared by its accumulator, or by the group's output where it has none.
-    own_sqnr_db
-        The same, had all layers before been exact: the layer computed in integers from the float model's own inputs,
-        rounded to their encodings. Measured on a few samples; None where it was not.
-    inherited_sqnr_db
-        Signal of the float model's value over what the errors of the layers before make of it here: the difference
-        between the quantized model's value and what the layer makes of exact inputs.
-    clipped
-        Fraction of the float model's elements that lie outside of what the encoding can say; None without encoding.
-    encoded
-        The tensor whose encoding the layer has: the output of its fused group, which is what an override of the layer
-        changes. None where that is not quantized.
-    threshold, scale, zero_point, bits, calibrator
-        That encoding; tuples where it is per axis.
-    chosen_by
-        Which part of the config chose it: ``default: mse``, ``rule 2: ...``, ``override: threshold``.
-    weight, weight_scale, weight_sqnr_db, weight_worst_channel_db
-        The constant that a MAC op multiplies by, its scale, the SQNR of the rounded weights alone, and that of the
-        channel (index of axis 0) where it is lowest.
-    macs
-        Multiply-accumulates per sample.
-    shape
-        Of the layer's output; a symbol stands for the number of samples.
-    ms
-        What its step takes in one run, in milliseconds: that of a fused group at its first node. None where it was not
-        measured (see :meth:`qbench.session.session.Session.latency`), or is part of another layer's.
-    """
-
-    name: str
-    op: str
-    tensor: str
-    runs_as: str
-    encoded: str | None = None
-    reason: str | None = None
-    sqnr_db: float | None = None
-    clipped: float | None = None
-    threshold: Number = None
-    scale: Number = None
-    zero_point: int | tuple[int, ...] | None = None
-    bits: int | None = None
-    calibrator: str | None = None
-    chosen_by: str | None = None
-    weight: str | None = None
-    weight_scale: Number = None
-    weight_sqnr_db: float | None = None
-    weight_worst_channel_db: float | None = None
-    macs: int = 0
-    shape: tuple[int | str, ...] = ()
-    own_sqnr_db: float | None = None
-    inherited_sqnr_db: float | None = None
-    ms: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputReport:
-    """What comes out at the end.
-
-    Parameters
-    ----------
-    sqnr_db
-        As for a layer; the lowest where the model has several outputs.
-    agreement
-        Fraction of predictions (argmax of the first output along its class axis) that equal the float model's.
-    top1_float, top1
-        Fraction of right predictions of the float and the quantized model; None without labels.
-    samples
-        How many samples were evaluated.
-    data
-        "evaluation", or "calibration" where the session has no evaluation data (which flatters the result); "probe"
-        where it is a small part of those.
-    flipped
-        How many predictions differ from the float model's; None where the output is no choice between classes.
-    flips
-        The first of the samples whose prediction differs, where a sample has one prediction.
-    latency
-        How long the model takes, where that was measured.
-    """
-
-    sqnr_db: float | None
-    agreement: float | None
-    top1_float: float | None = None
-    top1: float | None = None
-    samples: int = 0
-    data: str = "evaluation"
-    flipped: int | None = None
-    flips: tuple[Flip, ...] = ()
-    latency: Latency | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,9 +96,7 @@ class Report:
             raise SessionError(f"this is no saved report: {error}") from error
 
     def __str__(self) -> str:
-        from qbench.report.table import report_table
-
-        return report_table(self)
+        return report_text(self.by_layer, self.output)
 
 
 def _output(data: Mapping[str, Any]) -> OutputReport:

@@ -1,20 +1,39 @@
-"""Tables for a terminal."""
+"""Reports and tables as text, for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["aligned", "shortened"]
+from qbench.report.entries import LayerReport, OutputReport
+
+__all__ = ["aligned", "report_text", "shortened"]
+
+_COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
+    ("layer", lambda layer: shortened(layer.name, 32)),
+    ("op", lambda layer: layer.op),
+    ("runs as", lambda layer: layer.runs_as),
+    ("SQNR dB", lambda layer: _number(layer.sqnr_db, ".1f")),
+    ("weight dB", lambda layer: _number(layer.weight_sqnr_db, ".1f")),
+    ("worst ch.", lambda layer: _number(layer.weight_worst_channel_db, ".1f")),
+    ("clipped", lambda layer: _number(layer.clipped, ".2%")),
+    ("scale", lambda layer: _values(layer.scale)),
+    ("zero", lambda layer: _values(layer.zero_point)),
+    ("threshold", lambda layer: _values(layer.threshold)),
+    ("why", lambda layer: shortened(layer.reason or layer.chosen_by or "", 60)),
+)
+_SPOILED_DB = 10.0
+_LEFT = ("layer", "op", "runs as", "why")
 
 
-def aligned(headers: Sequence[str], lines: Sequence[Sequence[str]], names: int) -> str:
-    """Columns of one width each; the first few are names and stand on the left."""
+def aligned(headers: Sequence[str], lines: Sequence[Sequence[str]], left: Collection[str]) -> str:
+    """Columns of one width each, those of the headers named in `left` on the left."""
     rows = [headers, *lines]
     widths = [max(len(row[column]) for row in rows) for column in range(len(headers))]
     texts = [
         "  ".join(
-            cell.ljust(width) if column < names else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if header in left else cell.rjust(width)
+            for header, cell, width in zip(headers, row, widths, strict=True)
         ).rstrip()
         for row in rows
     ]
@@ -25,3 +44,45 @@ def shortened(text: str, limit: int) -> str:
     """Names come from files: no control characters, no 10,000 letters."""
     text = "".join(c if c.isprintable() else "?" for c in text)
     return text if len(text) <= limit else f"{text[: limit - 9]}...{text[-6:]}"
+
+
+def report_text(layers: Sequence[LayerReport], output: OutputReport) -> str:
+    """One line per layer, then what stands out, then the output."""
+    lines = [[cell(layer) for _, cell in _COLUMNS] for layer in layers]
+    table = aligned([header for header, _ in _COLUMNS], lines, _LEFT)
+    return "\n".join([table, "", *_remarks(layers), _summary(output)])
+
+
+def _remarks(layers: Sequence[LayerReport]) -> list[str]:
+    """What a reader of a hundred lines should not miss."""
+    spoiled = [
+        layer
+        for layer in layers
+        if isinstance(layer.weight_scale, float) and (layer.weight_worst_channel_db or 0.0) < _SPOILED_DB
+    ]
+    if not spoiled:
+        return []
+    worst = min(spoiled, key=lambda layer: layer.sqnr_db if layer.sqnr_db is not None else math.inf)
+    return [
+        f"one scale for all channels spoils the weights of {len(spoiled)} layers (a channel below {_SPOILED_DB:g} dB), "
+        f"{shortened(worst.name, 32)} suffers most; weights.axis='channel' gives each channel its own"
+    ]
+
+
+def _summary(output: OutputReport) -> str:
+    parts = [f"output: SQNR {_number(output.sqnr_db, '.2f') or '-'} dB"]
+    if output.agreement is not None:
+        parts.append(f"agreement with the float model {output.agreement:.2%}")
+    if output.top1 is not None and output.top1_float is not None:
+        parts.append(f"top-1 {output.top1:.2%} (float {output.top1_float:.2%})")
+    return f"{', '.join(parts)}; {output.samples} {output.data} samples"
+
+
+def _number(value: float | None, spec: str) -> str:
+    return "" if value is None else format(value, spec)
+
+
+def _values(value: float | tuple[float, ...] | None) -> str:
+    if isinstance(value, tuple):
+        return f"{min(value):.4g}..{max(value):.4g}" if value else ""
+    return "" if value is None else f"{value:.4g}"

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from qbench.ir.op import Array
-from qbench.runtime.running import Run
-
-if TYPE_CHECKING:
-    from qbench.runtime.program import Program
-    from qbench.runtime.schedule import Schedule
+from qbench.runtime.run import Arenas, Run
+from qbench.runtime.schedule import Schedule
 
 __all__ = ["Timing", "profile"]
 
@@ -44,20 +40,20 @@ class Timing:
 
 
 def profile(
-    program: Program, schedule: Schedule, arrays: Mapping[str, Array], samples: int, repeat: int, threads: int
+    schedule: Schedule, arenas: Arenas, arrays: Mapping[str, Array], samples: int, repeat: int, threads: int
 ) -> list[Timing]:
     """Time `repeat` runs; the clock is read between instructions, without Python in between."""
     seconds = np.empty((repeat, len(schedule.instructions)))
     interpreted: dict[str, list[float]] = {}
     for i in range(repeat):
-        run = Run(program, schedule, arrays, samples, timed=True)
+        run = Run(schedule, arenas, arrays, samples, timed=True)
         run.run(threads)
         seconds[i] = run.seconds
         for name, took in run.interpreted_seconds.items():
             interpreted.setdefault(name, []).append(took)
     medians = np.median(seconds, axis=0)
     rows: list[Timing] = []
-    for step in program.steps:
+    for step in schedule.plan.steps:
         own = [row for row, other in enumerate(schedule.steps) if other is step]
         slowest = max(own, key=lambda row: medians[row], default=None)
         macs = step.macs * samples

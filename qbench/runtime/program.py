@@ -1,81 +1,41 @@
-"""A program: a graph laid out for the machine, and how it runs."""
+"""A program: a plan, and how it runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbench.errors import DataError, shown
 from qbench.ir.dtypes import numpy_dtype
-from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.interpreter import named_feeds
 from qbench.runtime.listing import listing, table
+from qbench.runtime.plan import Plan
 from qbench.runtime.port import is_batched, whole_shape
 from qbench.runtime.profile import Timing, profile
-from qbench.runtime.running import Arenas, Run
+from qbench.runtime.run import Arenas, Run
 from qbench.runtime.schedule import Schedule
-from qbench.runtime.step import EXTERNAL, Instruction, Place, Step
 from qbench.runtime.tallies import Tally
 from qbench.runtime.team import default_threads
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["EXTERNAL", "Instruction", "Place", "Program", "Step", "Timing"]
+__all__ = ["Program", "Timing"]
 
 _MANY_SCHEDULES = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """A graph laid out for the machine: fused steps, packed weights, offsets into one arena. It never changes.
-
-    A graph whose values have a symbol as their first size, such as ``N``, is laid out for one sample: the symbol is 1
-    in all places, and a run goes through its samples. All sizes of other graphs are fixed: a run has one sample.
-
-    Parameters
-    ----------
-    graph
-        What was planned.
-    steps
-        In execution order.
-    places
-        Where each value lies that a step makes or reads; a value without a place was fused away.
-    inputs, outputs
-        Buffers of the graph's inputs and outputs that lie in the caller's memory: row-major arrays of the value's own
-        type. Other outputs are copied out of their places.
-    offsets
-        int64[buffers]: where each buffer starts in the arena, or EXTERNAL for the caller's memory. Buffer 0 is
-        address 0, for constants.
-    arena_bytes
-        Size of the arena; 128 bytes more are always readable.
-    constants
-        The arrays whose addresses the instructions hold.
-    borders
-        What fills the padding around a value that lies inside of one; the steps that make it do this by themselves.
-    lowerings
-        What made the instructions: as long as this program lives, planning an edited graph finds them again.
-    """
-
-    graph: Graph
-    steps: tuple[Step, ...]
-    places: Mapping[str, Place]
-    inputs: Mapping[str, int]
-    outputs: Mapping[str, int]
-    offsets: NDArray[np.int64]
-    arena_bytes: int
-    constants: tuple[NDArray[Any], ...] = ()
-    borders: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict[str, tuple[Instruction, ...]])
-    lowerings: tuple[object, ...] = ()
+class Program(Plan):
+    """A plan that runs here, on the processor's kernels."""
 
     def run(
         self,
@@ -131,7 +91,7 @@ class Program:
         if samples == 0:
             return self._nothing(schedule)
         threads = default_threads() if threads is None else _checked("threads", threads)
-        run = Run(self, schedule, arrays, samples, cancel, tallies=observe)
+        run = Run(schedule, self._arenas, arrays, samples, cancel, tallies=observe)
         run.run(1 if observe else threads)
         return run.results()
 
@@ -149,7 +109,7 @@ class Program:
         if samples == 0:
             raise DataError("the batch has no samples: there is nothing to time")
         threads = default_threads() if threads is None else _checked("threads", threads)
-        return profile(self, schedule, arrays, samples, _checked("repeat", repeat), threads)
+        return profile(schedule, self._arenas, arrays, samples, _checked("repeat", repeat), threads)
 
     def table(self) -> pd.DataFrame:
         """One row per step: what it stands for, reads and makes, its kernels, and where its first output lies."""
@@ -158,13 +118,8 @@ class Program:
     def __str__(self) -> str:
         return listing(self)
 
-    @property
-    def fallbacks(self) -> dict[str, str]:
-        """The steps that no kernel does, which the interpreter runs, and why."""
-        return {step.name: step.reason for step in self.steps if step.reason}
-
     @cached_property
-    def arenas(self) -> Arenas:
+    def _arenas(self) -> Arenas:
         """The memory of runs."""
         return Arenas(self.arena_bytes)
 

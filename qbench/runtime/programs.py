@@ -1,4 +1,4 @@
-"""The programs of one graph: one for each set of sizes that it leaves open."""
+"""From a graph to a program; and the programs of one graph, one for each set of sizes that it leaves open."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ from collections.abc import Iterable, Mapping
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
+from qbench.kernels.levels import Level
 from qbench.runtime.feeds import check_feeds
-from qbench.runtime.planner import plan
+from qbench.runtime.planner import make_plan
 from qbench.runtime.planner.specialize import batch_symbol
 from qbench.runtime.program import Program
 
-__all__ = ["Programs"]
+__all__ = ["Programs", "plan"]
+
+
+def plan(
+    graph: Graph,
+    *,
+    keep: Iterable[str] = (),
+    sizes: Mapping[str, int] | None = None,
+    level: Level | None = None,
+) -> Program:
+    """Plan a graph for this machine, see :func:`~qbench.runtime.planner.make_plan`."""
+    return Program(**vars(make_plan(graph, keep=keep, sizes=sizes, level=level)))
 
 
 class Programs:
@@ -23,7 +35,7 @@ class Programs:
     graph
         Any valid graph.
     keep
-        As for :func:`~qbench.runtime.planner.plan`.
+        As for :func:`~plan`.
     """
 
     def __init__(self, graph: Graph, keep: Iterable[str] = ()) -> None:

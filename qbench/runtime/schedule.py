@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +19,10 @@ from qbench.kernels.move import copy_fields, copy_kernel
 from qbench.kernels.nan import nan_kernel
 from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
 from qbench.kernels.tally import means_kernel, tally_kernel
+from qbench.runtime.plan import Plan
 from qbench.runtime.port import Port, is_batched, whole_shape
 from qbench.runtime.step import Instruction, Place, Step, row_major
 from qbench.runtime.table import Table
-
-if TYPE_CHECKING:
-    from qbench.runtime.program import Program
 
 __all__ = ["Schedule", "Segment"]
 
@@ -43,7 +41,7 @@ class Schedule:
 
     Parameters
     ----------
-    program
+    plan
         What runs.
     start
         Names of the values that are known.
@@ -62,28 +60,28 @@ class Schedule:
 
     def __init__(
         self,
-        program: Program,
+        plan: Plan,
         start: Collection[str],
         keep: Sequence[str],
         sample: Sequence[tuple[str, int]] = (),
         observe: Sequence[tuple[str, int | None]] = (),
     ) -> None:
-        self._program, self._start = program, frozenset(start)
+        self.plan, self._start = plan, frozenset(start)
         self.observed = dict(observe)
-        self.sampled = {name: every for name, every in sample if name not in program.graph.outputs}
+        self.sampled = {name: every for name, every in sample if name not in plan.graph.outputs}
         """Every how many elements are wanted of the kept values that are not wanted whole."""
-        self.wanted = tuple(dict.fromkeys((*program.graph.outputs, *keep)))
+        self.wanted = tuple(dict.fromkeys((*plan.graph.outputs, *keep)))
         """What a run gives: the outputs, then the kept values."""
         self._check()
         self._needed, inputs = self._steps()
         self._native = {name for step in self._needed if not step.reason for name in step.inputs}
-        self.inputs = tuple(name for name in program.graph.inputs if name in inputs)
+        self.inputs = tuple(name for name in plan.graph.inputs if name in inputs)
         """The graph's inputs that must be fed."""
-        self.width = len(program.offsets)
+        self.width = len(plan.offsets)
         """Number of buffers, those of the values that enter and leave included."""
-        self.fed = {name: self._external(name, buffer) for name, buffer in program.inputs.items()}
+        self.fed = {name: self._external(name, buffer) for name, buffer in plan.inputs.items()}
         """The ports of the graph's inputs."""
-        self.made = {name: self._external(name, buffer) for name, buffer in program.outputs.items()}
+        self.made = {name: self._external(name, buffer) for name, buffer in plan.outputs.items()}
         """The ports of the graph's outputs that steps write there."""
         self.given: dict[str, Port] = {}
         """The ports of known values."""
@@ -95,8 +93,8 @@ class Schedule:
         """The ports of values that interpreted steps write, for one sample."""
         self.tallied: dict[str, tuple[int, int]] = {}
         """Buffers of tally and totals, for those of the observed values that kernels count."""
-        self.quantized = frozenset(node.inputs[0] for node in program.graph.nodes if node.op == "qnn.quantize")
-        """The float values that are quantized within the program."""
+        self.quantized = frozenset(node.inputs[0] for node in plan.graph.nodes if node.op == "qnn.quantize")
+        """The float values that are quantized within the plan."""
         self.checked: dict[str, int] = {}
         """Buffers that say whether values that are quantized within the program hold NaN."""
         self.instructions: list[Instruction] = []
@@ -106,7 +104,7 @@ class Schedule:
         self._build()
         self.offsets = np.zeros(self.width, np.int64)
         """Of each buffer in the arena."""
-        self.offsets[: len(program.offsets)] = program.offsets
+        self.offsets[: len(plan.offsets)] = plan.offsets
 
     @cached_property
     def table(self) -> Table:
@@ -114,7 +112,7 @@ class Schedule:
         return Table(self.instructions)
 
     def _check(self) -> None:
-        graph, steps = self._program.graph, self._program.steps
+        graph, steps = self.plan.graph, self.plan.steps
         made = {name for step in steps for name in step.outputs} | {*graph.inputs, *graph.constants}
         for name in (*self._start, *self.wanted, *self.observed):
             if name not in graph.types:
@@ -129,12 +127,12 @@ class Schedule:
 
     def _steps(self) -> tuple[set[Step], set[str]]:
         """The steps that the wanted values need, and what must be known before the first one."""
-        graph = self._program.graph
-        leaving = {*self._program.outputs.values()}
-        copies = {name for name, place in self._program.places.items() if place.buffer in leaving}
+        graph = self.plan.graph
+        leaving = {*self.plan.outputs.values()}
+        copies = {name for name, place in self.plan.places.items() if place.buffer in leaving}
         needed = {*self.wanted, *self.observed, *copies} - self._start - {*graph.constants}
         chosen: set[Step] = set()
-        for step in reversed(self._program.steps):
+        for step in reversed(self.plan.steps):
             if needed.intersection(step.outputs):
                 chosen.add(step)
                 needed -= set(step.outputs)
@@ -142,11 +140,11 @@ class Schedule:
         return chosen, needed | {*self.wanted, *self.observed}
 
     def _build(self) -> None:
-        graph = self._program.graph
+        graph = self.plan.graph
         arrays = {*graph.inputs, *graph.constants, *self._start}
-        leaving = {*self.wanted, *self.observed} - {*self._program.outputs}
+        leaving = {*self.wanted, *self.observed} - {*self.plan.outputs}
         first = 0
-        for step in self._program.steps:
+        for step in self.plan.steps:
             if step in self._needed and step.reason:
                 for name in step.inputs:
                     if name not in arrays:
@@ -172,7 +170,7 @@ class Schedule:
         self.segments.append(Segment(first, len(self.instructions)))
 
     def _external(self, name: str, buffer: int) -> Port:
-        kind = self._program.graph.types[name]
+        kind = self.plan.graph.types[name]
         place = Place.dense(buffer, numpy_dtype(kind.dtype), whole_shape(kind, 1))
         return Port(buffer, kind, place, is_batched(kind))
 
@@ -183,7 +181,7 @@ class Schedule:
         fields = copy_fields(place.shape, row_major(place.shape), place.strides)
         kernel = copy_kernel(place.dtype.itemsize)
         self._add(step, name, kernel, x=reference(port.buffer), out=place.reference, **fields)
-        border = self._program.borders.get(name, ())
+        border = self.plan.borders.get(name, ())
         self.instructions += border
         self.steps += [step] * len(border)
 
@@ -200,7 +198,7 @@ class Schedule:
 
     def _check_nan(self, step: Step, name: str) -> None:
         """Look for what kernels would quantize to just any integer; the interpreter raises an error there."""
-        place = self._program.places[name]
+        place = self.plan.places[name]
         axes = sorted(_merged(zip(place.shape, place.strides, strict=True)), key=lambda axis: -axis[1])
         inner = axes.pop()[0] if axes and axes[-1][1] == 1 else 1
         rows, stride = axes.pop() if axes else (1, inner)
@@ -212,7 +210,7 @@ class Schedule:
 
     def _tally(self, step: Step, name: str) -> bool:
         """Count a value where it lies; False where kernels cannot."""
-        place, axis = self._program.places[name], self.observed[name]
+        place, axis = self.plan.places[name], self.observed[name]
         if place.dtype != np.float32 or not place.contiguous or not place.nbytes or place.flipped:
             return False
         self.tallied[name] = self.width, self.width + 1
@@ -228,7 +226,7 @@ class Schedule:
 
     def _port(self, name: str, ports: dict[str, Port]) -> Port:
         if name not in ports:
-            kind, place = self._program.graph.types[name], self._program.places[name]
+            kind, place = self.plan.graph.types[name], self.plan.places[name]
             batched = is_batched(kind) and ports is not self.read and ports is not self.written
             sample = self.sampled.get(name, 0) if ports is self.kept else 0
             ports[name] = Port(self.width, kind, place, batched, sample)
@@ -238,7 +236,7 @@ class Schedule:
     def _add(self, step: Step, name: str, kernel: Kernel, **fields: object) -> None:
         record = np.recarray(1, kernel.arguments)
         if "flip" in (kernel.arguments.names or ()):
-            record[0]["flip"] = 0x80 if self._program.places[name].flipped else 0
+            record[0]["flip"] = 0x80 if self.plan.places[name].flipped else 0
         for field, value in fields.items():
             record[0][field] = value
         self.instructions.append(Instruction(kernel, record, name))

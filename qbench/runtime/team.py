@@ -96,7 +96,7 @@ class Crew:
         images: tuple[int, int],
         arenas: list[int],
         apart: bool = False,
-        stamps: int = 0,
+        times: int = 0,
     ) -> None:
         """Set every thread to the start of a job; see :data:`~qbench.kernels.run_table.JOB`.
 
@@ -114,8 +114,8 @@ class Crew:
             An address for each thread; the same for all unless they work apart.
         apart
             Whether each thread does whole images.
-        stamps
-            Address of the times after each row, or 0.
+        times
+            Where to add what each row takes, or 0.
         """
         width = -(-offsets[1] * 8 // LINE) * LINE
         if len(self._bases) < width * self.threads:
@@ -124,7 +124,7 @@ class Crew:
         self._shares["arena"], self._shares["image"], self._shares["row"] = arenas, images[0] - 1, rows[2]
         self._externals = externals  # which nobody else may hold
         place = externals.ctypes.data, len(externals)
-        self._job[0] = (*rows, *offsets, *place, images[1], self.threads, apart, 0, stamps, images[0], -1)
+        self._job[0] = (*rows, *offsets, *place, images[1], self.threads, apart, 0, times, images[0], -1)
 
     def work(self, deadline: int) -> bool:
         """Do the job, until it is done or the time has come; whether it is done."""

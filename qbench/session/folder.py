@@ -27,8 +27,7 @@ from qbench.data.dataset import Dataset
 from qbench.errors import QBenchError, SessionError, shown
 from qbench.files import write_text
 from qbench.ir import archive
-from qbench.ir.graph import Graph
-from qbench.ir.printer import print_graph
+from qbench.ir.graph import Graph, print_graph
 from qbench.session.arrays import load_dataset, save_dataset
 from qbench.session.model import Model
 

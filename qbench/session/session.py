@@ -29,7 +29,8 @@ from qbench.quant.encodings import Encodings
 from qbench.quantize.imported import recalibrated, restored
 from qbench.quantize.quantized import Quantized, annotate, check_config
 from qbench.report.compare import compare
-from qbench.report.report import Latency, Report
+from qbench.report.entries import Latency
+from qbench.report.report import Report
 from qbench.search.attribution import Attribution, attribute
 from qbench.session.changes import SessionDiff, session_diff
 from qbench.session.folder import SessionFolder

@@ -11,7 +11,8 @@ from typing import Any
 from qbench.errors import SessionError, shown
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import diff
-from qbench.report.report import LayerReport, Report
+from qbench.report.entries import LayerReport
+from qbench.report.report import Report
 from qbench.session.session import Session
 from qbench.views.result import Outcome, outcome
 from qbench.views.view import View

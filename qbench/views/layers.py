@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qbench.quant.config import QuantConfig
-from qbench.report.report import LayerReport, Number
+from qbench.report.entries import LayerReport, Number
 from qbench.views.bulk import BULK, BulkView
 from qbench.views.state import State
 from qbench.views.view import View

@@ -9,7 +9,8 @@ import numpy as np
 
 from qbench.ir.dtypes import integer_range, is_integer, numpy_dtype
 from qbench.ir.graph import Graph
-from qbench.report.report import Flip, Latency, OutputReport, Report
+from qbench.report.entries import Flip, Latency, OutputReport
+from qbench.report.report import Report
 from qbench.views.pictures import Picture
 from qbench.views.state import State
 from qbench.views.view import View

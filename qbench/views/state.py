@@ -14,7 +14,8 @@ from qbench.ir.frozen import Constant
 from qbench.passes.annotate import points
 from qbench.quant.points import Point
 from qbench.quantize.quantized import Quantized
-from qbench.report.report import LayerReport, Report
+from qbench.report.entries import LayerReport
+from qbench.report.report import Report
 from qbench.session.session import Session
 
 __all__ = ["Part", "State"]

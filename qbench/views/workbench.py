@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 from qbench.errors import SessionError
-from qbench.report.report import LayerReport, Report
+from qbench.report.entries import LayerReport
+from qbench.report.report import Report
 from qbench.views.layers import LayerTableView, layer_table
 from qbench.views.result import Pictures, ResultView, result_view
 from qbench.views.state import Part, State

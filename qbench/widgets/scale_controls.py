@@ -11,7 +11,7 @@ from typing import Any, cast
 import ipywidgets  # pyright: ignore[reportMissingTypeStubs] has none
 
 from qbench.errors import QBenchError, SessionError, shown
-from qbench.report.report import OutputReport
+from qbench.report.entries import OutputReport
 from qbench.session.session import Session
 from qbench.views import HistogramView, State, histogram_view
 from qbench.views.workbench import first_layer

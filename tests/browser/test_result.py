@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from qbench.report.report import Flip, Latency
+from qbench.report.entries import Flip, Latency
 from qbench.session.session import Session
 from qbench.views import Picture, State, result_view
 from tests.browser.stub import STATUS, Stub

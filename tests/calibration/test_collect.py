@@ -20,7 +20,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.types import TensorType
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 rng = np.random.default_rng(0)
 WEIGHT = rng.normal(size=(5, 4)).astype(np.float32)

@@ -14,7 +14,7 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.passes.legalize import LegalizePass
 from qbench.runtime import interpreter
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 Array = NDArray[np.generic]
 

@@ -18,7 +18,7 @@ from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.report.compare import compare
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 from tests.networks import mlp, samples
 
 GRAPH = mlp()

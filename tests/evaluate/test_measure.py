@@ -17,7 +17,7 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.products import macs
 from qbench.quant.arithmetic import dequantize, quantize
-from qbench.report.report import Flip
+from qbench.report.entries import Flip
 from tests.networks import mlp, node
 
 REALS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=3), elements=st.floats(-100, 100, width=32))

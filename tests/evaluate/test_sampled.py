@@ -19,7 +19,7 @@ from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.runtime import interpreter
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 from tests.networks import mlp, residual
 
 GRAPHS = {"mlp": mlp(), "residual": residual(), "fixed": residual(batch=2)}

@@ -18,8 +18,7 @@ from qbench.ir import archive
 from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, DType, integer_range, numpy_dtype
 from qbench.ir.frozen import Constant
-from qbench.ir.graph import Graph, Node
-from qbench.ir.printer import print_graph
+from qbench.ir.graph import Graph, Node, print_graph
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from tests.strategies import HOSTILE_NAMES, constants, graphs

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from qbench.errors import GraphError, ParseError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Graph, Node
+from qbench.ir.graph import Graph, Node, print_graph, quoted
 from qbench.ir.parser import parse_graph
-from qbench.ir.printer import print_graph, quoted
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from tests.strategies import HOSTILE_NAMES, graphs

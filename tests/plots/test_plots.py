@@ -12,7 +12,7 @@ from PIL import Image
 
 from qbench import plots, views
 from qbench.plots.figures import ACCENT, BAD, GOOD, POOR, TEXT
-from qbench.report.report import Flip, Latency
+from qbench.report.entries import Flip, Latency
 from qbench.session.session import Session
 from tests.hostile import hostile_session
 from tests.networks import mlp, samples

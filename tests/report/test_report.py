@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from qbench.errors import ExportError, SessionError
-from qbench.report.report import Flip, Latency, LayerReport, OutputReport, Report
+from qbench.report.entries import Flip, Latency, LayerReport, OutputReport
+from qbench.report.report import Report
 
 REPORT = Report(
     by_layer=(

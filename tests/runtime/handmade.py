@@ -17,7 +17,8 @@ from qbench.ir.types import TensorType, dim_factors
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import reference, view
 from qbench.kernels.split import share
-from qbench.runtime.program import EXTERNAL, Instruction, Place, Program, Step
+from qbench.runtime.program import Program
+from qbench.runtime.step import EXTERNAL, Instruction, Place, Step
 
 RANK = 4
 

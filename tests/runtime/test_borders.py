@@ -9,7 +9,7 @@ import pytest
 
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.runtime import interpreter
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 from tests.runtime.lowerings.graphs import graph_of
 
 

@@ -10,7 +10,7 @@ from qbench.ir.graph import Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.runtime import interpreter
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 
 def test_parameters_dequantized_along_an_axis_are_planned():

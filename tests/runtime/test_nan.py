@@ -12,7 +12,7 @@ from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.runtime import interpreter
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 POOL = FrozenMap[str, Attr]({"pool_size": (3, 3), "strides": (1, 1), "padding": (1, 1, 1, 1)})
 

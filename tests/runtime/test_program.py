@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.types import TensorType
 from qbench.runtime import interpreter, table
-from qbench.runtime.planner import plan
-from qbench.runtime.running import numba_is_off
+from qbench.runtime.programs import plan
+from qbench.runtime.run import numba_is_off
 from qbench.runtime.tallies import Tally
 from tests.runtime.handmade import graph_of, larger, planned
 
@@ -272,6 +273,21 @@ def test_a_profile_has_a_time_for_each_instruction(threads):
     assert {"interpreter", "test.larger.float32"} <= kernels
     assert all(row.seconds > 0 for row in rows)
     assert {row.step: row.macs for row in rows if row.macs} == {f"n{i}": 180 for i in (1, 3, 4, 5)}
+
+
+@pytest.mark.skipif(numba_is_off(), reason="kernels launched from Python run in no slices")
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_times_are_right_where_a_run_is_interrupted_after_each_instruction(monkeypatch, threads, samples):
+    monkeypatch.setattr("qbench.runtime.run._SLICE_NS", 0)
+    program = chain(interpreted=frozenset({"n3"}))
+    x = feed(program, (samples, 3, 4, 5))
+    begin = time.perf_counter()
+    rows = program.profile(x, repeat=1, threads=threads)
+    whole = time.perf_counter() - begin
+    assert len(rows) >= 5
+    assert all(row.seconds > 0 for row in rows)
+    assert sum(row.seconds for row in rows) <= whole
 
 
 def test_a_program_prints_every_step_with_its_layout_and_the_arena():

@@ -21,8 +21,8 @@ from qbench.passes.legalize import LegalizePass
 from qbench.passes.realize import RealizePass
 from qbench.quant.choose import power_of_two
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
-from qbench.runtime.planner import plan
 from qbench.runtime.program import Program
+from qbench.runtime.programs import plan
 from tests.passes.quantizable import every_value, min_max_qparams
 from tests.passes.random_graphs import networks
 from tests.runtime.lowerings.agree import LEVELS

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qbench.runtime import team
-from qbench.runtime.running import numba_is_off
+from qbench.runtime.run import numba_is_off
 from tests.runtime.handmade import graph_of, planned
 
 pytestmark = pytest.mark.skipif(numba_is_off(), reason="without Numba there are no threads")

@@ -9,7 +9,7 @@ from time import perf_counter
 from qbench.bench.engines import Outputs, Task, read_arrays
 from qbench.ir import archive
 from qbench.kernels.levels import current
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 __all__ = ["open_task"]
 

@@ -14,11 +14,11 @@ from qbench.kernels.border import dequantize_image_kernel, dequantize_kernel, qu
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
 from qbench.ops.qnn.border import Quantize
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless, plain_layout
 from qbench.runtime.lowerings.rescaling import flip
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["DequantizeLowering", "QuantizeLowering"]

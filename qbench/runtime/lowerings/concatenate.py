@@ -8,11 +8,10 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.ops.float.select import Concatenate
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["ConcatenateLowering"]

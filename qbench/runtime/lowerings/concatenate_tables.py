@@ -12,12 +12,11 @@ from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
 from qbench.ops.integer.join import ConcatenateTables
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place, row_major
 
 __all__ = ["ConcatenateTablesLowering"]

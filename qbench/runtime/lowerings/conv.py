@@ -19,12 +19,11 @@ from qbench.kernels.pack import pack_channels, pack_scales, pack_weights, packin
 from qbench.kernels.shape import choose_chunk, choose_tile
 from qbench.kernels.tile import Tile
 from qbench.ops.integer.products import IntegerConv2d
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.products import products
 from qbench.runtime.lowerings.windows import input_offsets
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["ConvLowering", "DenseLowering"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from qbench.kernels.move import copy_fields, copy_kernel
-from qbench.runtime.planner.layout import Border, Layout
-from qbench.runtime.planner.lowering import instruction
+from qbench.runtime.layout import Border, Layout
+from qbench.runtime.lowerings.lowering import instruction
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["copy_instructions", "fill_instructions"]

@@ -13,11 +13,10 @@ from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
 from qbench.ops.integer.products import IntegerConv2d
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout, shape_of
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.products import products
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["DepthwiseLowering"]

@@ -18,11 +18,11 @@ from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.ops.numeric.exact import centred
+from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
-from qbench.runtime.planner.fuse import REQUANTIZES, Fused
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["GeneralLowering"]

@@ -17,11 +17,10 @@ from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
 from qbench.ops.integer.window import IntegerTable
 from qbench.runtime import interpreter
+from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.layout import Layout, shape_of
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout, spread
-from qbench.runtime.planner.fuse import REQUANTIZES, Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["LookupLowering"]

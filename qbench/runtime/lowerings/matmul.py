@@ -16,12 +16,11 @@ from qbench.kernels.levels import Level
 from qbench.kernels.matmul import matmul_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerBatchMatmul
+from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.layout import Layout, row_major, shape_of
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless
 from qbench.runtime.lowerings.rescaling import flip, reach, rescaling
-from qbench.runtime.planner.fuse import REQUANTIZES, Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 from qbench.runtime.step import row_major as dense_strides
 

@@ -16,12 +16,11 @@ from qbench.kernels.levels import Level
 from qbench.kernels.move import copy_fields, copy_kernel, gather_kernel
 from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
 from qbench.ops.float.select import BroadcastTo, Pad, Split, StridedSlice, Take, Tile
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, natural, shape_of
 from qbench.runtime.lowerings.copy import fill_instructions
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, plain_layout
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout, natural
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["CopyLowering", "GatherLowering"]
@@ -132,7 +131,7 @@ def _to_pixels(image: _Strided, block: int, block_first: bool) -> _Strided:
     )
 
 
-@lowers("nn.pad", "tile", "image.resize2d", "take", rank=5)
+@lowers("nn.pad", "tile", "image.resize2d", "take", rank=6)
 class GatherLowering(_Moved):
     """Each element of the output from one of the input, found axis by axis; padding from a constant."""
 

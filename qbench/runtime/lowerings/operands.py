@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbench.ir.op import Array
+from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.copy import copy_instructions
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Site
+from qbench.runtime.lowerings.lowering import Site
 from qbench.runtime.step import Instruction, Place, row_major
 
 __all__ = ["Gapless", "Operand", "as_stored", "gapless", "operand", "plain_layout", "spread"]

@@ -26,12 +26,11 @@ from qbench.ops.integer.window import IntegerSum, IntegerSumPool2d
 from qbench.ops.numeric.windows import Window, pool_counts
 from qbench.ops.tflite.average import TfliteMean
 from qbench.ops.tflite.pool import TfliteAvgPool2d
+from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import Rescaling, clamp, flip, reach, rescaling
-from qbench.runtime.planner.fuse import REQUANTIZES, Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["AveragePoolLowering", "MaxPoolLowering", "SumLowering", "SumPoolLowering"]

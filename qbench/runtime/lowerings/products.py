@@ -16,11 +16,11 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.ops.numeric.exact import centred
+from qbench.runtime.fuse import REQUANTIZES, Fused
 from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
+from qbench.runtime.lowerings.lowering import Refused
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
 from qbench.runtime.lowerings.settle import settle
-from qbench.runtime.planner.fuse import REQUANTIZES, Fused
-from qbench.runtime.planner.lowering import Refused
 
 __all__ = ["CentredWeights", "Products", "products"]
 

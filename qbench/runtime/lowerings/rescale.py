@@ -16,12 +16,11 @@ from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.numeric.exact import centred
+from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.layout import Layout, shape_of
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import Operand, gapless, operand, plain_layout, spread
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
-from qbench.runtime.planner.fuse import REQUANTIZES, Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place, row_major
 
 __all__ = ["MultiplyLowering", "RequantizeLowering"]

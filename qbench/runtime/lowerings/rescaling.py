@@ -20,8 +20,8 @@ from qbench.ops.integer.requantize import (
     IntegerRoundingShift,
 )
 from qbench.quant.rounding import ROUNDINGS, Rounding
-from qbench.runtime.planner.fuse import CLAMPS, Fused
-from qbench.runtime.planner.lowering import Refused
+from qbench.runtime.fuse import CLAMPS, Fused
+from qbench.runtime.lowerings.lowering import Refused
 
 __all__ = ["Rescaling", "clamp", "flip", "reach", "rescaling"]
 

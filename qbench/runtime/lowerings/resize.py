@@ -13,10 +13,10 @@ from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.resize import resize_linear_kernel
 from qbench.ops.integer.window import IntegerResizeLinear
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.rescaling import flip
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["ResizeLinearLowering"]

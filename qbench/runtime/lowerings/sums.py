@@ -17,11 +17,11 @@ from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32
 from qbench.ops.onnx.add import OnnxAdd
 from qbench.ops.tflite.add import TfliteAdd
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless, operand, plain_layout
 from qbench.runtime.lowerings.rescaling import clamp, flip
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["AddLowering"]

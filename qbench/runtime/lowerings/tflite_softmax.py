@@ -12,10 +12,9 @@ from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.tflite_softmax import tflite_softmax_kernel
 from qbench.ops.tflite.softmax import TfliteSoftmax
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, row_major, shape_of
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["TfliteSoftmaxLowering"]

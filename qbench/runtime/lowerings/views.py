@@ -12,11 +12,10 @@ from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.ops.float.reshape import Transpose
 from qbench.ops.float.select import Split, StridedSlice
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, lowers
 from qbench.runtime.step import Instruction, Place
 
 

@@ -17,25 +17,25 @@ from qbench.kernels.levels import Level, current
 from qbench.ops.legal import legal
 from qbench.ops.products import macs
 from qbench.runtime.lowerings.copy import copy_instructions, fill_instructions
+from qbench.runtime.lowerings.lowering import Site
+from qbench.runtime.plan import Plan
 from qbench.runtime.planner.arena import Lifetime, arrange
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out
-from qbench.runtime.planner.lowering import Site
 from qbench.runtime.planner.place_all import Placement, place_all
 from qbench.runtime.planner.specialize import batch_symbol, specialize
 from qbench.runtime.planner.tasks import tasks
-from qbench.runtime.program import Program
 from qbench.runtime.step import EXTERNAL, Step
 
-__all__ = ["plan"]
+__all__ = ["make_plan"]
 
 
-def plan(
+def make_plan(
     graph: Graph,
     *,
     keep: Iterable[str] = (),
     sizes: Mapping[str, int] | None = None,
     level: Level | None = None,
-) -> Program:
+) -> Plan:
     """Lay a graph out for this machine: fused steps, packed weights, one arena.
 
     Parameters
@@ -68,7 +68,7 @@ def plan(
     placement = place_all(laid_out)
     lowered = [_lower(step, laid_out, placement, level) for step in laid_out.steps]
     offsets, arena_bytes = _arrange(placement, lowered)
-    return Program(
+    return Plan(
         graph=open_batch,
         steps=tuple(done.step for done in lowered),
         places=placement.places,

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from qbench.ir.graph import Graph
-from qbench.runtime.planner.layout import Layout, natural, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering
+from qbench.runtime.layout import Layout, natural, row_major, shape_of
+from qbench.runtime.lowerings.lowering import Layouts, Lowering
 from qbench.runtime.planner.tasks import Task
 
-__all__ = ["Copy", "Laid", "LaidOut", "lay_out", "shape_of"]
+__all__ = ["Copy", "Laid", "LaidOut", "is_view", "lay_out"]
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,6 @@ class LaidOut:
         """Note a place; gives its name."""
         self.layouts[place], self.values[place] = layout, value
         return place
-
-
-def shape_of(graph: Graph, value: str) -> tuple[int, ...]:
-    """The shape of a value of a graph whose sizes are known."""
-    return tuple(int(dim) for dim in graph.types[value].shape)
 
 
 def lay_out(graph: Graph, tasks: Sequence[Task]) -> LaidOut:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from qbench.ir.dtypes import DType, numpy_dtype
-from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, is_view, shape_of
-from qbench.runtime.planner.layout import Layout
+from qbench.runtime.layout import Layout, shape_of
+from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, is_view
 from qbench.runtime.step import Place
 
 __all__ = ["Placement", "place_all", "storage"]

@@ -11,9 +11,9 @@ from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.kernels.levels import Level
-from qbench.runtime.planner.fuse import Fused, fuse
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import LOWERINGS, Layouts, Lowering, Refused
+from qbench.runtime.fuse import Fused, fuse
+from qbench.runtime.layout import Layout
+from qbench.runtime.lowerings.lowering import LOWERINGS, Layouts, Lowering, Refused
 
 __all__ = ["Task", "tasks"]
 

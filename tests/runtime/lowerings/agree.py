@@ -12,7 +12,7 @@ from qbench.ir.graph import Graph
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level, supported
 from qbench.runtime.interpreter import run
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 LEVELS = [level for level in supported() if level in ISAS or level is Level.PORTABLE]
 

@@ -17,7 +17,7 @@ from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level, supported
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
 from qbench.runtime import interpreter
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 LEVELS = [level for level in supported() if level == Level.PORTABLE or level in ISAS]
 if numba.config.DISABLE_JIT:

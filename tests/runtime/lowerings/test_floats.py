@@ -17,8 +17,8 @@ from qbench.ir.types import TensorType, dim_factors
 from qbench.kernels.levels import Level
 from qbench.passes.prepare import prepare
 from qbench.runtime.interpreter import run
-from qbench.runtime.planner import plan
-from qbench.runtime.planner.lowering import LOWERINGS
+from qbench.runtime.lowerings.lowering import LOWERINGS
+from qbench.runtime.programs import plan
 from tests.ops.samples import SAMPLES
 
 MODELS = (

@@ -14,7 +14,7 @@ from qbench.ir.types import TensorType
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.rewrite import attrs
 from qbench.runtime.interpreter import run
-from qbench.runtime.planner import plan
+from qbench.runtime.programs import plan
 
 scales = st.floats(2**-10, 2**4, width=32)
 SHAPES = [((2, 3, 5, 4), (2, 3, 5, 4)), ((2, 8, 3, 3), (2, 8, 1, 1)), ((1, 7), (4, 7)), ((6, 1), (6, 9)), ((), (3, 70))]

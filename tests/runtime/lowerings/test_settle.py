@@ -14,10 +14,9 @@ from qbench.kernels.levels import Level
 from qbench.kernels.rounding import rescale_one
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
-from qbench.runtime.planner import plan  # first: it imports the lowerings
-
-from qbench.runtime.lowerings.rescaling import Rescaling  # isort: skip
-from qbench.runtime.lowerings.settle import LARGE, settle  # isort: skip
+from qbench.runtime.lowerings.rescaling import Rescaling
+from qbench.runtime.lowerings.settle import LARGE, settle
+from qbench.runtime.programs import plan
 from tests.runtime.lowerings.agree import LEVELS, assert_agree
 from tests.runtime.lowerings.layers import node, requantize
 

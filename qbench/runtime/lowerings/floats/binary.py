@@ -9,11 +9,11 @@ from qbench.ir.op import bind
 from qbench.kernels.floats.binary import binary_kernel
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, natural, row_major
 from qbench.runtime.lowerings.floats.places import borderless, clamp, constant_place, float_type, strides_within
 from qbench.runtime.lowerings.floats.unary import need_walk
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import Layout, natural, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["BinaryLowering", "PerChannelLowering"]

@@ -13,6 +13,8 @@ from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_ker
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_weights
 from qbench.ops.float.conv import Conv2d
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout
 from qbench.runtime.lowerings.floats.places import (
     clamp,
     float_type,
@@ -22,10 +24,8 @@ from qbench.runtime.lowerings.floats.places import (
     result,
     widened,
 )
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.windows import input_offsets
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["FloatConvLowering", "WeightedLowering"]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.pack import pack_channels, pack_weights
+from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.conv import WeightedLowering
 from qbench.runtime.lowerings.floats.places import clamp, in_order, pitch_of, result, widened
-from qbench.runtime.planner.layout import Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["FloatDenseLowering"]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from qbench.ir.graph import Graph
 from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise, pad_channels
 from qbench.kernels.levels import Level
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST
 from qbench.runtime.lowerings.floats.conv import FloatConvLowering
 from qbench.runtime.lowerings.floats.places import clamp, in_order, result, widened
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import CHANNELS_LAST
-from qbench.runtime.planner.lowering import Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["FloatDepthwiseLowering"]

@@ -13,6 +13,8 @@ from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_ker
 from qbench.kernels.floats.pack import pack_kernel
 from qbench.kernels.levels import Level
 from qbench.ops.float.dense import BatchMatmul
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import (
     clamp,
     constant_place,
@@ -22,10 +24,7 @@ from qbench.runtime.lowerings.floats.places import (
     result,
     widened,
 )
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["FloatMatmulLowering"]

@@ -14,10 +14,9 @@ from qbench.kernels.floats.convert import convert_kernel
 from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.floats.walk import row_major, strided
 from qbench.ops.float.activation import Clip
-from qbench.runtime.planner.fuse import CLAMPS, Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Refused, Site, instruction
+from qbench.runtime.fuse import CLAMPS, Fused
+from qbench.runtime.layout import Layout, shape_of
+from qbench.runtime.lowerings.lowering import Refused, Site, instruction
 from qbench.runtime.step import Instruction, Place
 
 __all__ = [

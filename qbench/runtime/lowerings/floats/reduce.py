@@ -11,11 +11,10 @@ from qbench.ir.op import bind
 from qbench.kernels.floats.reduce import Reduction, reduce_kernel
 from qbench.kernels.levels import Level
 from qbench.ops.float.reduce import Reduction as ReductionOp
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, widened
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.lay_out import shape_of
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout, row_major
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["FloatReduceLowering"]

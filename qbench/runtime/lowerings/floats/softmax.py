@@ -10,10 +10,10 @@ from qbench.ir.op import bind
 from qbench.kernels.floats.softmax import softmax_kernel
 from qbench.kernels.levels import Level
 from qbench.ops.float.softmax import LogSoftmax, Softmax
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, pitch_of, result, widened
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["FloatSoftmaxLowering"]

@@ -14,10 +14,10 @@ from qbench.kernels.floats.unary import unary_kernel
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.ops.float.activation import Clip, Gelu
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.floats.places import borderless, float_type, in_order
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["CastLowering", "UnaryLowering", "need_walk"]

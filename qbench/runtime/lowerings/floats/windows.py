@@ -13,10 +13,10 @@ from qbench.kernels.floats.resize import resize_kernel
 from qbench.kernels.levels import Level
 from qbench.ops.float.image import Resize2d
 from qbench.ops.float.pool import AvgPool2d, Pool2d
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import CHANNELS_LAST, Layout
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import CHANNELS_LAST, Layout
-from qbench.runtime.planner.lowering import Layouts, Lowering, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
 __all__ = ["FloatPoolLowering", "FloatResizeLowering"]

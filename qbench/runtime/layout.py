@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CHANNELS_LAST", "Layout", "natural", "row_major"]
+from qbench.ir.graph import Graph
+
+__all__ = ["CHANNELS_LAST", "Border", "Layout", "natural", "row_major", "shape_of"]
 
 Border = tuple[int, int, int, int]
 """Rows on top, columns at the left, rows at the bottom, columns at the right."""
@@ -54,3 +56,8 @@ def row_major(rank: int) -> Layout:
 def natural(rank: int) -> Layout:
     """What a value gets where nothing else is asked for: images channels-last, others row-major."""
     return CHANNELS_LAST if rank == 4 else row_major(rank)
+
+
+def shape_of(graph: Graph, value: str) -> tuple[int, ...]:
+    """The shape of a value of a graph whose sizes are known."""
+    return tuple(int(dim) for dim in graph.types[value].shape)

@@ -6,7 +6,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.types import TensorType
-from qbench.runtime.planner.fuse import fuse
+from qbench.runtime.fuse import fuse
 
 
 def dense_layer(outputs: list[str], *more: Node) -> Graph:

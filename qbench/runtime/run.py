@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numba.core import config
@@ -21,9 +21,6 @@ from qbench.runtime.schedule import Schedule, Segment
 from qbench.runtime.step import Step
 from qbench.runtime.tallies import Tally
 from qbench.runtime.team import Crew, aligned, crew, default_threads
-
-if TYPE_CHECKING:
-    from qbench.runtime.program import Program
 
 __all__ = ["Arenas", "Run", "numba_is_off"]
 
@@ -65,8 +62,10 @@ class Run:
 
     Parameters
     ----------
-    program, schedule
+    schedule
         What runs.
+    arenas
+        The memory of the plan's runs.
     arrays
         The feeds and the values known, checked.
     samples
@@ -81,18 +80,18 @@ class Run:
 
     def __init__(
         self,
-        program: Program,
         schedule: Schedule,
+        arenas: Arenas,
         arrays: Mapping[str, Array],
         samples: int,
         cancel: Cancel | None = None,
         timed: bool = False,
         tallies: Mapping[str, Tally] | None = None,
     ) -> None:
-        self._program, self._schedule, self._samples, self._cancel = program, schedule, samples, cancel
+        self._schedule, self._arenas, self._samples, self._cancel = schedule, arenas, samples, cancel
         self._known, self._made = dict(arrays), dict[str, Array]()
         self._lent: dict[int, tuple[Array, int]] = {}
-        entered = {program.places[name].buffer for name in schedule.given}
+        entered = {schedule.plan.places[name].buffer for name in schedule.given}
         for ports in (schedule.fed, schedule.given):
             for name, port in ports.items():
                 if (
@@ -112,11 +111,15 @@ class Run:
             self._lent[found], self._lent[totals] = (self._tallies[name].found, 0), (self._tallies[name].totals, 0)
         self._nan = {name: np.zeros(samples, np.int64) for name in schedule.checked}
         self._lent |= {buffer: (self._nan[name], 8) for name, buffer in schedule.checked.items()}
-        self._stamps = np.zeros(len(schedule.instructions) + 1, np.int64) if timed else None
-        self.seconds = np.zeros(len(schedule.instructions))
-        """What each instruction took, for all samples."""
+        self._timed = timed
+        self._took = np.zeros(len(schedule.instructions), np.int64)
         self.interpreted_seconds: dict[str, float] = {}
         """What each interpreted step took, for all samples."""
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """What each instruction took, for all samples."""
+        return self._took.astype(np.float64) * 1e-9
 
     def results(self) -> dict[str, Array]:
         """The outputs and the kept values, when the run is done; DataError where NaN was to be quantized."""
@@ -133,9 +136,9 @@ class Run:
         for name in self._schedule.wanted:
             array = self._known[name] if name in self._known else self._made.get(name)
             if array is None:
-                array = self._program.graph.constants[name].array
+                array = self._schedule.plan.graph.constants[name].array
             if name in self._schedule.sampled and name not in self._schedule.kept:
-                count = self._samples if is_batched(self._program.graph.types[name]) else 1
+                count = self._samples if is_batched(self._schedule.plan.graph.types[name]) else 1
                 array = array.reshape(count, -1)[:, :: self._schedule.sampled[name]]
             found[name] = array
         return found
@@ -144,25 +147,27 @@ class Run:
         """Run all samples."""
         self._look()
         if numba_is_off():
-            arena = aligned(self._program.arena_bytes)
+            arena = aligned(self._schedule.plan.arena_bytes)
             self._by_image(partial(self._from_python, threads, arena))
             return
         segments, samples, table = self._schedule.segments, self._samples, self._schedule.table.address
-        by_image = len(segments) > 1 or self._stamps is not None
+        by_image = len(segments) > 1
         with crew(threads) as team:
-            apart = 0 if by_image or team.threads == 1 else samples // team.threads * team.threads
-            arenas = self._program.arenas.take(team.threads if apart else 1)
+            apart = 0 if by_image or self._timed or team.threads == 1 else samples // team.threads * team.threads
+            arenas = self._arenas.take(team.threads if apart else 1)
             addresses = [arena.ctypes.data for arena in arenas]
             try:
                 if by_image:
-                    self._by_image(partial(self._image, team, table, addresses))
+                    self._by_image(
+                        lambda segment, image: self._native(team, table, addresses, segment, image, image + 1)
+                    )
                     return
                 if apart:
                     self._native(team, table, addresses, segments[0], 0, apart)
                 if apart < samples:
                     self._native(team, table, addresses[:1], segments[0], apart, samples)
             finally:
-                self._program.arenas.give_back(arenas)
+                self._arenas.give_back(arenas)
 
     def _lend(self, port: Port, buffer: Array) -> None:
         self._lent[port.buffer] = buffer, port.stride
@@ -186,18 +191,12 @@ class Run:
             images=(first, last),
             arenas=arenas if apart else arenas * team.threads,
             apart=apart,
-            stamps=0 if self._stamps is None else self._stamps.ctypes.data,
+            times=self._took.ctypes.data if self._timed else 0,
         )
         slice_ns = _SLICE_NS if self._cancel is None else _CANCEL_SLICE_NS
         while not team.work(time.monotonic_ns() + slice_ns):
             self._look()
         self._look()
-
-    def _image(self, team: Crew, table: int, arenas: list[int], segment: Segment, image: int) -> None:
-        self._native(team, table, arenas, segment, image, image + 1)
-        if self._stamps is not None:
-            rows = slice(segment.first, segment.last)
-            self.seconds[rows] += np.diff(self._stamps[segment.first : segment.last + 1]) * 1e-9
 
     def _from_python(self, threads: int, arena: NDArray[np.uint8], segment: Segment, image: int) -> None:
         bases = arena.ctypes.data + self._schedule.offsets
@@ -208,11 +207,11 @@ class Run:
             instruction = self._schedule.instructions[row]
             kernel = instruction.kernel
             call = kernel.function if _config.DISABLE_JIT else kernel.dispatcher
-            begin = time.perf_counter()
+            begin = time.perf_counter_ns()
             for thread in range(threads):
                 with np.errstate(all="ignore"):  # as in machine code: infinities and NaN are results
                     call(instruction.arguments[0], bases, thread, threads)
-            self.seconds[row] += time.perf_counter() - begin
+            self._took[row] += time.perf_counter_ns() - begin
             self._look()
 
     # Steps of the interpreter
@@ -237,7 +236,7 @@ class Run:
 
     def _interpret(self, step: Step, image: int, values: dict[str, Array]) -> None:
         """Do a step's nodes on the arrays of one sample."""
-        graph = self._program.graph
+        graph = self._schedule.plan.graph
         for name in step.nodes:
             node = graph.node(name)
             arrays = [values[value] if value in values else self._part(value, image) for value in node.inputs]
@@ -255,15 +254,15 @@ class Run:
         """One sample of a value that is known, or was made."""
         array = self._known[name] if name in self._known else self._made.get(name)
         if array is None:
-            return self._program.graph.constants[name].array
-        if not is_batched(self._program.graph.types[name]):
+            return self._schedule.plan.graph.constants[name].array
+        if not is_batched(self._schedule.plan.graph.types[name]):
             return array
         size = len(array) // self._samples
         return array[image * size : (image + 1) * size]
 
     def _store(self, name: str, image: int, array: Array) -> None:
         """Add one sample to a result."""
-        kind = self._program.graph.types[name]
+        kind = self._schedule.plan.graph.types[name]
         if self._samples == 1 or not is_batched(kind):
             self._made[name] = array
             return

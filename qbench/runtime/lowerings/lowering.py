@@ -16,11 +16,11 @@ from qbench.ir.op import Array
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import reference
-from qbench.runtime.planner.fuse import Fused
-from qbench.runtime.planner.layout import Layout
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["LOWERINGS", "Layouts", "Lowering", "Refused", "Site", "instruction", "lowers"]
+__all__ = ["LOWERINGS", "Layouts", "Lowering", "Refused", "Site", "dispatch", "instruction", "lowers"]
 
 
 class Refused(Exception):
@@ -147,7 +147,8 @@ def lowers(*ops: str, rank: int = 0) -> Callable[[LoweringClass], LoweringClass]
     ops
         The ops that a step may begin with.
     rank
-        Where an op has several lowerings the lowest is tried first; those of higher rank take what it refuses.
+        Where an op has several lowerings the lowest is tried first; those of higher rank take what it refuses. No two
+        of an op have the same. :func:`dispatch` shows what comes of it.
     """
 
     def register(cls: LoweringClass) -> LoweringClass:
@@ -158,6 +159,11 @@ def lowers(*ops: str, rank: int = 0) -> Callable[[LoweringClass], LoweringClass]
         return cls
 
     return register
+
+
+def dispatch() -> str:
+    """The table of lowerings as text: each op that a step may begin with, and what is tried for it, in this order."""
+    return "\n".join(f"{op}: {', '.join(cls.__name__ for _, cls in LOWERINGS[op])}" for op in sorted(LOWERINGS))
 
 
 def instruction(kernel: Kernel, label: str, **arguments: Any) -> Instruction:
