@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from qbench.ir.graph import Graph
 from qbench.passes.groups import Group, find_groups
-from qbench.report.report import LayerReport, Report
+from qbench.report.entries import LayerReport
+from qbench.report.report import Report
 
 if TYPE_CHECKING:
     import pandas as pd

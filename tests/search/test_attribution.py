@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from qbench.ir.graph import Graph
 from qbench.passes.groups import find_groups
 from qbench.quant.config import QuantConfig
-from qbench.report.report import LayerReport, OutputReport, Report
+from qbench.report.entries import LayerReport, OutputReport
+from qbench.report.report import Report
 from qbench.search.attribution import CLEAN_DB, attribute
 from qbench.session.session import Session
 from tests.networks import mlp, residual

@@ -50,7 +50,7 @@ class _Elementwise(Lowering):
         return {"x": x.reference, "y": y.reference, **strided(y.shape, x=x.strides, y=y.strides)}
 
 
-@lowers("nn.relu", "clip", "nn.gelu", *(name for name in FUNCTIONS if name not in ("clamp", "nn.gelu.tanh")), rank=5)
+@lowers("nn.relu", "clip", *(name for name in FUNCTIONS if name not in ("clamp", "nn.gelu.tanh")), rank=5)
 class UnaryLowering(_Elementwise):
     """One instruction for a function of one element."""
 
