@@ -37,6 +37,7 @@ SAMPLES: dict[str, Sample] = {
     "nn.batch_norm": Sample((draw(IMAGE), *(draw((4,), i) for i in range(3)), POSITIVE), {}),
     "nn.instance_norm": sample(IMAGE, (4,), (4,)),
     "nn.layer_norm": sample((2, 3, 4), (4,), (4,)),
+    "nn.rms_norm": sample((2, 3, 4), (4,)),
     "nn.lrn": sample(IMAGE, size=3),
     "clip": sample((2, 3), a_min=-0.5, a_max=0.5),
     "nn.prelu": sample(IMAGE, (4,)),

@@ -9,7 +9,7 @@ from qbench.ir.graph import Node
 from qbench.ir.types import Dim
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, BiasAdd
-from qbench.ops.float.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm
+from qbench.ops.float.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm, RMSNorm
 
 
 @exporter("nn.conv2d", "nn.conv2d_transpose")
@@ -131,3 +131,16 @@ def lrn(writer: Writer, node: Node) -> None:
     op = writer.op(node, LocalResponseNorm)
     attrs = {"size": op.size, "alpha": op.alpha, "beta": op.beta, "bias": op.bias}
     writer.emit("LRN", writer.inputs(node), node.outputs, node.name, **attrs)
+
+
+@exporter("nn.rms_norm")
+def rms_norm(writer: Writer, node: Node) -> None:
+    """By the root of the mean square over `axis` and all axes after it: in parts, since opset 21 has no such op."""
+    op, (data, gamma) = writer.op(node, RMSNorm), writer.inputs(node)
+    rank = writer.type(node.inputs[0]).rank
+    square = writer.step(node, "Mul", [data, data])
+    axes = writer.integers(node, "axes", [*range(op.axis % rank, rank)])
+    mean = writer.step(node, "ReduceMean", [square, axes])
+    raised = writer.step(node, "Add", [mean, writer.number(node, "epsilon", op.epsilon)])
+    normal = writer.step(node, "Div", [data, writer.step(node, "Sqrt", [raised])])
+    writer.emit("Mul", [normal, gamma], node.outputs, node.name)

@@ -11,7 +11,9 @@ from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_rank, require
 
-__all__ = ["BatchNorm", "InstanceNorm", "LayerNorm", "LocalResponseNorm"]
+__all__ = ["BatchNorm", "InstanceNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+
+_KEEPS_FLOAT = "default for this op: normalization keeps float32 inside"
 
 
 @register
@@ -54,6 +56,7 @@ class InstanceNorm(FloatOp):
 
     name = "nn.instance_norm"
     operands = ("data", "gamma", "beta")
+    float_reason = _KEEPS_FLOAT
     epsilon: float = 1e-5
 
     @property
@@ -80,6 +83,7 @@ class LayerNorm(FloatOp):
 
     name = "nn.layer_norm"
     operands = ("data", "gamma", "beta")
+    float_reason = _KEEPS_FLOAT
     axis: int = -1
     epsilon: float = 1e-5
 
@@ -93,6 +97,28 @@ class LayerNorm(FloatOp):
     def compute(self, data: Array, gamma: Array, beta: Array) -> Array:
         axes = tuple(range(self.axis % data.ndim, data.ndim))
         return _normalized(data, axes, self.epsilon) * gamma + beta
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class RMSNorm(FloatOp):
+    """``data / sqrt(mean(data ** 2) + epsilon) * gamma``, the mean over `axis` and all axes after it."""
+
+    name = "nn.rms_norm"
+    operands = ("data", "gamma")
+    float_reason = _KEEPS_FLOAT
+    axis: int = -1
+    epsilon: float = 1e-5
+
+    def infer(self, data: TensorType, gamma: TensorType) -> TensorType:
+        need_float(self, data, gamma)
+        need_equal(self, "the shape of gamma", gamma.shape, data.shape[axis_within(self, self.axis, data.rank) :])
+        return data
+
+    def compute(self, data: Array, gamma: Array) -> Array:
+        axes = tuple(range(self.axis % data.ndim, data.ndim))
+        square = np.square(data).mean(axis=axes, keepdims=True)
+        return data / np.sqrt(square + data.dtype.type(self.epsilon)) * gamma
 
 
 def _normalized(data: Array, axes: tuple[int, ...], epsilon: float) -> Array:

@@ -22,6 +22,7 @@ from qbench.passes.canonicalize.constants import (
     subtract_to_add,
 )
 from qbench.passes.canonicalize.identities import IDENTITIES, NEUTRAL, remove_identity
+from qbench.passes.canonicalize.norms import ROOTS, recognize_norm
 from qbench.passes.canonicalize.padding import merge_pad
 from qbench.passes.canonicalize.rule import Rule
 from qbench.passes.canonicalize.shapes import (
@@ -48,7 +49,9 @@ def _by_op(ops_by_rule: dict[Rule, Iterable[str]]) -> Rules:
 
 
 _PHASES = (
-    _by_op({recognize_activation: ANCHORS}),  # first, while the ops are as the exporter wrote them
+    _by_op(
+        {recognize_norm: ROOTS, recognize_activation: ANCHORS}
+    ),  # first, while the ops are as the exporter wrote them
     _by_op(
         {
             remove_identity: (*IDENTITIES, *NEUTRAL),
@@ -56,6 +59,7 @@ _PHASES = (
             extremum_to_clip: ("maximum", "minimum"),
             merge_clips: ("clip", "nn.relu"),
             clip_to_relu: ("clip",),
+            recognize_norm: ("sqrt",),
             recognize_activation: ANCHORS,
             power_to_product: ("power",),
             divide_to_multiply: ("divide",),
@@ -79,6 +83,7 @@ class CanonicalizePass:
 
     - ops that change nothing go, and two reshapes, transposes, clips or biases in a row become one;
     - activation functions written as several ops become nn.gelu, nn.silu, nn.hard_swish or nn.hard_sigmoid;
+    - normalizations written as several ops become nn.layer_norm, nn.rms_norm or nn.instance_norm;
     - maximum and minimum with a number become clip, clip(0, inf) becomes nn.relu, max(x, a * x) nn.leaky_relu;
     - division by a constant becomes a product, subtraction of one a sum, and a sum after a layer nn.bias_add;
     - zero padding goes into the convolution or pool after it;

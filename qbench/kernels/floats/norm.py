@@ -1,0 +1,67 @@
+"""Layer and RMS normalization along rows."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from qbench.kernels.floats.storage import FloatType, storage
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.levels import Level
+from qbench.kernels.memory import view
+from qbench.kernels.split import share
+
+__all__ = ["norm_kernel"]
+
+
+@cache
+def norm_kernel(centred: bool, dtype: FloatType, level: Level) -> Kernel:
+    """Each row over the root of its variance (or, not `centred`, of its mean square), times gamma, plus beta.
+
+    Returns
+    -------
+    Kernel
+        Its fields are x and y, the references; gamma and beta, of float32 rows; rows and columns, the sizes; x_row and
+        y_row, elements from row to row; epsilon, which is added below the root.
+    """
+    kept = storage(dtype, level)
+    element, size, load, store = kept.dtype, kept.size, kept.load, kept.store
+
+    def run(args, bases, thread, threads):
+        begin, end = share(args.rows, thread, threads)
+        columns = args.columns
+        whole = columns // 4 * 4
+        gamma = view(bases, args.gamma, columns, np.float32)
+        beta = view(bases, args.beta, columns, np.float32)
+        for row in range(begin, end):
+            x = view(bases, args.x + row * args.x_row * size, columns, element)
+            y = view(bases, args.y + row * args.y_row * size, columns, element)
+            mean = np.float32(0)
+            if centred:
+                a = b = c = d = 0.0  # sums that wait for nothing but themselves, in double precision
+                for i in range(0, whole, 4):
+                    a += load(x, i)
+                    b += load(x, i + 1)
+                    c += load(x, i + 2)
+                    d += load(x, i + 3)
+                for i in range(whole, columns):
+                    a += load(x, i)
+                mean = np.float32((a + b + c + d) / columns)
+            a = b = c = d = 0.0
+            for i in range(0, whole, 4):
+                a += (load(x, i) - mean) * (load(x, i) - mean)
+                b += (load(x, i + 1) - mean) * (load(x, i + 1) - mean)
+                c += (load(x, i + 2) - mean) * (load(x, i + 2) - mean)
+                d += (load(x, i + 3) - mean) * (load(x, i + 3) - mean)
+            for i in range(whole, columns):
+                a += (load(x, i) - mean) * (load(x, i) - mean)
+            root = np.sqrt(np.float32((a + b + c + d) / columns) + args.epsilon)
+            for i in range(columns):
+                normal = np.divide(load(x, i) - mean, root) * gamma[i]
+                store(y, i, normal + beta[i] if centred else normal)
+
+    fields = record(
+        **dict.fromkeys(["x", "y", "gamma", "beta", "rows", "columns", "x_row", "y_row"], "i8"), epsilon="f4"
+    )
+    return Kernel(f"float.{'layer' if centred else 'rms'}_norm.{kept.name}", fields, run)

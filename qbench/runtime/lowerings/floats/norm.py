@@ -1,0 +1,69 @@
+"""Layer and RMS normalization of floats along the last axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.norm import norm_kernel
+from qbench.kernels.levels import Level
+from qbench.ops.float.norm import LayerNorm, RMSNorm
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout
+from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, pitch_of, result, widened
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+__all__ = ["FloatNormLowering"]
+
+
+@lowers("nn.layer_norm", "nn.rms_norm", rank=5)
+class FloatNormLowering(Lowering):
+    """All axes but the last make rows; gamma and beta are constants."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, *self.parameters = step.head.inputs
+        self.output = step.outputs[0]
+        self.dtype = float_type(graph, self.data)
+        need_work(graph, self.data)
+        op, rank = bind(step.head), graph.types[self.data].rank
+        assert isinstance(op, LayerNorm | RMSNorm)
+        if op.axis % rank != rank - 1 or any(name not in graph.constants for name in self.parameters):
+            raise Refused("only constants along the last axis have a kernel")
+        self.epsilon, self.centred = op.epsilon, isinstance(op, LayerNorm)
+        self.layout = Layout(tuple(range(rank)))
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.data: self.layout}, {self.output: self.layout})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        x, y = (in_order(site.places[name], self.layout.axes) for name in (self.data, self.output))
+        even = None not in (pitch_of(x), pitch_of(y)) and (x.strides[-1], y.strides[-1]) == (1, 1)
+        before: list[Instruction] = []
+        after: list[Instruction] = []
+        if not even:
+            x, before = widened(site, x)
+            y, after = result(site, y)
+        rows = [site.constant(site.graph.constants[name].array.astype(np.float32)) for name in self.parameters]
+        return [
+            *before,
+            instruction(
+                norm_kernel(self.centred, self.dtype if even else "float32", site.level),
+                self.output,
+                x=x.reference,
+                y=y.reference,
+                gamma=rows[0],
+                beta=rows[-1],
+                rows=math.prod(x.shape[:-1]),
+                columns=x.shape[-1],
+                x_row=pitch_of(x),
+                y_row=pitch_of(y),
+                epsilon=self.epsilon,
+            ),
+            *after,
+        ]
