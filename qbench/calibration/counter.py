@@ -9,7 +9,7 @@ from qbench.calibration.statistics import Statistics
 from qbench.errors import DataError
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
-from qbench.ir.op import Array
+from qbench.ir.op import OPS, Array, QuantRule, bind
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 from qbench.runtime.tallies import Tally
@@ -82,7 +82,9 @@ def _channel_axes(graph: Graph) -> dict[str, int]:
     """The channel axis of each tensor that a convolution or dense layer reads, where all that read it agree."""
     found: dict[str, set[int]] = {}
     for node in graph.nodes:
-        if node.op in ("nn.conv2d", "nn.dense") and node.inputs[1] in graph.constants:
-            axis = 1 if node.op == "nn.conv2d" else graph.types[node.inputs[0]].rank - 1
-            found.setdefault(node.inputs[0], set()).add(axis)
+        declared = OPS[node.op]
+        if declared.rule is QuantRule.MAC and declared.has_weight() and node.inputs[1] in graph.constants:
+            axis = bind(node).channel_axis_of("data", graph.types[node.inputs[0]].rank)
+            if axis is not None:
+                found.setdefault(node.inputs[0], set()).add(axis)
     return {tensor: axes.pop() for tensor, axes in found.items() if len(axes) == 1}

@@ -9,7 +9,7 @@ from typing import Any
 from qbench.calibration.grid import Grid
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
-from qbench.ir.op import OPS, QuantRule
+from qbench.ir.op import OPS
 from qbench.quant.calibrator_specs import (
     CALIBRATOR_PRESETS,
     CalibratorSpec,
@@ -26,7 +26,6 @@ __all__ = ["Settings", "describe", "settings_of", "shifts_only"]
 
 _KL_PRESETS = {KlSpec(**CALIBRATOR_PRESETS[name]): name for name in ("kl_mxnet", "kl_nvidia")}
 _NONE = TensorOverride()
-_FUSED = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +132,10 @@ def _group(point: Point, graph: Graph) -> list[Node]:
     if point.node is None:
         return []
     nodes = [graph.node(point.node)]
-    while point.kind == "activation" and OPS[nodes[-1].op].rule in (QuantRule.BIAS, QuantRule.CLAMP):
+    while point.kind == "activation" and (epilogue := OPS[nodes[-1].op].epilogue) is not None:
         value = nodes[-1].inputs[0]
         before = graph.producers.get(value)
-        if before is None or OPS[before.op].rule not in _FUSED or len(graph.consumers[value]) > 1:
+        if before is None or epilogue not in OPS[before.op].absorbs or len(graph.consumers[value]) > 1:
             break
         nodes.append(before)
     return nodes

@@ -16,7 +16,9 @@ from qbench.data.dataset import Dataset
 from qbench.errors import shown
 from qbench.ir.dtypes import dtype_of, is_float, numpy_dtype
 from qbench.ir.graph import Graph
+from qbench.ir.op import is_op
 from qbench.ir.types import dim_factors
+from qbench.ops.qnn.border import Dequantize
 from qbench.progress import showing
 from qbench.runtime import interpreter
 
@@ -58,7 +60,7 @@ def _with_integers(graph: Graph) -> dict[str, str]:
     for name in graph.outputs:
         borders = _borders(graph, name)
         producer = graph.producers.get(name)
-        if producer is not None and producer.op == "qnn.dequantize":
+        if producer is not None and is_op(producer, Dequantize):
             names[name] = producer.inputs[0]
             continue
         names |= {name: name} | {border: border for border in borders}
@@ -76,7 +78,7 @@ def _borders(graph: Graph, output: str) -> list[str]:
         producer = graph.producers.get(waiting.pop())
         if producer is None:
             continue
-        if producer.op == "qnn.dequantize":
+        if is_op(producer, Dequantize):
             found[producer.inputs[0]] = None
             continue
         waiting += [value for value in producer.inputs if value not in seen]

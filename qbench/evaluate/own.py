@@ -21,9 +21,11 @@ from qbench.ir.build import build
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import Array
+from qbench.ir.op import Array, is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.types import numel
+from qbench.ops.float.select import Cast
+from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.passes.annotate import quantized_value
 from qbench.progress import Cancel
 from qbench.quant.arithmetic import dequantize
@@ -123,7 +125,7 @@ def own_errors(
 def _integers(graph: Graph, cuts: Mapping[str, str], tensor: str, value: str) -> str:
     """The integers that a real value is made of, where it stands for the same tensor as they do."""
     maker = graph.producers[value]
-    return maker.inputs[0] if maker.op == "qnn.dequantize" and cuts.get(maker.inputs[0]) == tensor else value
+    return maker.inputs[0] if is_op(maker, Dequantize) and cuts.get(maker.inputs[0]) == tensor else value
 
 
 def _own(reference: Array, own: Array | None, value: Array, integers: QParams | None) -> Own:
@@ -151,9 +153,9 @@ def _cuts(quantized: Quantized) -> dict[str, str]:
         if value is not None:
             cuts[value] = tensor
     for node in graph.nodes:
-        if node.op == "qnn.quantize":
+        if is_op(node, Quantize):
             source = node.inputs[0]
-            while source in graph.producers and graph.producers[source].op == "cast":
+            while source in graph.producers and is_op(graph.producers[source], Cast):
                 source = graph.producers[source].inputs[0]
             if source in cuts:
                 cuts[node.output] = source
@@ -177,7 +179,7 @@ def _apart(quantized: Quantized, cuts: Mapping[str, str], wanted: Iterable[str])
         made = f"exact {value} as {kind.dtype}"
         if made not in nodes:
             attrs = FrozenMap[str, Attr]({"dtype": kind.dtype} if is_float(kind.dtype) else {})
-            nodes[made] = Node(made, "cast" if attrs else "qnn.quantize", (given,), (made,), attrs)
+            nodes[made] = Node(made, Cast.name if attrs else Quantize.name, (given,), (made,), attrs)
             qparams.update({made: graph.qparams[value]} if value in graph.qparams else {})
         return made
 

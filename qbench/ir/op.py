@@ -200,6 +200,15 @@ class Op(ABC):
         """No result is less than this, whatever the operands are."""
         return self.bounds[0] if self.bounds else 0.0 if self.never_negative else -math.inf
 
+    @property
+    def identity(self) -> bool:
+        """Whether it gives back its first operand where the one result has the same type."""
+        return self.keeps_order
+
+    def obstacle(self, *types: TensorType) -> str:
+        """Why a node that reads these types cannot run in integers although its op can; empty where it can."""
+        return ""
+
     def depth(self, *types: TensorType) -> int:
         """The most elements, or products, that are summed into one element of the result; 0 where none are.
 
@@ -219,6 +228,11 @@ class Op(ABC):
         """What the operand at an index is to the op."""
         name = cls.operands[min(index, len(cls.operands) - 1)].lstrip("*")
         return _ROLES.get(name, Role.PARAMETER)
+
+    @classmethod
+    def has_weight(cls) -> bool:
+        """Whether its second operand is a weight."""
+        return len(cls.operands) > 1 and cls.role(1) is Role.WEIGHT
 
     @classmethod
     def attributes(cls) -> dict[str, dataclasses.Field[Any]]:

@@ -15,6 +15,7 @@ class SumOfProducts(Op):
     operands = ("data", "weight")
     roles = (Role.DATA, Role.WEIGHT)
     absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP)
+    groups: int = 1
 
     def macs(self, *types: TensorType) -> int:
         return numel(self.infer_all(types)[0].shape) * self.depth(*types)
@@ -33,8 +34,6 @@ class Convolution(SumOfProducts):
 
 class TransposedConvolution(SumOfProducts):
     """NCHW data, IOHW weight, its output axis starting again in each group."""
-
-    groups: int
 
     @property
     def channels(self) -> Channels:

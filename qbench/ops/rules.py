@@ -12,6 +12,7 @@ from qbench.ir.op import Array, Op
 from qbench.ir.types import Dim, TensorType, dim_factors
 
 __all__ = [
+    "OPEN_SIZE",
     "FloatOp",
     "axis_within",
     "broadcast",
@@ -24,6 +25,10 @@ __all__ = [
     "replaced",
     "require",
 ]
+
+
+OPEN_SIZE = "a size that the model leaves open; load it with shapes="
+"""What an op stumbles over that has no integer form until all sizes are known."""
 
 
 class FloatOp(Op):

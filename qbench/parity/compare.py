@@ -9,7 +9,8 @@ from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled, DataError, nearest, shown
 from qbench.ir.build import build
 from qbench.ir.graph import Graph
-from qbench.ir.op import Array
+from qbench.ir.op import Array, is_op
+from qbench.ops.float.reshape import Transpose
 from qbench.parity.comparison import Comparison, LayerComparison
 from qbench.parity.difference import TOLERANCE, Differences
 from qbench.parity.expected import Expected, requantize_of
@@ -217,7 +218,7 @@ def _channel_axis(graph: Graph, name: str) -> int | None:
     if q is not None and q.axis is not None:
         return q.axis
     producer = graph.producers.get(name)
-    axes = None if producer is None or producer.op != "transpose" else producer.attrs.get("axes")
+    axes = producer.attrs.get("axes") if producer is not None and is_op(producer, Transpose) else None
     if isinstance(axes, tuple) and rank == 4:
         return axes.index(1)
     return 1 if rank >= 2 else None

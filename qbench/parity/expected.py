@@ -7,19 +7,18 @@ from numpy.typing import NDArray
 
 from qbench.ir.dtypes import integer_range
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Array
+from qbench.ir.op import Array, is_op
+from qbench.ops.float.activation import Clip
 from qbench.ops.qnn.requantize import ratio
-from qbench.parity.ours import Segment
+from qbench.parity.ours import Segment, requantizes
 from qbench.parity.theory import Mode, disagreement
 
 __all__ = ["Expected", "requantize_of"]
 
-_REQUANTIZE = ("qnn.requantize", "integer.requantize", "integer.requantize_float32", "integer.rounding_shift")
-
 
 def requantize_of(segment: Segment) -> Node | None:
     """The one requantize of a segment."""
-    found = [node for node in segment.nodes if node.op in _REQUANTIZE]
+    found = [node for node in segment.nodes if requantizes(node)]
     return found[0] if len(found) == 1 else None
 
 
@@ -52,7 +51,7 @@ class Expected:
         scales = np.asarray(source.scales, np.float32) / np.asarray(target.scales, np.float32)
         self._rounded = scales.astype(np.float64).reshape(-1)
         bounds = [integer_range(target.dtype)]
-        bounds += [(_bound(node, "a_min"), _bound(node, "a_max")) for node in segment.nodes if node.op == "clip"]
+        bounds += [(_bound(node, "a_min"), _bound(node, "a_max")) for node in segment.nodes if is_op(node, Clip)]
         self._low, self._high = max(low for low, _ in bounds), min(high for _, high in bounds)
         self._elements = 0
         self._sums: NDArray[np.float64] = np.zeros((3, 1))

@@ -11,31 +11,27 @@ from typing import Literal, cast
 from qbench.ir.build import build
 from qbench.ir.graph import Graph, Node
 from qbench.ir.names import fresh
-from qbench.ir.op import Array
+from qbench.ir.op import OPS, Array, Epilogue, bind, is_op
 from qbench.ir.types import TensorType
+from qbench.ops.float.reshape import Transpose
+from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.parity.runner import Made, Portion, Runner
 from qbench.parity.theory import Mode
 from qbench.passes.legalize import LegalizePass
 from qbench.runtime import interpreter
 from qbench.runtime.programs import Programs
 
-__all__ = ["Ours", "Segment", "segments"]
+__all__ = ["Ours", "Segment", "requantizes", "segments"]
 
 
-_PLUMBING = frozenset(
-    {
-        "clip",
-        "integer.requantize",
-        "integer.requantize_float32",
-        "integer.rounding_shift",
-        "nn.bias_add",
-        "qnn.dequantize",
-        "qnn.quantize",
-        "qnn.requantize",
-        "transpose",
-    }
-)
-"""Ops around the one that a person knows a layer by."""
+def requantizes(node: Node) -> bool:
+    """Whether a node brings integers from one scale to another."""
+    return OPS[node.op].epilogue is Epilogue.REQUANTIZE
+
+
+def _is_plumbing(node: Node) -> bool:
+    """Whether a node stands around the one that a person knows a layer by."""
+    return OPS[node.op].epilogue is not None or is_op(node, Quantize, Dequantize, Transpose)
 
 
 @dataclass(frozen=True)
@@ -89,9 +85,7 @@ class Ours(Runner):
     def rounding(self, head: Node, requantize: Node) -> Mode | None:
         """What the graph's own requantize of that name says."""
         mine = self.graph.by_name.get(requantize.name)
-        if mine is None or mine.op not in ("qnn.requantize", "integer.requantize", "integer.rounding_shift"):
-            return "fp32_rne" if mine is not None and mine.op == "integer.requantize_float32" else None
-        return cast("Mode", mine.attrs["rounding"])
+        return cast("Mode", vars(bind(mine))["rounding"]) if mine is not None and requantizes(mine) else None
 
     def _run(self, graph: Graph, feeds: Mapping[str, Array], names: tuple[str, ...], which: str) -> Mapping[str, Array]:
         key = which, names
@@ -166,7 +160,7 @@ def segments(graph: Graph, names: Iterable[str]) -> dict[str, Segment]:
                 nodes[node.name] = node
                 waiting += node.inputs
         ordered = tuple(sorted(nodes.values(), key=lambda node: place[node.name]))
-        own = [node for node in ordered if node.op not in _PLUMBING]
+        own = [node for node in ordered if not _is_plumbing(node)]
         head = next((node for node in own if node.name in last.sources), own[-1] if own else last)
         known = next((node.name for node in (head, *ordered) if node.name in last.sources), head.name)
         found |= {name: Segment(ordered, head, known) for name in last.outputs if name in ends}

@@ -87,7 +87,7 @@ def _first_up(
     if mode in ("tflite_double", "litert_builtin") and right_shift:
         early = 1 << (bits - right_shift - 1)
         return half + early if is_negative and mode == "tflite_double" else half - early
-    if mode == "tvm_tonearest":
+    if mode in ("tvm_tonearest", "fp64_away"):
         return half + is_negative
     if mode == "pow2_half_even":
         return half + (not is_odd)

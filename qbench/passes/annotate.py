@@ -10,8 +10,12 @@ from typing import ClassVar
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import OPS, QuantRule
+from qbench.ir.op import OPS, QuantRule, Role, bind, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.float.elementwise import Multiply
+from qbench.ops.float.softmax import LogSoftmax, Softmax
+from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
+from qbench.ops.rules import OPEN_SIZE
 from qbench.passes.accumulators import averaged_axes, denominator
 from qbench.passes.groups import Group, find_groups, multiply_axis, rule_of
 from qbench.passes.rewrite import Rewriter
@@ -19,10 +23,9 @@ from qbench.quant.points import Point
 
 __all__ = ["AnnotatePass", "bind_qparams", "points", "quantized_value"]
 
-FAKE = "qnn.fake_quantize"
+FAKE = FakeQuantize.name
 _MOST_AVERAGED = 2**44
 """Sums of 16-bit integers times more than this would not be safe in 64 bits."""
-_OPEN = "a size that the model leaves open; load it with shapes="
 
 
 @dataclass(frozen=True)
@@ -91,9 +94,9 @@ def quantized_value(graph: Graph, tensor: str) -> str | None:
     if tensor in graph.qparams:
         return tensor
     producer = graph.producers.get(tensor)
-    if producer is not None and producer.op == "qnn.dequantize":
+    if producer is not None and is_op(producer, Dequantize):
         return producer.inputs[0]
-    return next((node.output for node in graph.consumers.get(tensor, ()) if node.op == "qnn.quantize"), None)
+    return next((node.output for node in graph.consumers.get(tensor, ()) if is_op(node, Quantize)), None)
 
 
 def _float_reasons(graph: Graph, groups: tuple[Group, ...], excluded: Mapping[str, str]) -> dict[str, str]:
@@ -130,7 +133,7 @@ def _before_softmax(graph: Graph) -> set[str]:
     for node in reversed(graph.nodes):
         readers = graph.consumers[node.outputs[0]]
         hidden = bool(readers) and node.outputs[0] not in graph.outputs and rule_of(node) == QuantRule.ELEMENTWISE
-        if hidden and all(reader.op in ("nn.softmax", "nn.log_softmax") or reader.name in found for reader in readers):
+        if hidden and all(is_op(reader, Softmax, LogSoftmax) or reader.name in found for reader in readers):
             found.add(node.name)
     return found
 
@@ -165,20 +168,18 @@ def _float_reason(graph: Graph, node: Node, integer: set[str]) -> str:
 
 def _special_reason(graph: Graph, node: Node) -> str:
     """Limits of single ops."""
-    parameters = [value for value in node.inputs[1:] if value not in graph.constants]
+    obstacle = bind(node).obstacle(*(graph.types[value] for value in node.inputs))
+    if obstacle:
+        return obstacle
     shape = graph.types[node.inputs[0]].shape
-    if node.op == "image.resize2d" and node.attrs.get("method") == "cubic":
-        return "unsupported: cubic resizing has no integer form"
-    if node.op == "image.resize2d" and not all(isinstance(dim, int) for dim in shape[1:]):
-        return f"unsupported: resizing of {_OPEN}"
     if rule_of(node) == QuantRule.AVERAGE:
         if not all(isinstance(shape[axis], int) for axis in averaged_axes(graph, node)):
-            return f"unsupported: an average over {_OPEN}"
+            return f"unsupported: an average over {OPEN_SIZE}"
         if denominator(graph, node) > _MOST_AVERAGED:
             return "unsupported: an average over windows of too many sizes to have one divisor"
-    if rule_of(node) in (QuantRule.BIAS, QuantRule.TABLE) and parameters:
-        return f"unsupported: {parameters[0]} is not a constant"
-    return ""
+    operands = _operands(node)
+    varying = [value for value in node.inputs if value not in operands and value not in graph.constants]
+    return f"unsupported: {varying[0]} is not a constant" if varying else ""
 
 
 def _insert_points(graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str, str], narrow: bool) -> Graph:
@@ -226,8 +227,9 @@ def _moves(group: Group, reasons: Mapping[str, str]) -> bool:
 
 def _operands(node: Node) -> tuple[str, ...]:
     """The inputs that an integer node reads as integers of their own scale."""
-    parameters = rule_of(node) in (QuantRule.BIAS, QuantRule.TABLE)
-    return node.inputs[:1] if parameters else tuple(dict.fromkeys(node.inputs))
+    role = OPS[node.op].role
+    read = (value for index, value in enumerate(node.inputs) if role(index) in (Role.DATA, Role.WEIGHT))
+    return tuple(dict.fromkeys(read))
 
 
 def _channel_axis(graph: Graph, value: str, reasons: Mapping[str, str]) -> int | None:
@@ -240,9 +242,10 @@ def _channel_axis(graph: Graph, value: str, reasons: Mapping[str, str]) -> int |
 
 
 def _weight_axis(graph: Graph, node: Node, value: str) -> int | None:
-    if node.op in ("nn.conv2d", "nn.dense"):
-        return 0 if value == node.inputs[1] else None
-    axis = multiply_axis(graph, node) if node.op == "multiply" else None
+    op = bind(node)
+    if op.has_weight():
+        return op.channels.weight if value == node.inputs[1] else None
+    axis = multiply_axis(graph, node) if is_op(node, Multiply) else None
     return None if axis is None else axis - (graph.types[node.output].rank - graph.types[value].rank)
 
 

@@ -10,19 +10,25 @@ from numpy.typing import NDArray
 
 from qbench.errors import GraphError, shown
 from qbench.ir.graph import Node
-from qbench.ir.op import Array
+from qbench.ir.op import OPS, Array, QuantRule
 from qbench.ir.types import Dim
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["LAYERS", "channel_axis", "narrowed", "per_channel", "product", "scaled"]
-
-LAYERS = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
-"""Ops with a weight whose products are summed, one sum for each output channel."""
+__all__ = ["channel_axis", "foldable", "narrowed", "per_channel", "product", "scaled"]
 
 
-def channel_axis(rw: Rewriter, layer: Node) -> int:
-    """The axis of a layer's output that has its channels: the last one of dense, 1 of convolutions."""
-    return rw.types[layer.output].rank - 1 if layer.op == "nn.dense" else 1
+def foldable(rw: Rewriter, layer: Node | None) -> bool:
+    """Whether a node is a float layer with a constant weight, one sum of products for each output channel."""
+    if layer is None or OPS[layer.op].rule is QuantRule.INTERNAL or not OPS[layer.op].has_weight():
+        return False
+    return layer.inputs[1] in rw.constants
+
+
+def channel_axis(rw: Rewriter, node: Node) -> int:
+    """The axis of a node's output that has its channels."""
+    axis = rw.op(node).channel_axis_of("output", rw.types[node.output].rank)
+    assert axis is not None
+    return axis
 
 
 def per_channel(array: Array, shape: tuple[Dim, ...], axis: int) -> Array | None:
@@ -42,9 +48,9 @@ def scaled(rw: Rewriter, layer: Node, scale: NDArray[np.float64], side: Literal[
     start again in each group.
     """
     weight = rw.constants[layer.inputs[1]].array
-    if (side == "outputs") != (layer.op == "nn.conv2d_transpose"):
+    if (side == "outputs") == (rw.op(layer).channels.weight == 0):
         return product(weight.reshape(scale.size, -1), scale.reshape(-1, 1), layer).reshape(weight.shape)
-    groups = 1 if layer.op == "nn.dense" else rw.attr(layer, "groups")
+    groups = rw.attr(layer, "groups")
     blocks = weight.reshape(groups, -1, weight.shape[1], math.prod(weight.shape[2:]))
     return product(blocks, scale.reshape(groups, 1, -1, 1), layer).reshape(weight.shape)
 

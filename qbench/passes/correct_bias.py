@@ -16,6 +16,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
 from qbench.ir.op import Array, QuantRule, bind
+from qbench.ops.products import SumOfProducts
 from qbench.ops.qnn.border import FakeQuantize
 from qbench.passes.annotate import FAKE
 from qbench.passes.groups import remembered_groups, rule_of
@@ -55,7 +56,7 @@ class CorrectBiasPass:
                 continue
             means = self.means.get(self._tensor(graph, group.head.inputs[0]), ())
             value = bias.inputs[1]
-            given = *weight, graph.constants[value], means, int(getattr(bind(group.head), "groups", 1))
+            given = *weight, graph.constants[value], means
             corrected = self.memo.recall((self.name, bias.name), given, partial(_corrected, *given))
             if corrected is None:
                 continue
@@ -74,17 +75,20 @@ class CorrectBiasPass:
         return str(producer.attrs["tensor"]) if producer is not None and producer.op == FAKE else value
 
     @staticmethod
-    def _weight(graph: Graph, head: Node) -> tuple[Constant, FakeQuantize] | None:
-        """The weight of a convolution or dense layer and what rounds it; None where it is no constant."""
-        fake = graph.producers.get(head.inputs[1]) if head.op in ("nn.conv2d", "nn.dense") else None
+    def _weight(graph: Graph, head: Node) -> tuple[Constant, FakeQuantize, int] | None:
+        """The weight of a layer, outputs first, what rounds it, and its groups; None where it is no constant."""
+        layer = bind(head)
+        if not isinstance(layer, SumOfProducts) or layer.channels.weight != 0:
+            return None
+        fake = graph.producers.get(head.inputs[1])
         if fake is None or fake.inputs[0] not in graph.constants:
             return None
         op = bind(fake, graph.qparams)
-        return (graph.constants[fake.inputs[0]], op) if isinstance(op, FakeQuantize) else None
+        return (graph.constants[fake.inputs[0]], op, layer.groups) if isinstance(op, FakeQuantize) else None
 
 
 def _corrected(
-    weight: Constant, rounding: FakeQuantize, bias: Constant, means: tuple[float, ...], groups: int
+    weight: Constant, rounding: FakeQuantize, groups: int, bias: Constant, means: tuple[float, ...]
 ) -> Constant | None:
     """The bias less what rounding the weight adds; None where the means are not those of the layer's input."""
     shift = _shift(weight.array.astype(np.float64) - rounding.compute(weight.array), np.asarray(means), groups)

@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from qbench.errors import GraphError, shown
 from qbench.ir.graph import Graph, Node
-from qbench.passes.channels import LAYERS, channel_axis, narrowed, scaled
+from qbench.ir.op import is_op
+from qbench.ops.float.dense import BiasAdd
+from qbench.ops.float.elementwise import Multiply
+from qbench.ops.float.norm import BatchNorm
+from qbench.passes.channels import channel_axis, foldable, narrowed, scaled
 from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 
 __all__ = ["FoldBatchNormPass"]
@@ -33,7 +37,7 @@ class FoldBatchNormPass:
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
         for norm in rw:
-            if norm.op == "nn.batch_norm" and all(value in rw.constants for value in norm.inputs[1:]):
+            if is_op(norm, BatchNorm) and all(value in rw.constants for value in norm.inputs[1:]):
                 _fold(rw, norm)
         return rw.finish()
 
@@ -41,7 +45,7 @@ class FoldBatchNormPass:
 def _fold(rw: Rewriter, norm: Node) -> None:
     scale, shift = _scale_and_shift(rw, norm)
     rank = rw.types[norm.inputs[0]].rank
-    axis: int = rw.attr(norm, "axis") % rank
+    axis = channel_axis(rw, norm)
     dtype = rw.constants[norm.inputs[1]].array.dtype
     layer, bias = _layer_before(rw, norm, axis)
     if layer is None:
@@ -49,7 +53,7 @@ def _fold(rw: Rewriter, norm: Node) -> None:
         factors = rw.constant(f"{norm.name}.scale", narrowed(scale.reshape(shape), dtype, norm))
         multiply = Node(
             rw.fresh(f"{norm.name}.multiply"),
-            "multiply",
+            Multiply.name,
             (norm.inputs[0], factors),
             (rw.fresh(f"{norm.output}.scaled"),),
             sources=norm.sources,
@@ -85,11 +89,11 @@ def _scale_and_shift(rw: Rewriter, norm: Node) -> tuple[Vector, Vector]:
 def _layer_before(rw: Rewriter, norm: Node, axis: int) -> tuple[Node | None, Node | None]:
     """The layer that the norm can be folded into and the bias_add between them, if there is one."""
     node, bias = rw.producer(norm.inputs[0]), None
-    if node is not None and node.op == "nn.bias_add" and node.inputs[1] in rw.constants:
-        if rw.attr(node, "axis") % rw.types[node.output].rank != axis or rw.sole_consumer(node.output) != norm:
+    if node is not None and is_op(node, BiasAdd) and node.inputs[1] in rw.constants:
+        if channel_axis(rw, node) != axis or rw.sole_consumer(node.output) != norm:
             return None, None
         node, bias = rw.producer(node.inputs[0]), node
-    if node is None or node.op not in LAYERS or node.inputs[1] not in rw.constants:
+    if node is None or not foldable(rw, node):
         return None, None
     if channel_axis(rw, node) != axis or rw.sole_consumer(node.output) != (bias or norm):
         return None, None
@@ -100,4 +104,4 @@ def _bias_add(rw: Rewriter, norm: Node, data: str, shift: Vector, axis: int) -> 
     """The bias_add that stands where the norm stood; its bias is called as the norm's beta was."""
     dtype = rw.constants[norm.inputs[2]].array.dtype
     bias = rw.changed_constant(norm.inputs[2], norm, narrowed(shift, dtype, norm))
-    return replace(norm, op="nn.bias_add", inputs=(data, bias), attrs=attrs({} if axis == 1 else {"axis": axis}))
+    return replace(norm, op=BiasAdd.name, inputs=(data, bias), attrs=attrs({} if axis == 1 else {"axis": axis}))

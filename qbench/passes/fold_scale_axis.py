@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.graph import Graph, Node
-from qbench.passes.channels import LAYERS, channel_axis, per_channel, product, scaled
+from qbench.ir.op import is_op
+from qbench.ops.float.dense import BiasAdd
+from qbench.ops.float.elementwise import Multiply
+from qbench.passes.channels import channel_axis, foldable, per_channel, product, scaled
 from qbench.passes.rewrite import Rewriter, joined_sources
 
 __all__ = ["FoldScaleAxisPass"]
@@ -32,7 +35,7 @@ class FoldScaleAxisPass:
 
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
-        scales = [node.name for node in rw if node.op == "multiply"]
+        scales = [node.name for node in rw if is_op(node, Multiply)]
         for name in scales:
             _fold(rw, name, _into_layer_before)
         for name in reversed(scales):  # of several before a layer, the nearest goes first
@@ -51,9 +54,9 @@ def _fold(rw: Rewriter, name: str, into: Callable[[Rewriter, Node, str, str], No
 
 def _into_layer_before(rw: Rewriter, multiply: Node, data: str, factor: str) -> None:
     layer, bias = rw.producer(data), None
-    if layer is not None and layer.op == "nn.bias_add" and rw.sole_consumer(data) == multiply:
+    if layer is not None and is_op(layer, BiasAdd) and rw.sole_consumer(data) == multiply:
         layer, bias = rw.producer(layer.inputs[0]), layer
-    if layer is None or not _foldable(rw, layer) or rw.sole_consumer(layer.output) != (bias or multiply):
+    if layer is None or not foldable(rw, layer) or rw.sole_consumer(layer.output) != (bias or multiply):
         return
     axis = channel_axis(rw, layer)
     scale = _factors(rw, data, axis, factor)
@@ -64,7 +67,7 @@ def _into_layer_before(rw: Rewriter, multiply: Node, data: str, factor: str) -> 
         rw.replace((layer, multiply), (replace(changed, outputs=multiply.outputs),))
         return
     shift = rw.array(bias.inputs[1])
-    if shift is None or rw.attr(bias, "axis") % rw.types[data].rank != axis:
+    if shift is None or channel_axis(rw, bias) != axis:
         return
     inputs = (layer.output, rw.changed_constant(bias.inputs[1], bias, product(shift, scale, bias)))
     rw.replace(layer, (_scaled(rw, layer, multiply, scale, "outputs"),))
@@ -74,16 +77,12 @@ def _into_layer_before(rw: Rewriter, multiply: Node, data: str, factor: str) -> 
 
 def _into_layer_after(rw: Rewriter, multiply: Node, data: str, factor: str) -> None:
     layer = rw.sole_consumer(multiply.output)
-    if layer is None or not _foldable(rw, layer) or layer.inputs[0] != multiply.output:
+    if layer is None or not foldable(rw, layer) or layer.inputs[0] != multiply.output:
         return
     scale = _factors(rw, data, channel_axis(rw, layer), factor)
     if scale is not None:
         changed = _scaled(rw, layer, multiply, scale, "inputs")
         rw.replace((multiply, layer), (replace(changed, inputs=(data, changed.inputs[1])),))
-
-
-def _foldable(rw: Rewriter, layer: Node) -> bool:
-    return layer.op in LAYERS and layer.inputs[1] in rw.constants
 
 
 def _factors(rw: Rewriter, value: str, axis: int, factor: str) -> Scale | None:

@@ -10,7 +10,7 @@ from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
-from qbench.ir.op import bind
+from qbench.ir.op import bind, is_op
 from qbench.ops.legal import legal
 from qbench.ops.qnn.border import Dequantize
 
@@ -39,7 +39,7 @@ class LegalizePass:
     def _with_real_weights(self, graph: Graph) -> Graph:
         found: dict[str, Constant] = {}
         for node in graph.nodes:
-            if node.op == "qnn.dequantize" and node.inputs[0] in graph.constants and node.output not in graph.outputs:
+            if is_op(node, Dequantize) and node.inputs[0] in graph.constants and node.output not in graph.outputs:
                 given = graph.constants[node.inputs[0]], bind(node, graph.qparams)
                 found[node.output] = self.memo.recall((self.name, node.name), given, partial(_real, *given))
         if not found:

@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 
+_FLOAT_MAX = float(np.finfo(np.float32).max)
+"""Exporters write this, or infinity, for a bound that does not bound."""
+
+
 class Unary(FloatOp):
     """A float function of one element; in integers, a table with an entry for each of them."""
 
@@ -81,6 +85,10 @@ class Clip(FloatOp):
     @property
     def bounds(self) -> tuple[float, float]:
         return self.a_min, self.a_max
+
+    @property
+    def identity(self) -> bool:
+        return self.a_min <= -_FLOAT_MAX and self.a_max >= _FLOAT_MAX
 
     def infer(self, data: TensorType) -> TensorType:
         need_number(self, data)

@@ -20,6 +20,10 @@ class Binary(FloatOp):
     operands = ("lhs", "rhs")
     elementwise = True
     function: ClassVar[Callable[[Array, Array], Array]]
+    neutral: ClassVar[float | None] = None
+    """The number that leaves lhs as it is."""
+    commutes: ClassVar[bool] = False
+    """The operands may change places."""
 
     def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
         need_same_dtype(self, lhs, rhs)
@@ -35,6 +39,8 @@ class Add(Binary):
     """``lhs + rhs``."""
 
     name = "add"
+    neutral = 0.0
+    commutes = True
     rule = QuantRule.ELEMENTWISE
     absorbs = (Epilogue.CLAMP,)
     function = np.add
@@ -45,6 +51,7 @@ class Subtract(Binary):
     """``lhs - rhs``."""
 
     name = "subtract"
+    neutral = 0.0
     rule = QuantRule.ELEMENTWISE
     absorbs = (Epilogue.CLAMP,)
     function = np.subtract
@@ -55,6 +62,8 @@ class Multiply(Binary):
     """``lhs * rhs``."""
 
     name = "multiply"
+    neutral = 1.0
+    commutes = True
     rule = QuantRule.ELEMENTWISE
     absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP)
     function = np.multiply
@@ -65,6 +74,7 @@ class Power(Binary):
     """``lhs`` to the power of ``rhs``."""
 
     name = "power"
+    neutral = 1.0
     function = np.power
 
 
@@ -73,6 +83,7 @@ class Maximum(Binary):
     """The larger of the two; NaN where either is."""
 
     name = "maximum"
+    commutes = True
     function = np.maximum
 
 
@@ -81,6 +92,7 @@ class Minimum(Binary):
     """The smaller of the two; NaN where either is."""
 
     name = "minimum"
+    commutes = True
     function = np.minimum
 
 
@@ -89,6 +101,7 @@ class Divide(Binary):
     """``lhs / rhs``; integers are rounded towards zero, as in C and ONNX, and dividing them by zero gives zero."""
 
     name = "divide"
+    neutral = 1.0
 
     def compute(self, lhs: Array, rhs: Array) -> Array:
         if lhs.dtype.kind not in "iu":

@@ -10,7 +10,7 @@ from qbench.ir.types import TensorType
 from qbench.ops.float.conv import spatial
 from qbench.ops.numeric.interpolation import Coordinates, Method, NearestMode, interpolate, interpolation
 from qbench.ops.numeric.windows import Pair
-from qbench.ops.rules import FloatOp, fixed, need_float, require
+from qbench.ops.rules import OPEN_SIZE, FloatOp, fixed, need_float, require
 
 __all__ = ["DepthToSpace", "Resize2d", "SpaceToDepth"]
 
@@ -29,7 +29,6 @@ class Resize2d(FloatOp):
     name = "image.resize2d"
     operands = ("data",)
     rule = QuantRule.SAME
-    float_reason = "unsupported: cubic interpolation leaves the range of its input"
     size: Pair
     method: Method = "nearest"
     coordinate_transformation_mode: Coordinates = "half_pixel"
@@ -49,6 +48,18 @@ class Resize2d(FloatOp):
         for axis in (0, 1):
             data = interpolate(data, *self.neighbours(axis, data.shape[axis + 2]), axis + 2)
         return data
+
+    @property
+    def identity(self) -> bool:
+        # The other modes shift the pixels even where the size stays: tf_half_pixel_for_nn, tf_crop_and_resize.
+        exact = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
+        return self.coordinate_transformation_mode in exact and self.scales in (None, (1.0, 1.0))
+
+    def obstacle(self, *types: TensorType) -> str:
+        if self.method == "cubic":
+            return "unsupported: cubic resizing has no integer form"
+        is_open = any(isinstance(dim, str) for dim in types[0].shape[1:])
+        return f"unsupported: resizing of {OPEN_SIZE}" if is_open else ""
 
     def neighbours(self, axis: int, size: int) -> tuple[Array, Array]:
         """Indices and weights, each (out, k), of the input elements that make each output element along one axis."""

@@ -35,6 +35,10 @@ class Pool2d(FloatOp):
     def channels(self) -> Channels:
         return Channels(data=1, output=1)
 
+    @property
+    def identity(self) -> bool:
+        return self.pool_size == (1, 1) and self.strides == (1, 1) and not any(self.padding)
+
     def infer(self, data: TensorType) -> TensorType:
         need_number(self, data)
         window = self.window

@@ -86,6 +86,10 @@ class Transpose(_Moved):
     name = "transpose"
     axes: tuple[int, ...]
 
+    @property
+    def identity(self) -> bool:
+        return self.axes == tuple(range(len(self.axes)))
+
     def infer(self, data: TensorType) -> TensorType:
         fits = sorted(self.axes) == list(range(data.rank))
         require(fits, f"{self.name}: axes={self.axes} is no permutation of the {data.rank} axes of {data}")

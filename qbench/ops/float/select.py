@@ -31,6 +31,10 @@ class Concatenate(Op):
     rule = QuantRule.CONCAT
     axis: int
 
+    @property
+    def identity(self) -> bool:
+        return len(self.qin) == 1
+
     def infer(self, *data: TensorType) -> TensorType:
         require(bool(data), f"{self.name} needs at least one operand")
         need_same_dtype(self, *data)
@@ -62,6 +66,10 @@ class Split(Op):
     cuts: tuple[int, ...]
     axis: int
 
+    @property
+    def identity(self) -> bool:
+        return True
+
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:
         axis = axis_within(self, self.axis, data.rank)
         size = fixed(self, f"axis {axis} of data", data.shape[axis])
@@ -87,6 +95,10 @@ class StridedSlice(Op):
     end: tuple[int, ...]
     strides: tuple[int, ...]
     axes: tuple[int, ...]
+
+    @property
+    def identity(self) -> bool:
+        return all(stride > 0 for stride in self.strides)
 
     def infer(self, data: TensorType) -> TensorType:
         counts = {len(self.begin), len(self.end), len(self.strides), len(self.axes)}
@@ -122,6 +134,10 @@ class Pad(Op):
     pad_width: tuple[tuple[int, int], ...]
     mode: Literal["constant", "reflect", "edge"] = "constant"
     pad_value: float = 0.0
+
+    @property
+    def identity(self) -> bool:
+        return not any(map(any, self.pad_width))
 
     def infer(self, data: TensorType) -> TensorType:
         count = len(self.pad_width)
@@ -179,6 +195,10 @@ class BroadcastTo(Op):
     rule = QuantRule.SAME
     shape: tuple[int | str, ...]
 
+    @property
+    def identity(self) -> bool:
+        return True
+
     def infer(self, data: TensorType) -> TensorType:
         fits = broadcast(self, data.shape, self.shape) == self.shape
         require(fits, f"{self.name}: {data} does not broadcast to shape={self.shape}")
@@ -224,6 +244,10 @@ class Tile(Op):
     rule = QuantRule.SAME
     reps: tuple[int, ...]
 
+    @property
+    def identity(self) -> bool:
+        return True
+
     def infer(self, data: TensorType) -> TensorType:
         require(len(self.reps) == data.rank, f"{self.name}: reps={self.reps} must name every axis of {data}")
         require(min(self.reps, default=0) >= 0, f"{self.name}: reps={self.reps} must not be negative")
@@ -245,6 +269,10 @@ class Cast(Op):
     operands = ("data",)
     float_reason = "default for this op: a cast asks for this dtype"
     dtype: DType
+
+    @property
+    def identity(self) -> bool:
+        return True
 
     def infer(self, data: TensorType) -> TensorType:
         return data.with_dtype(self.dtype)

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from qbench.ir.graph import Graph
+from qbench.ir.op import OPS, Op
+from qbench.ops.float.activation import Clip, Relu
+from qbench.ops.float.conv import Conv2d
+from qbench.ops.float.dense import BiasAdd
+from qbench.ops.float.elementwise import Add, Divide, Maximum, Minimum, Power, Subtract
+from qbench.ops.float.pool import AvgPool2d, MaxPool2d
+from qbench.ops.float.reduce import Mean
+from qbench.ops.float.reshape import Transpose
 from qbench.passes.canonicalize.activations import ANCHORS, recognize_activation
 from qbench.passes.canonicalize.bounds import (
     clip_to_relu,
@@ -21,7 +29,7 @@ from qbench.passes.canonicalize.constants import (
     power_to_product,
     subtract_to_add,
 )
-from qbench.passes.canonicalize.identities import IDENTITIES, NEUTRAL, remove_identity
+from qbench.passes.canonicalize.identities import remove_identity
 from qbench.passes.canonicalize.norms import ROOTS, recognize_norm
 from qbench.passes.canonicalize.padding import merge_pad
 from qbench.passes.canonicalize.rule import Rule
@@ -39,12 +47,12 @@ __all__ = ["CanonicalizePass"]
 Rules = dict[str, list[Rule]]
 
 
-def _by_op(ops_by_rule: dict[Rule, Iterable[str]]) -> Rules:
+def _by_op(ops_by_rule: dict[Rule, Iterable[str | type[Op]]]) -> Rules:
     """The rules to try at a node, in order, by its op."""
     rules: Rules = {}
     for rule, ops in ops_by_rule.items():
         for op in ops:
-            rules.setdefault(op, []).append(rule)
+            rules.setdefault(op if isinstance(op, str) else op.name, []).append(rule)
     return rules
 
 
@@ -54,23 +62,23 @@ _PHASES = (
     ),  # first, while the ops are as the exporter wrote them
     _by_op(
         {
-            remove_identity: (*IDENTITIES, *NEUTRAL),
-            scaled_maximum_to_leaky_relu: ("maximum",),
-            extremum_to_clip: ("maximum", "minimum"),
-            merge_clips: ("clip", "nn.relu"),
-            clip_to_relu: ("clip",),
+            remove_identity: OPS,
+            scaled_maximum_to_leaky_relu: (Maximum,),
+            extremum_to_clip: (Maximum, Minimum),
+            merge_clips: (Clip, Relu),
+            clip_to_relu: (Clip,),
             recognize_norm: ("sqrt",),
             recognize_activation: ANCHORS,
-            power_to_product: ("power",),
-            divide_to_multiply: ("divide",),
-            subtract_to_add: ("subtract",),
-            add_to_bias_add: ("add",),
-            merge_biases: ("nn.bias_add",),
-            merge_pad: ("nn.conv2d", "nn.avg_pool2d", "nn.max_pool2d"),
-            merge_transposes: ("transpose",),
+            power_to_product: (Power,),
+            divide_to_multiply: (Divide,),
+            subtract_to_add: (Subtract,),
+            add_to_bias_add: (Add,),
+            merge_biases: (BiasAdd,),
+            merge_pad: (Conv2d, AvgPool2d, MaxPool2d),
+            merge_transposes: (Transpose,),
             merge_reshapes: RESHAPES,
-            mean_to_global: ("mean",),
-            average_to_global: ("nn.avg_pool2d",),
+            mean_to_global: (Mean,),
+            average_to_global: (AvgPool2d,),
         }
     ),
 )

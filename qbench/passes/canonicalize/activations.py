@@ -15,6 +15,7 @@ import numpy as np
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Node
 from qbench.ir.op import Array, bind
+from qbench.ops.float.activation import Gelu, HardSigmoid, HardSwish, Relu, Silu
 from qbench.passes.canonicalize.rule import fuse, scalar
 from qbench.passes.rewrite import Rewriter
 
@@ -26,18 +27,18 @@ _REACH = 8
 _LARGE = np.array([20.0, 50.0, 300.0], np.float32)
 _POINTS = np.concatenate([np.linspace(-12, 12, 385, dtype=np.float32), _LARGE, -_LARGE])
 
-_GLUE = ("add", "subtract", "multiply", "divide", "power", "negative", "clip", "maximum", "minimum", "nn.relu")
+_GLUE = ("add", "subtract", "multiply", "divide", "power", "negative", "clip", "maximum", "minimum", Relu.name)
 
 ANCHORS: dict[str, tuple[tuple[str, FrozenMap[str, Attr]], ...]] = {
-    "erf": (("nn.gelu", FrozenMap()),),
-    "tanh": (("nn.gelu", FrozenMap({"approximate": "tanh"})),),
-    "sigmoid": (("nn.silu", FrozenMap()),),
+    "erf": ((Gelu.name, FrozenMap()),),
+    "tanh": ((Gelu.name, FrozenMap({"approximate": "tanh"})),),
+    "sigmoid": ((Silu.name, FrozenMap()),),
     "clip": (
-        ("nn.hard_swish", FrozenMap()),
-        ("nn.hard_sigmoid", FrozenMap({"alpha": 1 / 6})),
-        ("nn.hard_sigmoid", FrozenMap()),
+        (HardSwish.name, FrozenMap()),
+        (HardSigmoid.name, FrozenMap({"alpha": 1 / 6})),
+        (HardSigmoid.name, FrozenMap()),
     ),
-    "nn.hard_sigmoid": (("nn.hard_swish", FrozenMap()),),
+    HardSigmoid.name: ((HardSwish.name, FrozenMap()),),
 }
 """The op that each function is looked for from."""
 

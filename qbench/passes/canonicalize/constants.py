@@ -8,9 +8,12 @@ import numpy as np
 
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Node
-from qbench.ir.op import Array
+from qbench.ir.op import Array, is_op
+from qbench.ops.float.dense import BiasAdd
+from qbench.ops.float.elementwise import Add, Multiply
+from qbench.ops.products import SumOfProducts
 from qbench.passes.canonicalize.rule import before, fuse, scalar, with_scalar
-from qbench.passes.channels import LAYERS, channel_axis, per_channel
+from qbench.passes.channels import channel_axis, per_channel
 from qbench.passes.rewrite import Rewriter, attrs
 
 __all__ = ["add_to_bias_add", "divide_to_multiply", "merge_biases", "power_to_product", "subtract_to_add"]
@@ -30,7 +33,7 @@ def divide_to_multiply(rw: Rewriter, node: Node) -> bool:
         inverse = (1 / array.astype(np.float64)).astype(array.dtype)
     if not np.isfinite(inverse.astype(np.float64)).all():
         return False
-    return fuse(rw, (node,), "multiply", (data, rw.constant(f"{divisor}.reciprocal", inverse)))
+    return fuse(rw, (node,), Multiply.name, (data, rw.constant(f"{divisor}.reciprocal", inverse)))
 
 
 def subtract_to_add(rw: Rewriter, node: Node) -> bool:
@@ -39,7 +42,7 @@ def subtract_to_add(rw: Rewriter, node: Node) -> bool:
     array = rw.array(other)
     if array is None or data in rw.constants or not is_float(rw.types[other].dtype):
         return False
-    return fuse(rw, (node,), "add", (data, rw.constant(f"{other}.negative", -array)))
+    return fuse(rw, (node,), Add.name, (data, rw.constant(f"{other}.negative", -array)))
 
 
 def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
@@ -49,9 +52,9 @@ def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
         type_ = rw.types[data]
         if array is None or layer is None or not is_float(type_.dtype) or type_ != rw.types[node.output]:
             continue
-        if layer.op in (*LAYERS, "nn.batch_matmul"):
-            axis = type_.rank - 1 if layer.op == "nn.batch_matmul" else channel_axis(rw, layer)
-        elif layer.op == "multiply" and not rw.constants.keys().isdisjoint(layer.inputs):
+        if is_op(layer, SumOfProducts):
+            axis = channel_axis(rw, layer)
+        elif is_op(layer, Multiply) and not rw.constants.keys().isdisjoint(layer.inputs):
             axis = _axis_of(array, type_.rank)
         else:
             continue
@@ -59,14 +62,14 @@ def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
         if bias is None:
             continue
         name = other if array.ndim == 1 and array.size == bias.size else rw.constant(f"{other}.bias", bias)
-        rw.update(node, op="nn.bias_add", inputs=(data, name), attrs=attrs({} if axis == 1 else {"axis": axis}))
+        rw.update(node, op=BiasAdd.name, inputs=(data, name), attrs=attrs({} if axis == 1 else {"axis": axis}))
         return True
     return False
 
 
 def merge_biases(rw: Rewriter, node: Node) -> bool:
     """Of two biases in a row, along the same axis, one is enough."""
-    first = before(rw, node, "nn.bias_add")
+    first = before(rw, node, BiasAdd)
     if first is None or rw.attr(first, "axis") != rw.attr(node, "axis"):
         return False
     one, two = rw.array(first.inputs[1]), rw.array(node.inputs[1])
@@ -85,7 +88,7 @@ def power_to_product(rw: Rewriter, node: Node) -> bool:
         return False
     data, exponent = found
     if exponent == 2.0:
-        return fuse(rw, (node,), "multiply", (data, data))
+        return fuse(rw, (node,), Multiply.name, (data, data))
     return fuse(rw, (node,), "sqrt", (data,))
 
 

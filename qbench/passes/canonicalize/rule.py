@@ -10,6 +10,7 @@ import numpy as np
 
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Attr, Node
+from qbench.ir.op import Op, is_op
 from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 
 __all__ = ["FLOAT_MAX", "Rule", "before", "fuse", "scalar", "values", "with_scalar"]
@@ -51,10 +52,10 @@ def fuse(rw: Rewriter, nodes: tuple[Node, ...], op: str, inputs: tuple[str, ...]
     return True
 
 
-def before(rw: Rewriter, node: Node, *ops: str) -> Node | None:
+def before(rw: Rewriter, node: Node, *kinds: type[Op]) -> Node | None:
     """The node that makes the first input, if it is of one of these ops and its output is read here only, once."""
     producer = rw.producer(node.inputs[0])
-    if producer is None or producer.op not in ops or rw.sole_consumer(node.inputs[0]) != node:
+    if not is_op(producer, *kinds) or rw.sole_consumer(node.inputs[0]) != node:
         return None
     return producer if node.inputs.count(node.inputs[0]) == 1 else None
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from qbench.ir.graph import Node
+from qbench.ir.op import OPS
 from qbench.ir.types import dim_product
+from qbench.ops.float.pool import GlobalAvgPool2d
+from qbench.ops.float.reshape import BatchFlatten, Reshape, Transpose
 from qbench.passes.canonicalize.rule import before, fuse, values
 from qbench.passes.rewrite import Rewriter
 
 __all__ = ["RESHAPES", "average_to_global", "mean_to_global", "merge_reshapes", "merge_transposes"]
 
-RESHAPES = ("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
+RESHAPES = tuple(op for op in OPS.values() if op.keeps_order)
 """Ops that keep the elements in order and give them another shape."""
 
 
 def merge_transposes(rw: Rewriter, node: Node) -> bool:
     """Two transposes in a row are one."""
-    first = before(rw, node, "transpose")
+    first = before(rw, node, Transpose)
     if first is None:
         return False
     (inner,), (outer,) = values(rw, first, "axes"), values(rw, node, "axes")
-    return fuse(rw, (first, node), "transpose", first.inputs, axes=tuple(inner[axis] for axis in outer))
+    return fuse(rw, (first, node), Transpose.name, first.inputs, axes=tuple(inner[axis] for axis in outer))
 
 
 def merge_reshapes(rw: Rewriter, node: Node) -> bool:
@@ -29,8 +32,8 @@ def merge_reshapes(rw: Rewriter, node: Node) -> bool:
         return False
     given, shape = rw.types[first.inputs[0]].shape, rw.types[node.output].shape
     if len(given) > 1 and shape == (given[0], dim_product(given[1:])):
-        return fuse(rw, (first, node), "nn.batch_flatten", first.inputs)
-    return fuse(rw, (first, node), "reshape", first.inputs, newshape=shape)
+        return fuse(rw, (first, node), BatchFlatten.name, first.inputs)
+    return fuse(rw, (first, node), Reshape.name, first.inputs, newshape=shape)
 
 
 def mean_to_global(rw: Rewriter, node: Node) -> bool:
@@ -39,7 +42,7 @@ def mean_to_global(rw: Rewriter, node: Node) -> bool:
     rank = rw.types[node.inputs[0]].rank
     if rank != 4 or not keepdims or sorted(axis % rank for axis in axes) != [2, 3]:
         return False
-    return fuse(rw, (node,), "nn.global_avg_pool2d", node.inputs)
+    return fuse(rw, (node,), GlobalAvgPool2d.name, node.inputs)
 
 
 def average_to_global(rw: Rewriter, node: Node) -> bool:
@@ -47,4 +50,4 @@ def average_to_global(rw: Rewriter, node: Node) -> bool:
     pool_size, padding, dilation = values(rw, node, "pool_size", "padding", "dilation")
     if rw.types[node.inputs[0]].shape[2:] != pool_size or any(padding) or dilation != (1, 1):
         return False
-    return fuse(rw, (node,), "nn.global_avg_pool2d", node.inputs)
+    return fuse(rw, (node,), GlobalAvgPool2d.name, node.inputs)
