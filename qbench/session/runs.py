@@ -1,0 +1,150 @@
+"""What a session measures: whole runs, probes on a few samples, times, and what each layer costs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from qbench.evaluate.evaluate import evaluate
+from qbench.evaluate.sensitivity import sensitivity
+from qbench.progress import Cancel, StageProgress, showing
+from qbench.quant.config import QuantConfig
+from qbench.report.entries import Latency
+from qbench.report.report import Report
+from qbench.search.attribution import Attribution, attribute
+from qbench.session.snapshots import Snapshot
+from qbench.session.state import State
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Runs"]
+
+
+class Runs(State):
+    """Reports of the config that counts now; only what is not known from before is computed."""
+
+    @property
+    def report(self) -> Report | None:
+        """The newest report; see `is_stale`."""
+        return self._record.report
+
+    @property
+    def last_probe(self) -> Report | None:
+        """What the newest :meth:`probe` gave: of the newest config that was probed."""
+        return self._record.probe
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the report is of another config than the one that counts now, or missing."""
+        return self._record.is_stale
+
+    def run(self, progress: bool | StageProgress = True, cancel: Cancel | None = None) -> Report:
+        """Calibrate if that was not done, quantize, evaluate; only what is not known from before is computed.
+
+        After an interrupt, too, a later run goes on from what was computed.
+
+        Parameters
+        ----------
+        progress
+            True shows bars in a notebook or a terminal, once it takes long; False shows nothing; a callable is called
+            now and then, on this thread.
+        cancel
+            Something with ``is_set()``, such as a ``threading.Event``.
+
+        Raises
+        ------
+        Cancelled
+            `cancel` was set; a later run goes on from what was computed.
+        """
+        generation = self._record.generation  # asked first: the config is of this one, or newer
+        config = self.history.config
+        report = self._evaluate(config, progress, cancel)
+        self._record.note(generation, Snapshot(config, report))
+        return report
+
+    def probe(self, cancel: Cancel | None = None) -> Report:
+        """What the config that counts now costs on a few samples, at once: for each step of an edit by hand.
+
+        Parameters
+        ----------
+        cancel
+            Something with ``is_set()``, such as a ``threading.Event``.
+
+        Returns
+        -------
+        Report
+            Its `output.data` is "probe". SQNR is measured on a fixed sample of each tensor's elements.
+
+        Raises
+        ------
+        Cancelled
+            `cancel` was set.
+        """
+        generation = self._record.generation  # asked first, as in a run
+        quantized = self._quantizer.quantize(self.history.config, cancel=cancel)
+        probe = self._probe
+        report = evaluate(quantized, probe.data, self._cache, data_name="probe", probe=probe.data, cancel=cancel)
+        report = probe.named(report)
+        report = self._timings.told(quantized, report)
+        self._record.note_probe(generation, report)
+        return report
+
+    def attribution(self, cancel: Cancel | None = None) -> Attribution:
+        """Where along the graph the error of the config that counts now arises, on the samples of :meth:`probe`.
+
+        Raises
+        ------
+        Cancelled
+            `cancel` was set.
+        """
+        return attribute(self.prepared, self.probe(cancel))
+
+    def latency(self, cancel: Cancel | None = None) -> Latency:
+        """Time the integer model and the float model on one sample, and each layer's step; reports say it from then on.
+
+        Raises
+        ------
+        Cancelled
+            `cancel` was set.
+        """
+        return self._timings.measure(self.quantized(), self._probe.data, cancel)
+
+    def sensitivity(
+        self,
+        mode: Literal["float", "quantized"] = "float",
+        progress: bool | StageProgress = True,
+        cancel: Cancel | None = None,
+    ) -> pd.DataFrame:
+        """The layers that cost most, see :func:`qbench.evaluate.sensitivity.sensitivity`."""
+        model = self._quantizer
+        data = self._evaluation or model.calibration
+        with showing(progress) as tell:
+            statistics = model.statistics(partial(tell, "calibration"), cancel)
+            told = partial(tell, "sensitivity")
+            return sensitivity(
+                model.prepared,
+                statistics,
+                self.history.config,
+                data,
+                self._cache,
+                mode=mode,
+                progress=told,
+                cancel=cancel,
+            )
+
+    def _evaluate(
+        self, config: QuantConfig, progress: bool | StageProgress = True, cancel: Cancel | None = None
+    ) -> Report:
+        with showing(progress) as tell:
+            quantized = self._quantizer.quantize(config, partial(tell, "calibration"), cancel)
+            report = evaluate(
+                quantized,
+                self._evaluation or self._quantizer.calibration,
+                self._cache,
+                data_name="evaluation" if self._evaluation else "calibration",
+                probe=self._probe.data,
+                progress=partial(tell, "evaluation"),
+                cancel=cancel,
+            )
+            return self._timings.told(quantized, report)
