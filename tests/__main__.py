@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from ctypes.util import find_library
 from pathlib import Path
 from time import monotonic
 
@@ -18,11 +19,22 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 PYTHON = (sys.executable, "-m")
 BOUNDED = ("add", "border", "conv", "depthwise", "move", "pool", "rounding", "table")
+MALLOC_DEBUG = find_library("c_malloc_debug")
+PROGRAMS = ("test_program.py", "test_random_graphs.py", "test_borders.py", "lowerings/test_conv.py")
 VARIABLES = {
-    "python": {"NUMBA_DISABLE_JIT": "1"},
-    "bounds": {"NUMBA_BOUNDSCHECK": "1"},
+    "python": {"NUMBA_DISABLE_JIT": "1", "QBENCH_EXAMPLES": "5"},
+    "bounds": {"NUMBA_BOUNDSCHECK": "1", "QBENCH_EXAMPLES": "5"},
+    "guard": {"QBENCH_GUARD": "1", "QBENCH_EXAMPLES": "3"},
+    "malloc": {
+        "MALLOC_ARENA_MAX": "1",
+        "MALLOC_PERTURB_": "165",
+        "MALLOC_CHECK_": "3",
+        "QBENCH_EXAMPLES": "10",
+        **({"LD_PRELOAD": MALLOC_DEBUG} if MALLOC_DEBUG else {}),
+    },
 }
-"""The portable kernels once more: as plain Python, and with every index checked."""
+"""The portable kernels once more: as plain Python, and with every index checked. All kernels and programs once more: in
+memory that nothing else may touch (:mod:`qbench.runtime.guard`), and with an allocator that spoils what is free."""
 CHECKS: dict[str, tuple[str, ...]] = {
     "lint": (*PYTHON, "ruff", "check", "."),
     "format": (*PYTHON, "ruff", "format", "--check", "."),
@@ -32,6 +44,8 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "fuzz": (*PYTHON, "tests.fuzz", "--minutes", "1"),
     "python": (*PYTHON, "pytest", "tests/kernels", "-q", "-n", "auto"),
     "bounds": (*PYTHON, "pytest", *(f"tests/kernels/test_{name}.py" for name in BOUNDED), "-q", "-n", "auto"),
+    "guard": (*PYTHON, "pytest", "tests/kernels", "tests/runtime", "-q", "-n", "auto"),
+    "malloc": (*PYTHON, "pytest", *(f"tests/runtime/{name}" for name in PROGRAMS), "-q", "-n", "auto"),
     "notebooks": (
         *(*PYTHON, "pytest", "notebooks", "-q", "--nbval-lax", "--nbval-current-env"),
         *("--nbval-sanitize-with", "tests/nbval.cfg", "--nbval-cell-timeout=120"),

@@ -27,19 +27,14 @@ settings.register_profile("qbench", deadline=None, derandomize=bool(os.environ.g
 settings.load_profile("qbench")
 
 
-_FEW = 5
-"""Examples of a property where kernels run as plain Python, or check every index."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under NUMBA_DISABLE_JIT=1 and NUMBA_BOUNDSCHECK=1 a few examples of each property have to do."""
-    if not any(os.environ.get(f"NUMBA_{mode}") == "1" for mode in ("DISABLE_JIT", "BOUNDSCHECK")):
-        return
+    """With QBENCH_EXAMPLES=N, so many examples of each property have to do."""
+    few = int(os.environ.get("QBENCH_EXAMPLES", 0))
     for item in items:
         test = getattr(item, "obj", None)
-        if is_hypothesis_test(test):  # there is no public way to change what the test's own decorator says
+        if few and is_hypothesis_test(test):  # there is no public way to change what the test's own decorator says
             usual = test._hypothesis_internal_use_settings
-            test._hypothesis_internal_use_settings = settings(usual, max_examples=min(usual.max_examples, _FEW))
+            test._hypothesis_internal_use_settings = settings(usual, max_examples=min(usual.max_examples, few))
 
 
 def _folder(variable: str, default: Path) -> Path:

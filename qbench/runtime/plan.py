@@ -37,7 +37,10 @@ class Plan:
         int64[buffers]: where each buffer starts in the arena, or EXTERNAL for the caller's memory. Buffer 0 is
         address 0, for constants.
     arena_bytes
-        Size of the arena; 128 bytes more are always readable.
+        Size of the arena.
+    gaps
+        Where nothing may be written in the arena, each from its first byte up to the one behind its last. Only where
+        memory is guarded.
     constants
         The arrays whose addresses the instructions hold.
     borders
@@ -53,6 +56,7 @@ class Plan:
     outputs: Mapping[str, int]
     offsets: NDArray[np.int64]
     arena_bytes: int
+    gaps: tuple[tuple[int, int], ...] = ()
     constants: tuple[NDArray[Any], ...] = ()
     borders: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict[str, tuple[Instruction, ...]])
     lowerings: tuple[object, ...] = ()

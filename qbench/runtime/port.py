@@ -11,6 +11,7 @@ import numpy as np
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import Array
 from qbench.ir.types import TensorType, dim_factors
+from qbench.runtime.memory import empty, held
 from qbench.runtime.step import Place
 
 __all__ = ["Port", "is_batched", "whole_shape"]
@@ -70,17 +71,17 @@ class Port:
         if not self._in_order:
             parts = array.reshape(samples if self.batched else 1, *self.place.natural_shape)
             array = parts.transpose(0, *(1 + axis for axis in self.place.axes))
-        return np.require(array, requirements=("C", "A"))
+        return held(np.require(array, requirements=("C", "A")))
 
     def leave(self, samples: int) -> tuple[Array, Array]:
         """A buffer for a value that is made, and what it looks like to the caller."""
         count = samples if self.batched else 1
         if self.sample:
-            buffer = np.empty((count, -(-math.prod(self.place.shape) // self.sample)), self._dtype)
+            buffer = empty((count, -(-math.prod(self.place.shape) // self.sample)), self._dtype)
             return buffer, buffer
         if self._in_order:
-            buffer = np.empty(whole_shape(self.kind, count), self._dtype)
+            buffer = empty(whole_shape(self.kind, count), self._dtype)
             return buffer, buffer
-        buffer = np.empty((count, *self.place.shape), self._dtype)
+        buffer = empty((count, *self.place.shape), self._dtype)
         axes = (1 + self.place.axes.index(axis) for axis in range(len(self.place.axes)))
         return buffer, buffer.transpose(0, *axes).reshape(whole_shape(self.kind, count))

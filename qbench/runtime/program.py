@@ -121,7 +121,7 @@ class Program(Plan):
     @cached_property
     def _arenas(self) -> Arenas:
         """The memory of runs."""
-        return Arenas(self.arena_bytes)
+        return Arenas(self.arena_bytes, self.gaps)
 
     @cached_property
     def _schedules(self) -> dict[Hashable, Schedule]:

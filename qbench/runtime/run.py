@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,16 +16,16 @@ from qbench.errors import Cancelled, DataError, shown
 from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
+from qbench.runtime.memory import GUARDED, aligned, zeros
 from qbench.runtime.port import Port, is_batched, whole_shape
 from qbench.runtime.schedule import Schedule, Segment
 from qbench.runtime.step import Step
 from qbench.runtime.tallies import Tally
-from qbench.runtime.team import Crew, aligned, crew, default_threads
+from qbench.runtime.team import Crew, crew, default_threads
 
 __all__ = ["Arenas", "Run", "numba_is_off"]
 
 _config: Any = config
-_READABLE = 128  # bytes behind the arena
 _SLICE_NS = 100_000_000  # a run looks at Python so often, so that it can be interrupted
 _CANCEL_SLICE_NS = 2_000_000  # and so often where it can be cancelled
 
@@ -38,9 +38,9 @@ def numba_is_off() -> bool:
 class Arenas:
     """The memory of a program's runs: one that ends leaves its arenas to the next one."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size + _READABLE
-        self._free: deque[NDArray[np.uint8]] = deque(maxlen=2 * default_threads())
+    def __init__(self, size: int, gaps: Sequence[tuple[int, int]] = ()) -> None:
+        self._size, self._gaps = size, gaps
+        self._free: deque[NDArray[np.uint8]] = deque(maxlen=0 if GUARDED else 2 * default_threads())
 
     def take(self, count: int) -> list[NDArray[np.uint8]]:
         """So many arenas, for one run alone."""
@@ -54,7 +54,7 @@ class Arenas:
         try:
             return self._free.pop()
         except IndexError:
-            return aligned(self._size)
+            return aligned(self._size, self._gaps)
 
 
 class Run:
@@ -109,10 +109,10 @@ class Run:
         self._tallies = tallies or {}
         for name, (found, totals) in schedule.tallied.items():
             self._lent[found], self._lent[totals] = (self._tallies[name].found, 0), (self._tallies[name].totals, 0)
-        self._nan = {name: np.zeros(samples, np.int64) for name in schedule.checked}
+        self._nan = {name: zeros((samples,), np.int64) for name in schedule.checked}
         self._lent |= {buffer: (self._nan[name], 8) for name, buffer in schedule.checked.items()}
         self._timed = timed
-        self._took = np.zeros(len(schedule.instructions), np.int64)
+        self._took = zeros((len(schedule.instructions),), np.int64)
         self.interpreted_seconds: dict[str, float] = {}
         """What each interpreted step took, for all samples."""
 
@@ -147,7 +147,7 @@ class Run:
         """Run all samples."""
         self._look()
         if numba_is_off():
-            arena = aligned(self._schedule.plan.arena_bytes)
+            (arena,) = self._arenas.take(1)
             self._by_image(partial(self._from_python, threads, arena))
             return
         segments, samples, table = self._schedule.segments, self._samples, self._schedule.table.address

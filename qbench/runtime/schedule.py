@@ -19,6 +19,7 @@ from qbench.kernels.move import copy_fields, copy_kernel
 from qbench.kernels.nan import nan_kernel
 from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
 from qbench.kernels.tally import means_kernel, tally_kernel
+from qbench.runtime.memory import zeros
 from qbench.runtime.plan import Plan
 from qbench.runtime.port import Port, is_batched, whole_shape
 from qbench.runtime.step import Instruction, Place, Step, row_major
@@ -102,7 +103,7 @@ class Schedule:
         """The step that each instruction belongs to."""
         self.segments: list[Segment] = []
         self._build()
-        self.offsets = np.zeros(self.width, np.int64)
+        self.offsets = zeros((self.width,), np.int64)
         """Of each buffer in the arena."""
         self.offsets[: len(plan.offsets)] = plan.offsets
 

@@ -10,8 +10,8 @@ import numpy as np
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.run_table import entries
 from qbench.progress import showing
+from qbench.runtime.memory import aligned, zeros
 from qbench.runtime.step import Instruction
-from qbench.runtime.team import aligned
 
 __all__ = ["Table", "compile_kernels"]
 
@@ -26,7 +26,7 @@ class Table:
         sizes = [-(-instruction.arguments.nbytes // _ALIGNMENT) * _ALIGNMENT for instruction in instructions]
         self._records = aligned(sum(sizes))
         start = self._records.ctypes.data
-        rows = np.zeros((len(instructions), 2), np.int64)
+        rows = zeros((len(instructions), 2), np.int64)
         offset = 0
         for row, size, instruction in zip(rows, sizes, instructions, strict=True):
             record = instruction.arguments.view(np.uint8)

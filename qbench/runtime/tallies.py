@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from qbench.ir.op import Array
 from qbench.kernels.tally import LIMBS, OF_ZEROS, TALLY, add_means, tally
+from qbench.runtime.memory import zeros
 
 __all__ = ["Tally"]
 
@@ -26,9 +27,9 @@ class Tally:
 
     def __init__(self, axis: int | None = None, channels: int = 0) -> None:
         self.axis, self.samples = axis, 0
-        self.found: NDArray[np.void] = np.zeros(1, TALLY)
+        self.found: NDArray[np.void] = zeros((1,), TALLY)
         self.found["low"], self.found["high"], self.found["exponent"] = 2**31, -(2**31), OF_ZEROS
-        self.totals: NDArray[np.int64] = np.zeros((channels, LIMBS), np.int64)
+        self.totals: NDArray[np.int64] = zeros((channels, LIMBS), np.int64)
 
     def __getitem__(self, field: str) -> int:
         return int(self.found[field][0])

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.kernels.run_table import ASLEEP, CLOSE, IDLE, JOB, LINE, SHARE, entries
+from qbench.runtime.memory import aligned
 
-__all__ = ["MOST_THREADS", "Crew", "aligned", "crew", "default_threads"]
+__all__ = ["MOST_THREADS", "Crew", "crew", "default_threads"]
 
 MOST_THREADS = 64
 
@@ -22,13 +23,6 @@ def default_threads() -> int:
     """Number of processors that this process may use."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(count, MOST_THREADS)
-
-
-def aligned(size: int) -> NDArray[np.uint8]:
-    """Zeros that start at a multiple of LINE bytes."""
-    memory = np.zeros(size + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    return memory[start : start + size]
 
 
 class _Worker:
@@ -81,6 +75,7 @@ class Crew:
         self._table = np.array([(worker.word, worker.wake) for worker in self.workers], np.int64)
         self._memory = aligned(2 * LINE + self.threads * SHARE.itemsize)
         self._job = self._memory[: JOB.itemsize].view(JOB)
+        self._memory[:] = 0
         self._shares = self._memory[2 * LINE :].view(SHARE)
         self._shares["job"], self._shares["thread"] = self._memory.ctypes.data, range(self.threads)
         self._bases = aligned(0)
@@ -120,6 +115,7 @@ class Crew:
         width = -(-offsets[1] * 8 // LINE) * LINE
         if len(self._bases) < width * self.threads:
             self._bases = aligned(width * self.threads)
+            self._bases[:] = 0  # also the address of buffer 0
             self._shares["bases"] = self._bases.ctypes.data + width * np.arange(self.threads)
         self._shares["arena"], self._shares["image"], self._shares["row"] = arenas, images[0] - 1, rows[2]
         self._externals = externals  # which nobody else may hold

@@ -10,7 +10,10 @@ import numpy as np
 from qbench.kernels.isa import ISAS
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level, supported
+from qbench.runtime.guard import guarded
+from qbench.runtime.memory import GUARDED, SLACK
 
+ALIGNMENT = 16  # of NumPy's arrays
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 RUNNABLE = [
@@ -23,8 +26,9 @@ def launch(kernel: Kernel, threads: int = 1, **fields: object) -> None:
     """Run every thread's share, one after the other; arrays among the fields become their addresses."""
     assert set(fields) == set(kernel.arguments.names), set(fields) ^ set(kernel.arguments.names)
     arguments, bases = np.recarray(1, kernel.arguments), np.zeros(1, np.int64)
+    lent = Lent()
     for name, value in fields.items():
-        arguments[0][name] = value.ctypes.data if isinstance(value, np.ndarray) else value
+        arguments[0][name] = lent.address(value) if isinstance(value, np.ndarray) else value
     for thread in range(threads):
         if numba.config.DISABLE_JIT:
             kernel.function(arguments[0], bases, thread, threads)
@@ -32,6 +36,34 @@ def launch(kernel: Kernel, threads: int = 1, **fields: object) -> None:
             kernel.dispatcher(arguments[0], bases, thread, threads)
         else:
             ENTRY(kernel.address)(arguments.ctypes.data, bases.ctypes.data, thread, threads)
+    lent.take_back()
+
+
+class Lent:
+    """Where kernels find arrays: where they lie, or in guarded copies of the whole memory that they are views of."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def address(self, array: np.ndarray) -> int:
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        if not GUARDED or owner.base is not None:  # guarded already
+            return array.ctypes.data
+        assert owner.flags.forc
+        if id(owner) not in self._copies:
+            here = owner.ravel(order="K").view(np.uint8)
+            copy = guarded(here.size, 0, ALIGNMENT)
+            copy[:] = here
+            self._copies[id(owner)] = here, copy
+        return self._copies[id(owner)][1].ctypes.data + array.ctypes.data - owner.ctypes.data
+
+    def take_back(self) -> None:
+        for here, copy in self._copies.values():
+            if here.flags.writeable:
+                here[:] = copy
+            np.testing.assert_array_equal(here, copy)
 
 
 def codes(values: np.ndarray) -> np.ndarray:
@@ -53,7 +85,7 @@ def integer_levels() -> list[Level]:
 
 
 def padded(array: np.ndarray) -> np.ndarray:
-    """A copy of an array, with the 128 readable bytes behind it that buffers have."""
-    memory = np.full(array.nbytes + 128, 77, np.uint8)
+    """A copy of an array, with the readable bytes behind it that buffers have."""
+    memory = guarded(array.nbytes, SLACK, ALIGNMENT) if GUARDED else np.full(array.nbytes + SLACK, 77, np.uint8)
     memory[: array.nbytes] = array.reshape(-1).view(np.uint8)
     return memory[: array.nbytes].view(array.dtype).reshape(array.shape)

@@ -18,6 +18,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.memory import reference
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
+from qbench.runtime.memory import held
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["LOWERINGS", "Layouts", "Lowering", "Refused", "Site", "dispatch", "instruction", "lowers"]
@@ -67,8 +68,8 @@ class Site:
     def constant(self, array: Array) -> int:
         """The reference of an array that the Program keeps. It must be contiguous."""
         assert array.flags.c_contiguous
-        self.constants.append(array)
-        return array.ctypes.data
+        self.constants.append(held(array))
+        return self.constants[-1].ctypes.data
 
     def packed(self, constant: Constant, form: Hashable, pack: Callable[[], Array]) -> Array:
         """A constant in the form that kernels read; packed once for as long as a program holds it.

@@ -18,8 +18,9 @@ from qbench.ops.legal import legal
 from qbench.ops.products import macs
 from qbench.runtime.lowerings.copy import copy_instructions, fill_instructions
 from qbench.runtime.lowerings.lowering import Site
+from qbench.runtime.memory import GUARDED
 from qbench.runtime.plan import Plan
-from qbench.runtime.planner.arena import Lifetime, arrange
+from qbench.runtime.planner.arena import Lifetime, arrange, spread
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out
 from qbench.runtime.planner.place_all import Placement, place_all
 from qbench.runtime.planner.specialize import batch_symbol, specialize
@@ -67,7 +68,7 @@ def make_plan(
     laid_out = lay_out(fixed, tasks(fixed, keep, level))
     placement = place_all(laid_out)
     lowered = [_lower(step, laid_out, placement, level) for step in laid_out.steps]
-    offsets, arena_bytes = _arrange(placement, lowered)
+    offsets, arena_bytes, gaps = _arrange(placement, lowered)
     return Plan(
         graph=open_batch,
         steps=tuple(done.step for done in lowered),
@@ -83,6 +84,7 @@ def make_plan(
         },
         offsets=offsets,
         arena_bytes=arena_bytes,
+        gaps=gaps,
         constants=tuple(array for done in lowered for array in done.constants),
         lowerings=tuple(step.task.lowering for step in laid_out.steps if isinstance(step, Laid)),
     )
@@ -119,8 +121,10 @@ def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement, level: Le
     return _Lowered(done, tuple(placement.buffer(size) for size in site.scratch), site.constants)
 
 
-def _arrange(placement: Placement, lowered: Sequence[_Lowered]) -> tuple[NDArray[np.int64], int]:
-    """Offsets of the buffers in the arena; a buffer lives from the first to the last step that touches it."""
+def _arrange(
+    placement: Placement, lowered: Sequence[_Lowered]
+) -> tuple[NDArray[np.int64], int, tuple[tuple[int, int], ...]]:
+    """Offsets of the buffers in the arena, its size, its gaps; a buffer lives while steps touch it."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for number, (step, scratch, _) in enumerate(lowered):
@@ -130,6 +134,6 @@ def _arrange(placement: Placement, lowered: Sequence[_Lowered]) -> tuple[NDArray
     lifetimes = [
         Lifetime(size, first.get(buffer, 0), last.get(buffer, 0)) for buffer, size in enumerate(placement.sizes)
     ]
-    offsets, total = arrange(lifetimes)
+    offsets, total, gaps = spread(lifetimes) if GUARDED else (*arrange(lifetimes), ())
     external = [EXTERNAL if number in placement.external else offset for number, offset in enumerate(offsets)]
-    return np.asarray(external, np.int64), total
+    return np.asarray(external, np.int64), total, gaps

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["ALIGNMENT", "Lifetime", "arrange"]
+from qbench.runtime.guard import PAGE
+from qbench.runtime.memory import SLACK
+
+__all__ = ["ALIGNMENT", "Lifetime", "arrange", "spread"]
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
-SLACK = 128
-"""Readable bytes behind each buffer: vector loads may read on, they never write there."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,22 @@ def arrange(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
         placed.append(number)
     total = max((offsets[n] + _padded(buffers[n].size) for n in placed), default=0)
     return offsets, total
+
+
+def spread(buffers: Sequence[Lifetime]) -> tuple[list[int], int, tuple[tuple[int, int], ...]]:
+    """Byte offsets of the buffers and the size of the whole, where memory is guarded: no byte has two uses.
+
+    The third result is what lies between buffers, from the end of one to the start of the next: at least a page behind
+    the bytes that may be read.
+    """
+    offsets, gaps, used, page = [0] * len(buffers), list[tuple[int, int]](), 0, 0
+    for number, buffer in enumerate(buffers):
+        if buffer.size:
+            page += PAGE + -(-(buffer.size + SLACK) // PAGE) * PAGE
+            offsets[number] = (page - SLACK - buffer.size) // ALIGNMENT * ALIGNMENT
+            gaps.append((used, offsets[number]))
+            used = offsets[number] + buffer.size
+    return offsets, used, tuple(gaps)
 
 
 def _padded(size: int) -> int:

@@ -3,7 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbench.runtime.planner.arena import ALIGNMENT, SLACK, Lifetime, arrange
+from qbench.runtime.guard import PAGE
+from qbench.runtime.memory import SLACK
+from qbench.runtime.planner.arena import ALIGNMENT, Lifetime, arrange, spread
 
 SPANS = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted)
 LIFETIMES = st.lists(st.builds(lambda size, span: Lifetime(size, *span), st.integers(0, 5000), SPANS), max_size=12)
@@ -24,3 +26,20 @@ def test_buffers_that_never_meet_share_their_bytes():
     offsets, total = arrange([Lifetime(1000, 0, 1), Lifetime(1000, 2, 3), Lifetime(1000, 4, 4)])
     assert offsets == [0, 0, 0]
     assert total < 2000
+
+
+@given(LIFETIMES)
+def test_guarded_buffers_end_at_pages_that_lie_in_gaps(lifetimes):
+    offsets, total, gaps = spread(lifetimes)
+    used = [(start, start + one.size) for one, start in zip(lifetimes, offsets, strict=True) if one.size]
+    assert [byte for gap, (start, end) in zip(gaps, used, strict=True) for byte in (*gap, start, end)] == [
+        byte
+        for last, span in zip([0, *(end for _, end in used)], used, strict=False)
+        for byte in (last, span[0], *span)
+    ]
+    assert total == max((end for _, end in used), default=0)
+    for (_, end), gap in zip(used, gaps[1:], strict=False):
+        page = -(-(end + SLACK) // PAGE) * PAGE
+        assert page - ALIGNMENT < end + SLACK <= page
+        assert page + PAGE <= gap[1]
+    assert all(start % ALIGNMENT == 0 for start in offsets)
