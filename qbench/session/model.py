@@ -64,7 +64,7 @@ class Model:
         """The graph whose inputs data is for."""
         return self.graph if self.template is None else self.template.twin
 
-    @property
+    @cached_property
     def config(self) -> QuantConfig:
         """The config that a session starts with."""
         return QuantConfig() if self.template is None else imported_config(self.template)

@@ -91,6 +91,11 @@ class State:
         return self._model.template is not None
 
     @property
+    def imported(self) -> QuantConfig | None:
+        """The scales that the model's file came with, as a config; None where it came in float."""
+        return self._model.config if self.is_imported else None
+
+    @property
     def prepared(self) -> Graph:
         """The float graph that is quantized; its nodes are the layers of the reports."""
         return self._quantizer.prepared.graph

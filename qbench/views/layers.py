@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from qbench.passes.groups import find_groups
 from qbench.quant.config import QuantConfig
 from qbench.report.entries import LayerReport, Number
 from qbench.views.bulk import BULK, BulkView
@@ -52,9 +53,14 @@ class LayerRow(View):
         All of the error at its output; that which it makes itself; that which it was given. None where not measured.
     overridden
         What the user set for the layer or its tensors, such as ``threshold``; empty where that is nothing.
+    imported
+        What the model's file set for them, where the user left that as it is.
+    group
+        Name of the first layer of its fused step: the layers of one group have one scale and one error.
     """
 
     name: str
+    group: str
     op: str
     shape: str
     runs_as: str
@@ -70,11 +76,13 @@ class LayerRow(View):
     own: Noise | None
     inherited: Noise | None
     weight_sqnr_db: float | None
+    weight_worst_channel_db: float | None
     macs: int
     ms: float | None
     tensor: str | None
     weight: str | None
     overridden: tuple[str, ...]
+    imported: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -85,24 +93,27 @@ class LayerTableView(View):
     ----------
     rows
         One per node of the prepared float graph.
-    worst
-        Name of the layer that makes the most error itself (where that was not measured: has the lowest SQNR); None
-        where none was measured.
+    worst, worst_why
+        Name of the layer that makes the most error itself (where that was not measured: has the lowest SQNR), and what
+        makes it so; None where none was measured.
     bulk
         What can be set for several of them.
     """
 
     rows: tuple[LayerRow, ...]
     worst: str | None
+    worst_why: str = "makes the most error itself"
     bulk: BulkView = BULK
 
 
 def layer_table(state: State) -> LayerTableView:
     """The table of a session's state."""
-    config = state.quantized.config
+    config, imported = state.quantized.config, state.imported
+    groups = {node.name: group.head.name for group in find_groups(state.quantized.prepared) for node in group.nodes}
     rows = tuple(
         LayerRow(
             name=layer.name,
+            group=groups.get(layer.name, layer.name),
             op=layer.op,
             shape=" x ".join(map(str, layer.shape)) or "scalar",
             runs_as=layer.runs_as,
@@ -118,11 +129,13 @@ def layer_table(state: State) -> LayerTableView:
             own=noise(layer.own_sqnr_db),
             inherited=noise(layer.inherited_sqnr_db),
             weight_sqnr_db=layer.weight_sqnr_db,
+            weight_worst_channel_db=layer.weight_worst_channel_db,
             macs=layer.macs,
             ms=layer.ms,
             tensor=layer.encoded,
             weight=layer.weight,
-            overridden=_overridden(config, layer),
+            overridden=_set_by(config, layer, imported),
+            imported=() if imported is None else _kept(config, layer, imported),
         )
         for layer in state.report.by_layer
     )
@@ -150,12 +163,24 @@ def _worst(layers: tuple[LayerReport, ...]) -> str | None:
     return None
 
 
-def _overridden(config: QuantConfig, layer: LayerReport) -> tuple[str, ...]:
+def _set_by(config: QuantConfig, layer: LayerReport, imported: QuantConfig | None) -> tuple[str, ...]:
     """Which settings the user made for the layer, for the tensor that it makes and for its weight."""
-    found = list(config.layers[layer.name].model_dump(exclude_none=True)) if layer.name in config.layers else []
+    before = {} if imported is None else _settings(imported, layer)
+    return tuple(key for key, value in _settings(config, layer).items() if before.get(key) != value)
+
+
+def _kept(config: QuantConfig, layer: LayerReport, imported: QuantConfig) -> tuple[str, ...]:
+    """Which settings the file made that still stand."""
+    now = _settings(config, layer)
+    return tuple(key for key, value in _settings(imported, layer).items() if now.get(key) == value)
+
+
+def _settings(config: QuantConfig, layer: LayerReport) -> dict[str, Any]:
+    found = dict(config.layers[layer.name].model_dump(exclude_none=True)) if layer.name in config.layers else {}
     # an override of a fused group's output shows where that is made, not on every layer of the group
     if layer.tensor == layer.encoded and layer.tensor in config.tensors:
-        found += config.tensors[layer.tensor].model_dump(exclude_none=True)
+        found |= config.tensors[layer.tensor].model_dump(exclude_none=True)
     if layer.weight is not None and layer.weight in config.tensors:
-        found += [f"weight {key}" for key in config.tensors[layer.weight].model_dump(exclude_none=True)]
-    return tuple(found)
+        weight = config.tensors[layer.weight].model_dump(exclude_none=True)
+        found |= {f"weight {key}": value for key, value in weight.items()}
+    return found

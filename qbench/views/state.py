@@ -12,6 +12,7 @@ from qbench.calibration.statistics import Statistics
 from qbench.errors import SessionError, nearest, shown
 from qbench.ir.frozen import Constant
 from qbench.passes.annotate import points
+from qbench.quant.config import QuantConfig
 from qbench.quant.points import Point
 from qbench.quantize.quantized import Quantized
 from qbench.report.entries import LayerReport
@@ -38,18 +39,21 @@ class State:
         What an evaluation found out: of an earlier config where `is_stale`.
     is_stale
         Whether the config was changed since.
+    imported
+        The config that the model's file came with; None where it came in float.
     """
 
     quantized: Quantized
     statistics: Mapping[str, Statistics]
     report: Report
     is_stale: bool = False
+    imported: QuantConfig | None = None
 
     @classmethod
     def of(cls, session: Session) -> State:
         """The session as it is now; runs what was never run."""
         report = session.report or session.run()
-        return cls(session.quantized(), session.statistics, report, session.is_stale)
+        return cls(session.quantized(), session.statistics, report, session.is_stale, session.imported)
 
     def layer(self, name: str) -> LayerReport:
         """The report of a layer; SessionError with the nearest name where there is none."""

@@ -107,7 +107,8 @@ class Live:
             report = self._full.get(config) or self._probed.get(config)
             self._shown = report or self._shown
             shown = self._shown
-        return State(self.session.quantized(config), self.session.statistics, shown, report is None)
+        session = self.session
+        return State(session.quantized(config), session.statistics, shown, report is None, session.imported)
 
     @property
     def shows_probe(self) -> bool:

@@ -27,10 +27,16 @@ def view() -> dict[str, Any]:
 
 
 @pytest.fixture
-def stub(page: Page, view: dict[str, Any]):
+def folded(page: Page, view: dict[str, Any]):
     made = Stub(page, {"layers": view, "status": STATUS}, widget="layertable")
     yield made
     assert made.errors == []
+
+
+@pytest.fixture
+def stub(folded: Stub) -> Stub:
+    folded.page.get_by_label("unfold", exact=True).check()
+    return folded
 
 
 def rows(stub: Stub) -> Locator:
@@ -42,6 +48,15 @@ def names(stub: Stub) -> list[str]:
         "all => all.map((one) => ['start', 'end'].map((k) => one.querySelector('.qb-' + k).textContent).join(''))"
     )
     return rows(stub).locator(".qb-name").evaluate_all(both_ends)
+
+
+def show(stub: Stub, *columns: str) -> None:
+    chooser = stub.page.locator(".qb-columns")
+    chooser.locator("summary").click()
+    for name in columns:
+        chooser.get_by_label(name, exact=True).check()
+    stub.page.keyboard.press("Escape")
+    expect(chooser.get_by_role("group")).to_be_hidden()
 
 
 def looked(stub: Stub, name: str) -> None:
@@ -59,10 +74,63 @@ def test_every_layer_has_a_row_with_what_it_is(stub: Stub, view: dict[str, Any])
     grid = stub.page.get_by_role("grid", name="Layers")
     assert grid.get_attribute("aria-rowcount") == str(len(view["rows"]) + 1)
     relu = rows(stub).nth(2)
+    show(stub, "Output")
     for text in ("relu_0", "edited", "nn.relu", "N\u00d716", "uint8", "31.5", "34.5", "0.25 ms"):
         expect(relu).to_contain_text(text)
     expect(rows(stub).nth(6)).to_contain_text("worst")
     expect(rows(stub).last).to_contain_text("softmax stays in float")
+
+
+def test_a_fused_step_is_one_row_that_unfolds(folded: Stub, view: dict[str, Any]):
+    assert names(folded) == ["dense_0", "dense_1", "dense_2", "y"]
+    first = rows(folded).first
+    for text in ("nn.dense + bias_add + relu", "edited", "31.5", "0.75 ms"):
+        expect(first).to_contain_text(text)
+    expect(rows(folded).nth(2)).to_contain_text("worst")
+    assert first.get_by_role("button").get_attribute("aria-expanded") == "false"
+    first.get_by_role("button", name="Unfold the 3 layers of this step").click()
+    assert names(folded) == ["dense_0", "bias_0", "relu_0", "dense_1", "dense_2", "y"]
+    expect(folded.page.get_by_text("9 layers")).to_be_visible()
+    rows(folded).nth(1).click()
+    looked(folded, "bias_0")
+    folded.page.keyboard.press("ArrowLeft")
+    assert names(folded) == ["dense_0", "dense_1", "dense_2", "y"]
+    expect(first).to_have_attribute("aria-current", "true")
+    first.get_by_role("checkbox").click()
+    bar = folded.page.get_by_role("group", name="Edit the selected layers")
+    expect(bar).to_contain_text("3 layers selected")
+    bar.get_by_role("button", name="Keep in float").click()
+    assert folded.sent()[-1]["layers"] == ["dense_0", "bias_0", "relu_0"]
+    folded.page.get_by_role("searchbox").fill("relu_1")
+    assert names(folded) == ["dense_1"]
+
+
+def test_columns_are_chosen_and_explained(folded: Stub):
+    heads = folded.page.locator(".qb-heads [role=columnheader] button span:first-child")
+    before = heads.all_text_contents()
+    show(folded, "Worst channel", "Threshold")
+    assert [head for head in heads.all_text_contents() if head not in before] == ["Threshold", "Worst channel"]
+    folded.page.get_by_role("columnheader", name="Own SQNR").get_by_role("button").focus()
+    expect(folded.page.locator(".qb-tip")).to_contain_text("noise that the layer makes itself")
+    folded.page.get_by_role("searchbox").focus()
+    expect(folded.page.locator(".qb-tip")).to_be_hidden()
+
+
+def test_nothing_is_cut_at_900_px(page: Page, view: dict[str, Any]):
+    stub = Stub(page, {"layers": view, "status": STATUS}, widget="layertable", width=900)
+    grid = page.get_by_role("grid")
+    assert grid.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert stub.errors == []
+
+
+def test_sorting_shows_the_first_row(page: Page, view: dict[str, Any]):
+    many = [{**view["rows"][0], "name": f"layer_{i}", "group": f"layer_{i}"} for i in range(200)]
+    stub = Stub(page, {"layers": {**view, "rows": many}, "status": STATUS}, widget="layertable")
+    rows(stub).first.click()
+    page.keyboard.press("End")
+    looked(stub, "layer_199")
+    page.get_by_role("columnheader", name="Own SQNR").get_by_role("button").click()
+    assert page.get_by_role("grid").evaluate("one => one.scrollTop") == 0
 
 
 def test_bars_are_longer_for_more_error_and_differ_by_more_than_colour(stub: Stub):
@@ -75,7 +143,7 @@ def test_bars_are_longer_for_more_error_and_differ_by_more_than_colour(stub: Stu
 
 
 def test_columns_sort_the_worst_first_then_the_other_way_then_as_in_the_graph(stub: Stub, view: dict[str, Any]):
-    head = stub.page.get_by_role("columnheader", name="Own error")
+    head = stub.page.get_by_role("columnheader", name="Own SQNR")
     graph_order = names(stub)
     by_error = [name for own, name in sorted(zip(OWN, graph_order, strict=True), key=lambda one: one[0] or 1e9)]
     for state, expected in (("ascending", by_error), ("descending", None), ("none", graph_order)):
@@ -83,6 +151,7 @@ def test_columns_sort_the_worst_first_then_the_other_way_then_as_in_the_graph(st
         assert head.get_attribute("aria-sort") == state
         if expected:
             assert names(stub) == expected
+    show(stub, "MACs")
     stub.page.get_by_role("columnheader", name="MACs").get_by_role("button").click()
     macs = {row["name"]: row["macs"] for row in view["rows"]}
     assert [macs[name] for name in names(stub)] == sorted(macs.values(), reverse=True)
@@ -102,7 +171,7 @@ def test_filters_by_words_and_by_kind(stub: Stub, view: dict[str, Any]):
     expect(stub.page.get_by_text("No layer fits the filter.")).to_be_visible()
     stub.page.get_by_role("button", name="Show all layers").click()
     assert len(names(stub)) == 9
-    kinds = {"in float": ["y"], "edited": ["relu_0"], "own error above \u221225 dB": ["bias_0", "bias_1", "dense_2"]}
+    kinds = {"in float": ["y"], "edited": ["relu_0"], "own SQNR below 25 dB": ["bias_0", "bias_1", "dense_2"]}
     for label, expected in kinds.items():
         stub.page.get_by_label("Which layers").select_option(label)
         assert names(stub) == expected
@@ -166,7 +235,7 @@ def test_selected_layers_are_edited_at_once(stub: Stub):
     assert (message["do"], message["part"], message["where"]) == ("override_many", "activation", "layers")
     assert message["settings"]["symmetric"] is True
     assert message["settings"]["calibrator"]["name"] == "kl"
-    assert len(message["layers"]) == 8
+    assert message["layers"] == ["dense_0", "dense_1", "dense_2"]  # which stand for their steps
 
     bar.get_by_label("Of which tensors").select_option("weights")
     bar.get_by_label("scales").select_option("per tensor")
@@ -182,7 +251,7 @@ def test_selected_layers_are_edited_at_once(stub: Stub):
 
 
 def test_selection_sort_and_filter_survive_new_numbers(stub: Stub, view: dict[str, Any]):
-    stub.page.get_by_role("columnheader", name="Own error").get_by_role("button").click()
+    stub.page.get_by_role("columnheader", name="Own SQNR").get_by_role("button").click()
     stub.page.get_by_role("searchbox").fill("dense")
     rows(stub).nth(1).get_by_role("checkbox").click()
     before, selected = names(stub), chosen(stub)
@@ -200,7 +269,7 @@ def test_an_error_is_shown_in_the_table_with_the_way_out(stub: Stub):
 
 
 def test_five_hundred_layers_are_smooth(page: Page, view: dict[str, Any]):
-    many = [{**view["rows"][i % 9], "name": f"layer_{i}"} for i in range(500)]
+    many = [{**view["rows"][i % 9], "name": f"layer_{i}", "group": f"layer_{i}"} for i in range(500)]
     stub = Stub(page, {"layers": {**view, "rows": many, "worst": "layer_3"}, "status": STATUS}, widget="layertable")
     assert rows(stub).count() < 60
     rows(stub).first.click()
@@ -218,7 +287,7 @@ def test_five_hundred_layers_are_smooth(page: Page, view: dict[str, Any]):
 
 
 def test_holding_a_key_asks_the_kernel_now_and_then_and_late_answers_do_not_count(page: Page, view: dict[str, Any]):
-    many = [{**view["rows"][i % 9], "name": f"layer_{i}"} for i in range(60)]
+    many = [{**view["rows"][i % 9], "name": f"layer_{i}", "group": f"layer_{i}"} for i in range(60)]
     stub = Stub(page, {"layers": {**view, "rows": many}, "status": STATUS}, widget="layertable")
     rows(stub).first.click()
     page.evaluate(

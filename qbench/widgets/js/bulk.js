@@ -1,5 +1,6 @@
 // What can be set for several layers at once: one edit of the history.
 import { h, set } from "./dom.js";
+import { layersOf } from "./groups.js";
 
 const SAME = "\u2013 as is";
 
@@ -24,7 +25,7 @@ export function bulkBar(send, clear) {
     h("span", { class: "qb-grow" }),
     plain("Keep in float", "Run the selected layers in float", () => keep(true)),
     plain("Quantize", "No longer keep the selected layers in float", () => keep(null)),
-    plain("Take back edits", "Of the selected layers", () => send({ do: "reset_many", layers: rows.map((row) => row.name) })),
+    plain("Take back edits", "Of the selected layers", () => send({ do: "reset_many", layers: rows.flatMap(layersOf) })),
     plain("Clear selection", "Select no layer (Escape)", clear),
   );
 
@@ -35,7 +36,7 @@ export function bulkBar(send, clear) {
     return Object.fromEntries(chosen.map(([key, value]) => [key, options().find((one) => one.key === key).choices[Number(value)].value]));
   };
   const submit = (wanted) => send({ do: "override_many", layers: able().map((row) => row.name), part: part.value, settings: wanted });
-  const keep = (value) => send({ do: "override_many", layers: rows.map((row) => row.name), part: "activation", settings: { keep_float: value } });
+  const keep = (value) => send({ do: "override_many", layers: rows.flatMap(layersOf), part: "activation", settings: { keep_float: value } });
 
   function offer() {
     fields.replaceChildren(
@@ -51,9 +52,9 @@ export function bulkBar(send, clear) {
     tell();
   }
   function tell() {
-    const usable = able().length;
-    count.textContent = `${rows.length} ${rows.length === 1 ? "layer" : "layers"} selected`;
-    note.textContent = usable === rows.length ? "" : usable ? `${usable} of them have quantized ${part.value}s` : `none has quantized ${part.value}s`;
+    const [layers, usable] = [rows, able()].map((some) => some.flatMap(layersOf).length);
+    count.textContent = `${layers} ${layers === 1 ? "layer" : "layers"} selected`;
+    note.textContent = usable === layers ? "" : usable ? `${usable} of them have quantized ${part.value}s` : `none has quantized ${part.value}s`;
     set(apply, { disabled: !usable || !Object.keys(settings()).length });
   }
 

@@ -4,21 +4,25 @@ import { brief, decibels, duration, number, percent, short } from "./numbers.js"
 
 const MOST = 400; // letters of a name that a tip shows
 
-/** [key, label, tip, value to sort by, cell, whether the largest comes first, kind] */
+/** [key, label, tip, value to sort by, cell, whether the largest comes first, kind, least and most width, whether shown at first] */
 export const COLUMNS = [
-  ["name", "Layer", "Name of the layer in the model", (row) => row.name, nameCell, false],
-  ["op", "Op", "What the layer does", (row) => row.op, (row) => row.op, false],
-  ["shape", "Output", "Shape of what the layer makes", (row) => size(row.shape), (row) => row.shape.replaceAll(" x ", "\u00d7"), true],
-  ["runs_as", "Runs as", "What the layer computes with, and why where that is float", (row) => row.runs_as, runsAs, false],
-  ["bits", "Bits", "Of the integers that the layer makes", (row) => row.bits, (row) => row.bits ?? null, false, "number"],
-  ["scale", "Scale", "One step of the integers; of all channels where each has its own", (row) => largest(row.scale), (row) => number(row.scale, 3), true, "number"],
-  ["clipped", "Clipped", "Fraction of the values outside of what the integers can say", (row) => row.clipped, (row) => percent(row.clipped), true, "number"],
-  ["error", "SQNR", "Signal to all quantization noise at the layer's output, in dB", ratio("error"), (row) => decibels(row.error?.sqnr_db), false, "number"],
-  ["own", "Own error", "Signal to the noise that the layer makes itself, in dB, had those before it been exact: a longer bar is more error", ratio("own"), (row) => noise(row.own, "own"), false, "number"],
-  ["inherited", "Inherited", "Signal to the noise that the layers before it leave here, in dB: a longer bar is more error", ratio("inherited"), (row) => noise(row.inherited, "inherited"), false, "number"],
-  ["macs", "MACs", "Multiply-accumulates per sample", (row) => row.macs, (row) => (row.macs ? brief(row.macs) : null), true, "number"],
-  ["ms", "Time", "What the layer's step takes in one run; a fused group's is at its first layer", (row) => row.ms, (row) => (row.ms === null ? null : duration(row.ms)), true, "number"],
-].map(([key, label, tip, value, cell, descends, kind]) => ({ key, label, tip, value, cell, descends: Boolean(descends), kind: kind ?? "text" }));
+  ["name", "Layer", "Name of the layer in the model; one row for what is fused into one step, to unfold", (row) => row.name, nameCell, false, "text", "minmax(150px, 2.2fr)", true],
+  ["op", "Op", "What the layer does", (row) => row.op, (row) => h("div", { title: row.op }, row.op), false, "text", "minmax(84px, 1fr)", true],
+  ["shape", "Output", "Shape of what the layer makes", (row) => size(row.shape), (row) => row.shape.replaceAll(" x ", "\u00d7"), true, "text", "minmax(92px, 1fr)", false],
+  ["runs_as", "Runs as", "What the layer computes with", (row) => row.runs_as, (row) => h("span", { class: row.is_float ? "qb-float" : "" }, row.runs_as), false, "text", "62px", true],
+  ["why", "Why", "Why the layer runs in float, or who chose its scale", (row) => reason(row), why, false, "text", "minmax(116px, 1.4fr)", true],
+  ["bits", "Bits", "Of the integers that the layer makes", (row) => row.bits, (row) => row.bits ?? null, false, "number", "48px", false],
+  ["scale", "Scale", "One step of the integers that the layer makes; of all channels where each has its own", (row) => largest(row.scale), (row) => number(row.scale, 3), true, "number", "74px", false],
+  ["threshold", "Threshold", "Where the values that the layer makes are clipped", (row) => largest(row.threshold), (row) => number(row.threshold, 3), true, "number", "80px", false],
+  ["clipped", "Clipped", "Fraction of the values outside of what the integers can say", (row) => row.clipped, (row) => percent(row.clipped), true, "number", "66px", true],
+  ["error", "SQNR", "Signal to all quantization noise at the layer's output, in dB", ratio("error"), (row) => decibels(row.error?.sqnr_db), false, "number", "60px", true],
+  ["own", "Own SQNR", "Signal to the noise that the layer makes itself, in dB, had those before it been exact: a longer bar is more noise", ratio("own"), (row) => noise(row.own, "own"), false, "number", "92px", true],
+  ["inherited", "Inherited", "Signal to the noise that the layers before it leave here, in dB: a longer bar is more noise", ratio("inherited"), (row) => noise(row.inherited, "inherited"), false, "number", "92px", true],
+  ["weight", "Weight SQNR", "Signal to the noise of rounding the layer's weights, in dB", (row) => finite(row.weight_sqnr_db), (row) => decibels(row.weight_sqnr_db), false, "number", "92px", false],
+  ["channel", "Worst channel", "The same of the channel whose weights lose most, in dB", (row) => finite(row.weight_worst_channel_db), (row) => decibels(row.weight_worst_channel_db), false, "number", "104px", false],
+  ["macs", "MACs", "Multiply-accumulates per sample", (row) => row.macs, (row) => (row.macs ? brief(row.macs) : null), true, "number", "64px", false],
+  ["ms", "Time", "What the layer's step takes in one run", (row) => row.ms, (row) => (row.ms === null ? null : duration(row.ms)), true, "number", "68px", true],
+].map(([key, label, tip, value, cell, descends, kind, width, isShown]) => ({ key, label, tip, value, cell, descends, kind, width, isShown }));
 
 /** Compares by a column; what has no value comes last, and equal ones stay in graph order. */
 export function order(column, descends) {
@@ -31,22 +35,29 @@ export function order(column, descends) {
 }
 
 /** A name of which both ends are seen, however little room there is. */
-export function nameCell(row, marks = []) {
+export function nameCell(row, marks = [], fold = null) {
   const text = short(row.name, 200);
   const at = text.length > 16 ? text.length - 8 : text.length;
   return h(
     "div",
-    { class: "qb-name", title: row.name.slice(0, MOST) },
+    { class: row.within ? "qb-name qb-within" : "qb-name", title: row.name.slice(0, MOST) },
+    fold,
     h("span", { class: "qb-start" }, text.slice(0, at)),
     h("span", { class: "qb-end" }, text.slice(at)),
     row.overridden.length ? h("span", { class: "qb-mark", title: `you set: ${row.overridden.join(", ")}` }, "edited") : null,
+    row.imported.length ? h("span", { class: "qb-mark qb-imported", title: `from the file: ${row.imported.join(", ")}` }, "imported") : null,
     marks,
   );
 }
 
-function runsAs(row) {
-  const reason = row.reason ?? row.chosen_by;
-  return h("div", { title: reason }, h("span", { class: row.is_float ? "qb-float" : "" }, row.runs_as), reason ? h("span", { class: "qb-sub" }, ` ${reason}`) : null);
+/** Why in the fewest words: what is said of every layer of its kind goes without saying. */
+function why(row) {
+  const text = reason(row);
+  return text ? h("div", { class: "qb-sub", title: text }, text.replace(/^default(?: for this op)?: /, "")) : null;
+}
+
+function reason(row) {
+  return row.reason ?? row.chosen_by;
 }
 
 function noise(one, kind) {
@@ -62,10 +73,11 @@ function noise(one, kind) {
 }
 
 function ratio(key) {
-  return (row) => {
-    const db = row[key]?.sqnr_db;
-    return db === undefined ? null : db === "inf" ? Infinity : db === "-inf" ? -Infinity : db;
-  };
+  return (row) => finite(row[key]?.sqnr_db);
+}
+
+function finite(db) {
+  return db === undefined ? null : db === "inf" ? Infinity : db === "-inf" ? -Infinity : db;
 }
 
 function largest(scale) {

@@ -1,7 +1,9 @@
 // The table of all layers: what each runs as, and what that costs. Only the rows in sight are in the page.
 import { bulkBar } from "./bulk.js";
+import { columnChooser } from "./chooser.js";
 import { COLUMNS, nameCell, order } from "./columns.js";
 import { h, set } from "./dom.js";
+import { grouped, layersOf, unfolded } from "./groups.js";
 
 const ROW = 26; // px, as in layers.css
 const SPARE = 6; // rows drawn beyond what is in sight
@@ -12,8 +14,9 @@ const FILTERS = [
   ["quantized", "quantized", (row) => !row.is_float],
   ["float", "in float", (row) => row.is_float],
   ["edited", "edited", (row) => row.overridden.length > 0],
+  ["imported", "imported", (row) => row.imported.length > 0],
   ["error", "SQNR below 25 dB", (row) => row.error !== null && row.error.level !== "low"],
-  ["own", "own error above \u221225 dB", (row) => row.own !== null && row.own.level !== "low"],
+  ["own", "own SQNR below 25 dB", (row) => row.own !== null && row.own.level !== "low"],
   ["selected", "selected", (row, selected) => selected.has(row.name)],
 ];
 let made = 0;
@@ -22,7 +25,10 @@ let made = 0;
 export function layerTable(send) {
   const id = `qb-layers-${(made += 1)}`;
   let view = { rows: [], worst: null };
-  let rows = []; // those that the filter leaves, sorted
+  let groups = []; // a row for each fused group
+  let rows = []; // those that the filter leaves, sorted, and the layers of groups that are open
+  let columns = COLUMNS;
+  let heads = [];
   let chosen = null;
   let sorted = null; // { column, descends }
   let anchor = null; // where a range of selected layers starts
@@ -31,6 +37,7 @@ export function layerTable(send) {
   let timer = null;
   let isPlaced = false; // whether the chosen row was scrolled to
   const selected = new Set();
+  const open = new Set(); // groups whose layers have rows of their own
   const known = new Map(); // elements of rows by name
 
   const search = h("input", { type: "search", class: "qb-search", placeholder: "Filter layers", "aria-label": "Filter layers by name, op, type or reason", oninput: () => arrange(true) });
@@ -39,20 +46,19 @@ export function layerTable(send) {
   const legend = h(
     "span",
     { class: "qb-sub qb-legend" },
-    h("span", { class: "qb-bar" }, h("span", { class: "qb-some qb-own", style: "width:100%" })), " own",
-    h("span", { class: "qb-bar" }, h("span", { class: "qb-some qb-inherited", style: "width:100%" })), " inherited: longer is more error",
+    h("span", { class: "qb-bar" }, h("span", { class: "qb-some qb-own", style: "width:100%" })), " own noise",
+    h("span", { class: "qb-bar" }, h("span", { class: "qb-some qb-inherited", style: "width:100%" })), " inherited: longer is more",
   );
   const bulk = bulkBar((message) => send({ ...message, where: "layers" }), () => choose(new Set()));
-  const everyone = h("input", { type: "checkbox", tabindex: -1, "aria-label": "Select all layers shown", onchange: () => choose(new Set(everyone.checked ? rows.map((row) => row.name) : [])) });
-  const heads = COLUMNS.map((column, i) => {
-    const button = h("button", { type: "button", tabindex: i ? -1 : 0, title: `${column.tip}. Click to sort.`, onclick: () => sort(column) }, h("span", {}, column.label), h("span", { class: "qb-arrow", "aria-hidden": "true" }));
-    return h("div", { role: "columnheader", "aria-colindex": i + 2, "aria-sort": "none", class: `qb-cell qb-${column.kind} qb-col-${column.key}` }, button);
-  });
-  const head = h("div", { role: "row", class: "qb-row qb-heads", "aria-rowindex": 1 }, h("div", { role: "columnheader", class: "qb-cell qb-check", "aria-colindex": 1 }, everyone), heads);
+  const everyone = h("input", { type: "checkbox", tabindex: -1, "aria-label": "Select all layers shown", onchange: () => choose(new Set(everyone.checked ? rows.flatMap(layersOf) : [])) });
+  const unfold = h("input", { type: "checkbox", onchange: () => fold(unfold.checked) });
+  const chooser = columnChooser(COLUMNS, () => build());
+  const tip = h("p", { class: "qb-sub qb-tip", "aria-live": "polite", hidden: true });
+  const head = h("div", { role: "row", class: "qb-row qb-heads", "aria-rowindex": 1 });
   const body = h("div", { role: "rowgroup", class: "qb-body" });
   const grid = h(
     "div",
-    { role: "grid", class: "qb-table", tabindex: 0, "aria-label": "Layers", "aria-multiselectable": "true", "aria-colcount": COLUMNS.length + 1 },
+    { role: "grid", class: "qb-table", tabindex: 0, "aria-label": "Layers", "aria-multiselectable": "true" },
     h("div", { role: "rowgroup", class: "qb-head-group" }, head),
     body,
   );
@@ -60,7 +66,8 @@ export function layerTable(send) {
   const element = h(
     "section",
     { class: "qb-layers", "aria-label": "Layers", "data-where": "layers" },
-    h("div", { class: "qb-table-bar" }, search, filter, tally, legend),
+    h("div", { class: "qb-table-bar" }, search, filter, h("label", { title: "A row for each layer of a fused step too" }, unfold, "unfold"), chooser.element, tally, legend),
+    tip,
     bulk.element,
     grid,
     nothing,
@@ -71,14 +78,15 @@ export function layerTable(send) {
   function arrange(top = false) {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const [, , fits] = FILTERS.find(([key]) => key === filter.value);
-    rows = view.rows.filter((row) => fits(row, selected) && words.every((word) => said(row).includes(word)));
+    const asked = (row) => (row.members ?? [row]).some((one) => fits(one, selected));
+    rows = unfolded(groups, open).filter((row) => asked(row) && words.every((word) => said(row).includes(word)));
     if (sorted) rows.sort(order(sorted.column, sorted.descends));
-    COLUMNS.forEach((column, i) => {
+    columns.forEach((column, i) => {
       const direction = sorted?.column !== column ? "none" : sorted.descends ? "descending" : "ascending";
       set(heads[i], { "aria-sort": direction });
     });
-    const all = view.rows.length;
-    tally.textContent = rows.length === all ? `${all} ${all === 1 ? "layer" : "layers"}` : `${rows.length} of ${all} layers`;
+    const [all, some] = [groups, rows].map((list) => list.reduce((sum, row) => sum + layersOf(row).length, 0));
+    tally.textContent = some === all ? `${all} ${all === 1 ? "layer" : "layers"}` : `${some} of ${all} layers`;
     set(grid, { "aria-rowcount": rows.length + 1 });
     set(nothing, { hidden: rows.length > 0 || all === 0 });
     body.style.height = `${rows.length * ROW}px`;
@@ -90,8 +98,35 @@ export function layerTable(send) {
     const first = sorted?.column !== column;
     const done = !first && sorted.descends !== column.descends;
     sorted = done ? null : { column, descends: first ? column.descends : !column.descends };
+    arrange(true);
+  }
+  function fold(isOpen) {
+    for (const row of groups) if (isOpen && row.members) open.add(row.name);
+    if (!isOpen) open.clear();
+    known.clear();
     arrange();
     reveal();
+  }
+  function toggleGroup(name) {
+    if (!open.delete(name)) open.add(name);
+    known.clear();
+    arrange();
+  }
+  /** The heads of the chosen columns, and how wide all are. */
+  function build() {
+    columns = chooser.shown();
+    heads = columns.map((column, i) => {
+      const button = h("button", { type: "button", tabindex: i ? -1 : 0, title: `${column.tip}. Click to sort.`, onclick: () => sort(column) }, h("span", {}, column.label), h("span", { class: "qb-arrow", "aria-hidden": "true" }));
+      return h("div", { role: "columnheader", "aria-colindex": i + 2, "aria-sort": "none", class: `qb-cell qb-${column.kind} qb-col-${column.key}` }, button);
+    });
+    head.replaceChildren(h("div", { role: "columnheader", class: "qb-cell qb-check", "aria-colindex": 1 }, everyone), ...heads);
+    set(grid, { "aria-colcount": columns.length + 1 });
+    const widths = ["30px", ...columns.map((column) => column.width)];
+    grid.style.setProperty("--qb-columns", widths.join(" "));
+    grid.style.setProperty("--qb-least", `${widths.reduce((sum, width) => sum + Number(width.match(/\d+/)[0]), 0)}px`);
+    if (sorted && !columns.includes(sorted.column)) sorted = null;
+    known.clear();
+    arrange();
   }
   function clear() {
     search.value = "";
@@ -107,21 +142,28 @@ export function layerTable(send) {
     const first = Math.max(0, Math.floor(grid.scrollTop / ROW) - SPARE);
     const last = Math.min(rows.length, Math.ceil((grid.scrollTop + height) / ROW) + SPARE);
     const shown = Array.from({ length: Math.max(0, last - first) }, (_, i) => first + i);
-    const active = rows.findIndex((row) => row.name === chosen);
+    const active = placeOf(chosen);
     if (active >= 0 && (active < first || active >= last)) shown.push(active); // a screen reader is there
     const lines = shown.map(place);
     if (lines.length !== body.childElementCount || lines.some((one, at) => body.children[at] !== one)) body.replaceChildren(...lines);
     set(grid, { "aria-activedescendant": active < 0 ? null : `${id}-${active}` });
-    const count = rows.filter((row) => selected.has(row.name)).length;
+    const count = rows.filter((row) => isPicked(row)).length;
     everyone.checked = count > 0 && count === rows.length;
     everyone.indeterminate = count > 0 && count < rows.length;
+  }
+  /** Where a layer is: its own row, or that of its group while that is folded. */
+  function placeOf(name) {
+    return rows.findIndex((row) => layersOf(row).includes(name));
+  }
+  function isPicked(row) {
+    return layersOf(row).every((name) => selected.has(name));
   }
   /** The element of a row, made once for each time that there are new numbers. */
   function place(index) {
     const row = rows[index];
     if (!known.has(row.name)) known.set(row.name, line(row));
     const element = known.get(row.name);
-    const isSelected = selected.has(row.name);
+    const isSelected = isPicked(row);
     element.dataset.index = index;
     element.style.top = `${index * ROW}px`;
     element.querySelector("input").checked = isSelected;
@@ -129,20 +171,27 @@ export function layerTable(send) {
       id: `${id}-${index}`,
       "aria-rowindex": index + 2,
       "aria-selected": isSelected ? "true" : "false",
-      "aria-current": row.name === chosen ? "true" : null,
+      "aria-current": index === placeOf(chosen) ? "true" : null,
     });
   }
   function line(row) {
-    const worst = row.name === view.worst ? h("span", { class: "qb-mark qb-worst", title: "makes the most error itself" }, "worst") : null;
+    const isWorst = layersOf(row).includes(view.worst);
+    const worst = isWorst ? h("span", { class: "qb-mark qb-worst", title: view.worst_why }, "worst") : null;
     const box = h("input", { type: "checkbox", tabindex: -1, "aria-label": `Select ${row.name.slice(0, 200)}` });
-    const cells = COLUMNS.map((column, i) =>
-      h("div", { role: "gridcell", "aria-colindex": i + 2, class: `qb-cell qb-${column.kind} qb-col-${column.key}` }, column.key === "name" ? nameCell(row, worst) : (column.cell(row) ?? dash())),
+    const cells = columns.map((column, i) =>
+      h("div", { role: "gridcell", "aria-colindex": i + 2, class: `qb-cell qb-${column.kind} qb-col-${column.key}` }, column.key === "name" ? nameCell(row, worst, folder(row)) : (column.cell(row) ?? dash())),
     );
     return h("div", { role: "row", class: "qb-row" }, h("div", { role: "gridcell", class: "qb-cell qb-check", "aria-colindex": 1 }, box), cells);
   }
+  function folder(row) {
+    const isOpen = row.within?.name === row.name;
+    if (!row.members && !isOpen) return null;
+    const said = `${isOpen ? "Fold" : "Unfold"} the ${(row.within ?? row).members.length} layers of this step`;
+    return h("button", { type: "button", tabindex: -1, class: "qb-fold", "aria-expanded": isOpen ? "true" : "false", "aria-label": said, title: said }, isOpen ? "\u25be" : "\u25b8");
+  }
   /** Scroll the table, and never the page, to the chosen row. */
   function reveal() {
-    const index = rows.findIndex((row) => row.name === chosen);
+    const index = placeOf(chosen);
     const room = grid.clientHeight - head.offsetHeight;
     if (index < 0 || room <= 0) return;
     if (!isPlaced) grid.scrollTop = (index + 0.5) * ROW - room / 2; // at first in the middle
@@ -156,7 +205,7 @@ export function layerTable(send) {
 
   function look(index) {
     const row = rows[index];
-    if (!row || row.name === chosen) return reveal();
+    if (!row || (row.name === chosen && index === placeOf(chosen))) return reveal();
     chosen = row.name;
     awaited = { name: chosen, until: Date.now() + FORGET };
     reveal();
@@ -172,21 +221,26 @@ export function layerTable(send) {
   function choose(names) {
     selected.clear();
     for (const one of names) selected.add(one);
-    bulk.draw(view.bulk, view.rows.filter((row) => selected.has(row.name)));
+    bulk.draw(view.bulk, picked());
     if (filter.value === "selected") arrange();
     else paint();
   }
+  /** What is selected: groups where all of their layers are. */
+  function picked() {
+    return groups.flatMap((row) => (isPicked(row) ? [row] : (row.members ?? []).filter((one) => selected.has(one.name))));
+  }
   function toggle(index) {
-    const names = new Set(selected);
-    if (!names.delete(rows[index].name)) names.add(rows[index].name);
-    anchor = rows[index].name;
+    const [names, row] = [new Set(selected), rows[index]];
+    const isSelected = isPicked(row);
+    for (const name of layersOf(row)) isSelected ? names.delete(name) : names.add(name);
+    anchor = row.name;
     choose(names);
   }
   function range(index, more) {
-    const start = rows.findIndex((row) => row.name === (anchor ?? chosen));
+    const start = placeOf(anchor ?? chosen);
     const [low, high] = [Math.min(start < 0 ? index : start, index), Math.max(start, index)];
     anchor ??= chosen;
-    choose(new Set([...(more ? selected : []), ...rows.slice(low, high + 1).map((row) => row.name)]));
+    choose(new Set([...(more ? selected : []), ...rows.slice(low, high + 1).flatMap(layersOf)]));
   }
 
   const at = (event) => Number(event.target.closest(".qb-row[data-index]")?.dataset.index ?? -1);
@@ -197,6 +251,7 @@ export function layerTable(send) {
     const index = at(event);
     if (index < 0) return;
     grid.focus({ preventScroll: true });
+    if (event.target.closest(".qb-fold")) return toggleGroup(rows[index].name);
     const boxed = event.target.closest(".qb-check");
     if (event.shiftKey) range(index, true);
     else if (boxed || event.ctrlKey || event.metaKey) toggle(index);
@@ -206,7 +261,7 @@ export function layerTable(send) {
   });
   grid.addEventListener("keydown", (event) => {
     if (event.target !== grid) return;
-    const index = rows.findIndex((row) => row.name === chosen);
+    const index = placeOf(chosen);
     const page = Math.max(1, Math.floor(grid.clientHeight / ROW) - 2);
     const last = rows.length - 1;
     const to = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + page, PageUp: index - page, Home: 0, End: last, Enter: index }[event.key];
@@ -216,8 +271,10 @@ export function layerTable(send) {
       else anchor = rows[goal].name;
       look(goal);
     } else if (event.key === " " && index >= 0) toggle(index);
+    else if (event.key === "ArrowRight" && rows[index]?.members) toggleGroup(rows[index].name);
+    else if (event.key === "ArrowLeft" && rows[index]?.within) toggleGroup(rows[index].within.name);
     else if (event.key === "Escape" && selected.size) choose(new Set());
-    else if (event.key.toLowerCase() === "a" && (event.ctrlKey || event.metaKey)) choose(new Set(rows.map((row) => row.name)));
+    else if (event.key.toLowerCase() === "a" && (event.ctrlKey || event.metaKey)) choose(new Set(rows.flatMap(layersOf)));
     else if (event.key === "/") search.focus();
     else return;
     event.preventDefault();
@@ -234,7 +291,15 @@ export function layerTable(send) {
   head.addEventListener("focusin", (event) => {
     if (event.target === everyone) return;
     for (const { firstChild } of heads) set(firstChild, { tabindex: firstChild === event.target ? 0 : -1 });
+    explain(event);
   });
+  head.addEventListener("pointerover", explain);
+  for (const leaves of ["focusout", "pointerleave"]) head.addEventListener(leaves, () => set(tip, { hidden: true }));
+  function explain(event) {
+    const at = heads.findIndex((one) => one.contains(event.target));
+    if (at >= 0) tip.textContent = `${columns[at].label}: ${columns[at].tip}.`;
+    set(tip, { hidden: at < 0 });
+  }
   search.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" && event.key !== "Enter" && event.key !== "ArrowDown") return;
     if (event.key === "Escape") clear();
@@ -243,16 +308,18 @@ export function layerTable(send) {
   });
   grid.addEventListener("scroll", paint, { passive: true });
   new ResizeObserver(() => paint()).observe(grid);
+  build();
 
   return {
     element,
     draw(next, name) {
       view = next;
+      groups = grouped(view.rows);
       known.clear();
       if (name !== undefined && !awaited) chosen = name;
       const names = new Set(view.rows.map((row) => row.name));
       for (const one of selected) if (!names.has(one)) selected.delete(one);
-      bulk.draw(view.bulk, view.rows.filter((row) => selected.has(row.name)));
+      bulk.draw(view.bulk, picked());
       arrange();
     },
     /** Another layer is shown; while one is asked for, answers to earlier requests do not count. */
@@ -268,7 +335,7 @@ export function layerTable(send) {
 }
 
 function said(row) {
-  return `${row.name} ${row.op} ${row.runs_as} ${row.reason ?? ""} ${row.chosen_by ?? ""}`.toLowerCase();
+  return (row.members ?? [row]).map((one) => `${one.name} ${one.op} ${one.runs_as} ${one.reason ?? ""} ${one.chosen_by ?? ""}`).join(" ").toLowerCase();
 }
 
 function dash() {
