@@ -1,18 +1,20 @@
 """What each layer loses by itself, and what it inherits from the layers before it.
 
 A layer is computed in integers from exact inputs: the float model's own, rounded to their encodings. How far that is
-from the float model's output is the layer's own error. How far the quantized model's value is from that again is what
-the errors of all layers before have become here. An edit changes the own errors of a layer and of those that read it,
-and nothing else: only they are computed again.
+from what the float layer makes of the same rounded inputs is the layer's own error: rounding and clipping an input is
+charged to the layer that makes it. The rest of the error of the quantized model's value is what the errors of all
+layers before have become here. An edit changes the own errors of a layer and of those that read it, and nothing else:
+only they are computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from qbench.data.dataset import Chunk, Dataset
 from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.ideal import ideal_graph, read_by
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.measure import Deviation, deviation, stride
 from qbench.evaluate.partial import partial_run
@@ -116,8 +118,11 @@ def own_errors(
         chunk = replace(few, feeds={name: arrays[tensor] for name, tensor in tensors.items()})
         programs_alone = Programs(alone, [*float_values(alone), *stale])
         own |= partial_run(programs_alone, own_keys, chunk, (), cache, (), cancel=cancel, sample=stale).samples
-    for pair in every:
-        found[pair] = _own(reference[pair[0]], own[pair[1]], values[pair[1]], graph.qparams.get(pair[1]))
+    ideal = _ideals(quantized, cuts, every, keys[0], few, cache, exact_inputs, cancel)
+    for tensor, value in every:
+        pair = tensor, value
+        given = ideal.get(value, reference[tensor])
+        found[pair] = _own(reference[tensor], given, own[value], values[value], graph.qparams.get(value))
         cache.put_result(known_as[pair], found[pair])
     return {pair: found[other] for pair, other in stand_ins.items()}
 
@@ -128,11 +133,50 @@ def _integers(graph: Graph, cuts: Mapping[str, str], tensor: str, value: str) ->
     return maker.inputs[0] if is_op(maker, Dequantize) and cuts.get(maker.inputs[0]) == tensor else value
 
 
-def _own(reference: Array, own: Array | None, value: Array, integers: QParams | None) -> Own:
+def _ideals(
+    quantized: Quantized,
+    cuts: Mapping[str, str],
+    every: Mapping[Pair, int],
+    keys: Mapping[str, str],
+    few: Chunk,
+    cache: ValueCache,
+    exact_inputs: Callable[[Collection[str]], Mapping[str, Array]],
+    cancel: Cancel | None,
+) -> dict[str, Array]:
+    """By value: a sample of what its float layer makes of rounded inputs."""
+    graph, exact = quantized.graph, quantized.prepared
+    layers = {b: (a, read_by(graph, cuts, b)) for a, b in every if a in exact.producers}
+    strides = {b: step for (_, b), step in every.items() if b in layers}
+    known_as = {value: _ideal_key(graph, keys, *of) for value, of in layers.items()}
+    known = {value: cache.get((key, few.digest, strides[value])) for value, key in known_as.items()}
+    found = {value: array for value, array in known.items() if array is not None}
+    stale = {value: of for value, of in layers.items() if value not in found}
+    if not stale:
+        return found
+    ideal, inputs, outputs = ideal_graph(quantized, stale)
+    arrays = exact_inputs({*inputs.values()})
+    chunk = replace(few, feeds={name: arrays[tensor] for name, tensor in inputs.items()})
+    wanted = {outputs[value]: strides[value] for value in stale}
+    said = {outputs[value]: known_as[value] for value in stale}
+    programs = Programs(ideal, wanted)
+    samples = partial_run(programs, said, chunk, (), cache, (), cancel=cancel, sample=wanted).samples
+    return found | {value: samples[outputs[value]] for value in stale}
+
+
+def _ideal_key(graph: Graph, keys: Mapping[str, str], tensor: str, reads: Mapping[str, str]) -> str:
+    rounded = sorted(
+        f"{keys[name]} {graph.types[value].dtype} {graph.qparams.get(value)}" for name, value in reads.items()
+    )
+    return f"ideal {keys[tensor]} of {rounded}"
+
+
+def _own(reference: Array, ideal: Array, own: Array | None, value: Array, integers: QParams | None) -> Own:
     assert own is not None
-    alone = deviation(reference, own, None, integers)
-    exact = own if integers is None else dequantize(own, integers)
-    return Own(alone, replace(deviation(exact, value, None, integers), signal=alone.signal))
+    signal = deviation(reference, value, None, integers).signal
+    alone = own if integers is None else dequantize(own, integers)
+    without = reference + (alone - ideal)  # the float model's value, had all layers but this one been exact
+    inherited = deviation(without, value, None, integers)
+    return Own(replace(deviation(ideal, own, None, integers), signal=signal), replace(inherited, signal=signal))
 
 
 def _rows(batch: Chunk, exact: Graph, tensors: Iterable[str]) -> list[int]:

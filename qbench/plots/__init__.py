@@ -8,6 +8,7 @@ from qbench.plots.figures import png
 from qbench.plots.histogram import channels_figure, histogram_figure
 from qbench.plots.ir_diff import ir_diff_figure
 from qbench.plots.layers import layers_figure
+from qbench.plots.profile import profile_figure
 from qbench.plots.result import result_figure
 from qbench.plots.tensor import absent_figure, tensor_figure
 from qbench.plots.workbench import workbench_figure
@@ -21,6 +22,7 @@ __all__ = [
     "ir_diff_figure",
     "layers_figure",
     "png",
+    "profile_figure",
     "result_figure",
     "tensor_figure",
     "workbench_figure",

@@ -12,6 +12,7 @@ from qbench.plots.curves import draw_curves
 from qbench.plots.figures import TEXT, figure, safe
 from qbench.plots.histogram import draw_channels, draw_histogram
 from qbench.plots.layers import draw_layers
+from qbench.plots.profile import draw_profile
 from qbench.plots.result import draw_result
 from qbench.plots.tensor import draw_absent
 from qbench.views import TensorView, WorkbenchView
@@ -22,14 +23,16 @@ _ROWS = 26
 
 
 def workbench_figure(view: WorkbenchView) -> Figure:
-    """The result above, the layers to the left, the chosen layer's histogram and curves to the right."""
-    drawn = figure(12, 6.4)
+    """The result and the profile above, the layers to the left, the chosen layer's pictures to the right."""
+    drawn = figure(12, 7.8)
     drawn.suptitle(
         f"{safe(view.title)}: {safe(view.tensor.layer)}", x=0.01, ha="left", fontsize=12, color=TEXT, parse_math=False
     )
-    above, below = _split(drawn, rows=(1, 7.5))
+    above, rest = _split(drawn, rows=(1, 9.5))
+    middle, below = _split(rest, rows=(2, 7.5))
     left, right = _split(below, columns=(1.05, 1))
     draw_result(above.subplots(), view.result)
+    draw_profile(middle.subplots(), view.profile)
     draw_layers(left.subplots(), view.layers, view.tensor.layer, _ROWS)
     _draw_tensor(right, view.tensor)
     return drawn

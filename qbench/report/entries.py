@@ -65,11 +65,11 @@ class LayerReport:
         layers before included), in dB; infinite where they are equal, None where there is nothing to compare. A node in
         the middle of a fused group is compared by its accumulator, or by the group's output where it has none.
     own_sqnr_db
-        The same, had all layers before been exact: the layer computed in integers from the float model's own inputs,
-        rounded to their encodings. Measured on a few samples; None where it was not.
+        The same for the error that the layer makes itself: computed in integers, against the float layer on the same
+        inputs, those of the float model rounded to their encodings. Rounding and clipping an input is charged to the
+        layer that makes it. Measured on a few samples; None where it was not.
     inherited_sqnr_db
-        Signal of the float model's value over what the errors of the layers before make of it here: the difference
-        between the quantized model's value and what the layer makes of exact inputs.
+        Signal of the float model's value over the rest of the error: what those of the layers before have become here.
     clipped
         Fraction of the float model's elements that lie outside of what the encoding can say; None without encoding.
     encoded

@@ -13,6 +13,7 @@ from qbench.views.history import ComparisonView, HistoryView, comparison_view, h
 from qbench.views.ir_diff import DiffLine, IRDiffView, ir_diff_view
 from qbench.views.layers import LayerRow, LayerTableView, layer_table
 from qbench.views.pictures import Picture, picture
+from qbench.views.profile import ProfileStep, ProfileView, profile_view
 from qbench.views.result import FlipView, Outcome, ResultView, result_view
 from qbench.views.state import Part, State
 from qbench.views.still import StillGraphs, StillTensors, still_graphs, still_tensors
@@ -37,6 +38,8 @@ __all__ = [
     "Outcome",
     "Part",
     "Picture",
+    "ProfileStep",
+    "ProfileView",
     "ResultView",
     "State",
     "StillGraphs",
@@ -52,6 +55,7 @@ __all__ = [
     "ir_diff_view",
     "layer_table",
     "picture",
+    "profile_view",
     "result_view",
     "still_graphs",
     "still_tensors",

@@ -9,14 +9,16 @@ from typing import Any, Literal
 from qbench.passes.groups import find_groups
 from qbench.quant.config import QuantConfig
 from qbench.report.entries import LayerReport, Number
+from qbench.search.attribution import Attribution, attribute
 from qbench.views.bulk import BULK, BulkView
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["LayerRow", "LayerTableView", "Level", "Noise", "layer_table", "noise"]
+__all__ = ["LayerRow", "LayerTableView", "Level", "Noise", "edited", "layer_table", "noise", "worst_layer"]
 
 Level = Literal["low", "some", "high"]
 """How much quantization error there is: under 1/300, under 1/30, or more of the signal's power."""
+_LOSS_DB = 6.0  # lost at one step: twice the noise's amplitude
 _QUIET_DB, _SOME_DB, _HIGH_DB = 60, 25, 15
 
 
@@ -94,20 +96,19 @@ class LayerTableView(View):
     rows
         One per node of the prepared float graph.
     worst, worst_why
-        Name of the layer that makes the most error itself (where that was not measured: has the lowest SQNR), and what
-        makes it so; None where none was measured.
+        Name of the layer that does the most damage, and which; see `worst_layer`.
     bulk
         What can be set for several of them.
     """
 
     rows: tuple[LayerRow, ...]
     worst: str | None
-    worst_why: str = "makes the most error itself"
+    worst_why: str
     bulk: BulkView = BULK
 
 
-def layer_table(state: State) -> LayerTableView:
-    """The table of a session's state."""
+def layer_table(state: State, found: Attribution | None = None) -> LayerTableView:
+    """The table of a session's state; `found` where the attribution of its report is known already."""
     config, imported = state.quantized.config, state.imported
     groups = {node.name: group.head.name for group in find_groups(state.quantized.prepared) for node in group.nodes}
     rows = tuple(
@@ -139,7 +140,7 @@ def layer_table(state: State) -> LayerTableView:
         )
         for layer in state.report.by_layer
     )
-    return LayerTableView(rows, _worst(state.report.by_layer))
+    return LayerTableView(rows, *worst_layer(state, found))
 
 
 def noise(sqnr_db: float | None) -> Noise | None:
@@ -150,7 +151,23 @@ def noise(sqnr_db: float | None) -> Noise | None:
     return Noise(sqnr_db, min(1.0, max(0.0, 1 - sqnr_db / _QUIET_DB)), level)
 
 
-def _worst(layers: tuple[LayerReport, ...]) -> str | None:
+def worst_layer(state: State, found: Attribution | None = None) -> tuple[str | None, str]:
+    """The layer to look at first, and why: where most of the signal is lost for good.
+
+    Where nothing is, the one that makes the most error itself, or has the lowest SQNR; None where none was measured.
+    """
+    falls = (found or attribute(state.quantized.prepared, state.report)).falls
+    if falls and falls[0].lasting_db >= _LOSS_DB:
+        return falls[0].nodes[-1], f"the signal-to-noise ratio falls here by {falls[0].lasting_db:.1f} dB for good"
+    return _noisiest(state.report.by_layer), "makes the most error itself"
+
+
+def edited(state: State, layer: LayerReport) -> bool:
+    """Whether the user set something for a layer or its tensors."""
+    return bool(_set_by(state.quantized.config, layer, state.imported))
+
+
+def _noisiest(layers: tuple[LayerReport, ...]) -> str | None:
     """Of the layers of a fused group, which have one error, the one that an edit of it shows at."""
     for ratios in ([layer.own_sqnr_db for layer in layers], [layer.sqnr_db for layer in layers]):
         found = [

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from qbench.errors import SessionError
-from qbench.report.entries import LayerReport
 from qbench.report.report import Report
-from qbench.views.layers import LayerTableView, layer_table
+from qbench.search.attribution import Attribution, attribute
+from qbench.views.layers import LayerTableView, layer_table, worst_layer
+from qbench.views.profile import ProfileView, profile_view
 from qbench.views.result import Pictures, ResultView, result_view
 from qbench.views.state import Part, State
 from qbench.views.tensor import TensorView, tensor_view
@@ -25,14 +25,15 @@ class WorkbenchView(View):
     ----------
     title
         The model's name.
-    layers, tensor, result
-        All layers, the chosen one, and the network as a whole.
+    layers, tensor, result, profile
+        All layers, the chosen one, and the network as a whole: what it lost, and where along the graph.
     """
 
     title: str
     layers: LayerTableView
     tensor: TensorView
     result: ResultView
+    profile: ProfileView
 
 
 def workbench_view(
@@ -49,27 +50,21 @@ def workbench_view(
     SessionError
         No layer has that name, or the model has none at all.
     """
-    chosen = first_layer(state) if layer is None else layer
+    if not state.report.by_layer:
+        raise SessionError("this model has no layers: there is nothing to look at")
+    found = attribute(state.quantized.prepared, state.report)
+    chosen = first_layer(state, found) if layer is None else layer
     return WorkbenchView(
         title=state.quantized.prepared.name,
-        layers=layer_table(state),
+        layers=layer_table(state, found),
         tensor=tensor_view(state, chosen, part),
         result=result_view(state, before, pictures),
+        profile=profile_view(state, found),
     )
 
 
-def first_layer(state: State) -> str:
-    """Of the layers whose own output is quantized the one that makes the most error itself, else the first."""
+def first_layer(state: State, found: Attribution | None = None) -> str:
+    """The worst layer, else the first whose own output is quantized, else the first."""
     layers = state.report.by_layer
-    measured = [(_ratio(layer), layer.name) for layer in layers if layer.encoded == layer.tensor]
-    found = min(measured, default=(math.inf, ""))
-    if found[0] < math.inf:
-        return found[1]
-    if not layers:
-        raise SessionError("this model has no layers: there is nothing to look at")
-    return layers[0].name
-
-
-def _ratio(layer: LayerReport) -> float:
-    ratio = layer.sqnr_db if layer.own_sqnr_db is None else layer.own_sqnr_db
-    return math.inf if ratio is None or math.isnan(ratio) else ratio
+    worst, _ = worst_layer(state, found)
+    return worst or next((layer.name for layer in layers if layer.encoded == layer.tensor), layers[0].name)

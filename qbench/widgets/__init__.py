@@ -5,6 +5,7 @@ from __future__ import annotations
 from qbench.widgets.bit_exactness import BitExactness
 from qbench.widgets.ir_diff import IRDiff
 from qbench.widgets.layer_table import LayerTable
+from qbench.widgets.network_profile import NetworkProfile
 from qbench.widgets.result_panel import ResultPanel
 from qbench.widgets.scale_controls import ScaleControls
 from qbench.widgets.tensor_widgets import DivergenceCurves, Histogram
@@ -16,6 +17,7 @@ __all__ = [
     "Histogram",
     "IRDiff",
     "LayerTable",
+    "NetworkProfile",
     "ResultPanel",
     "ScaleControls",
     "Workbench",

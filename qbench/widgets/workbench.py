@@ -58,6 +58,7 @@ class Workbench(SessionWidget):
     layers: Any = traitlets.Dict().tag(sync=True)
     tensor: Any = traitlets.Dict().tag(sync=True)
     result: Any = traitlets.Dict().tag(sync=True)
+    profile: Any = traitlets.Dict().tag(sync=True)
     graph: Any = traitlets.Dict().tag(sync=True)
     history: Any = traitlets.Dict().tag(sync=True)
     versions: Any = traitlets.Dict().tag(sync=True)
@@ -157,6 +158,7 @@ class Workbench(SessionWidget):
             "layers": view.layers.to_dict(),
             "tensor": view.tensor.to_dict(),
             "result": view.result.to_dict(),
+            "profile": view.profile.to_dict(),
             "history": history.to_dict(),
         }
         if self._versions is not None:

@@ -34,6 +34,9 @@ _RENDER = """async ([code, data]) => {
     data[name] = value;
     for (const f of listeners[`change:${name}`] ?? []) f();
   };
+  window.happen = (event) => {
+    for (const f of listeners[event] ?? []) f();
+  };
   window.listening = () => Object.values(listeners).reduce((sum, set) => sum + set.size, 0);
   const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
   window.remove = (await import(url)).default.render({ model, el: document.getElementById("here") });

@@ -17,6 +17,7 @@ from qbench.widgets import (
     Histogram,
     IRDiff,
     LayerTable,
+    NetworkProfile,
     ResultPanel,
     Workbench,
 )
@@ -31,6 +32,7 @@ WIDGETS: dict[str, tuple[str, Callable[[Session], anywidget.AnyWidget]]] = {
     "channels": ("onehistogram", lambda session: Histogram(session, "dense_1.weight")),
     "curves": ("onecurves", lambda session: DivergenceCurves(session, "relu_1")),
     "diff": ("oneirdiff", lambda session: IRDiff(session, 0, 2)),
+    "profile": ("networkprofile", NetworkProfile),
     "result": ("resultpanel", ResultPanel),
     "exactness": ("bitexactness", lambda _: BitExactness(comparison())),
 }

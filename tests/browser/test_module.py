@@ -15,7 +15,7 @@ from tests.browser.stub import Stub
 from tests.hostile import hostile_session
 from tests.networks import mlp, samples
 
-TRAITS = ("layers", "tensor", "result", "graph", "history", "versions", "exactness", "status")
+TRAITS = ("layers", "tensor", "result", "profile", "graph", "history", "versions", "exactness", "status")
 Y = np.random.default_rng(6).integers(0, 5, 30)
 
 
@@ -174,6 +174,21 @@ def test_nothing_overflows(page: Page, bench: Workbench, width: int, theme: str)
 
 
 def test_a_view_that_goes_leaves_no_listener(stub: Stub):
-    assert stub.page.evaluate("window.listening()") == len(TRAITS)
+    assert stub.page.evaluate("window.listening()") == len(TRAITS) + 2  # and that the kernel has died, said in two ways
     stub.page.evaluate("window.remove()")
     assert stub.page.evaluate("window.listening()") == 0
+
+
+def test_a_dead_kernel_is_said_and_how_to_go_on(page: Page, bench: Workbench):
+    stub = Stub(page, data(bench) | {"status": bench.status | {"is_busy": True, "path": "a <b>.session"}})
+    page.evaluate("window.happen('comm_live_update')")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text('qb.Session.resume("a <b>.session")')
+    expect(page.get_by_role("progressbar")).to_be_hidden()
+    expect(page.get_by_role("button", name="Re-run")).to_be_disabled()
+    before = len(stub.sent())
+    page.get_by_role("grid", name="Layers").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Control+z")
+    assert len(stub.sent()) == before
+    assert stub.errors == []

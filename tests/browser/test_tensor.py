@@ -147,7 +147,7 @@ def test_zooming_shows_the_integers_and_back(page: Page, show: Any, session: Ses
     if how == "keys":
         page.keyboard.press("0")
     else:
-        page.get_by_role("button", name="Show the whole histogram").click()
+        page.get_by_role("button", name="Show all of it").click()
     assert grid_lines(page) == 0
 
 

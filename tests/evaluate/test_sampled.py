@@ -152,6 +152,23 @@ def own_oracle(model: Quantized, x: np.ndarray) -> Mapping[str, np.ndarray]:
     return own
 
 
+def ideal_oracle(model: Quantized, x: np.ndarray) -> Mapping[str, np.ndarray]:
+    """Each float tensor, made of exact ones that are rounded where the integer graph rounds them: node by node."""
+    graph, floats = model.graph, values(model.prepared, x)
+    given: dict[str, np.ndarray] = {}
+    for tensor in floats:
+        for value in (tensor, f"{tensor}.quantized"):
+            if value in graph.qparams and tensor in model.encodings:
+                given[tensor] = dequantize(quantize(floats[tensor], graph.qparams[value]), graph.qparams[value])
+            elif value == tensor and tensor in graph.types and graph.types[tensor].dtype.startswith("float"):
+                given[tensor] = floats[tensor]
+    ideal = {"x": x, **{name: constant.array for name, constant in model.prepared.constants.items()}}
+    for node in model.prepared.nodes:
+        arrays = [given[name] if name in given else ideal[name] for name in node.inputs]
+        ideal |= zip(node.outputs, interpreter.step(model.prepared, node, arrays), strict=True)
+    return ideal
+
+
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_own_and_inherited_errors_are_what_the_definition_says(name: str, config: str):
@@ -161,17 +178,30 @@ def test_own_and_inherited_errors_are_what_the_definition_says(name: str, config
     rows = 2 if name == "fixed" else 8
     x = x[:rows]
     exact, integers, own = values(model.prepared, x), values(model.graph, x), own_oracle(model, x)
+    ideal = ideal_oracle(model, x)
     for layer in report.by_layer:
         tensor = layer.tensor
         if tensor in ("pool", "flat", "y") or tensor.startswith(("relu", "add")):
             made = tensor in model.graph.producers and model.graph.producers[tensor].op != "qnn.dequantize"
             value = tensor if made else f"{tensor}.quantized"
             alone, whole = (reals(model, value, array[value]) for array in (own, integers))
-            expected = ratio(exact[tensor], exact[tensor] - alone), ratio(exact[tensor], whole - alone)
+            itself = alone - ideal[tensor]
+            expected = ratio(exact[tensor], itself), ratio(exact[tensor], whole - exact[tensor] - itself)
             for ratio_db, wanted in zip((layer.own_sqnr_db, layer.inherited_sqnr_db), expected, strict=True):
                 assert ratio_db == pytest.approx(wanted, abs=0.01) or min(ratio_db, wanted) > 120, tensor
-    first = report.by_layer[0]
-    assert first.inherited_sqnr_db == np.inf  # what the first layer reads is exact but for its own rounding
+
+
+def test_clipping_is_charged_to_the_layer_that_clips_and_not_to_those_that_read_it():
+    graph = GRAPHS["mlp"]
+    x = inputs(graph, 8)
+    reports = []
+    for threshold in (None, 0.2):
+        config = QuantConfig() if threshold is None else QuantConfig().override_tensor("relu_0", threshold=threshold)
+        reports.append(evaluate(quantized(graph, config), Dataset(graph, x), probe=Dataset(graph, x)))
+    before, after = ({layer.name: layer for layer in report.by_layer} for report in reports)
+    assert after["relu_0"].own_sqnr_db < before["relu_0"].own_sqnr_db - 10
+    assert after["relu_1"].own_sqnr_db == pytest.approx(before["relu_1"].own_sqnr_db, abs=6)
+    assert after["relu_1"].inherited_sqnr_db < before["relu_1"].inherited_sqnr_db - 10
 
 
 def test_own_errors_after_an_edit_are_those_of_a_fresh_start():

@@ -39,6 +39,7 @@ def test_every_view_has_a_figure(state: views.State):
         plots.layers_figure(view.layers),
         plots.layers_figure(view.layers, most=3),
         plots.result_figure(view.result),
+        plots.profile_figure(view.profile),
         plots.ir_diff_figure(views.ir_diff_view(state)),
         plots.ir_diff_figure(views.ir_diff_view(state), most=2),
     ]

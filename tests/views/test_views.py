@@ -43,10 +43,36 @@ def test_rows_are_the_reports_layers_in_graph_order(session: Session):
     assert (view.rows[-1].is_float, view.rows[-1].reason) == (True, "default for this op: softmax stays in float")
 
 
-def test_the_worst_layer_is_the_one_that_makes_most_error_itself(session: Session):
+def test_the_worst_layer_is_where_most_is_lost_for_good(session: Session):
+    session.override("relu_0", threshold=0.05)
+    session.run()
+    view = workbench_view(State.of(session))
+    assert (view.layers.worst, view.tensor.layer) == ("relu_0", "relu_0")
+    assert "for good" in view.layers.worst_why
+    assert view.profile.steps[view.profile.falls[0]].name == "dense_0"
+
+
+def test_the_profile_has_a_step_for_each_fused_group_and_what_it_reads(session: Session):
+    session.override("dense_1", keep_float=True)
+    session.run()
+    view = workbench_view(State.of(session)).profile
+    assert [(step.name, step.layers, step.reads) for step in view.steps] == [
+        ("dense_0", ("dense_0", "bias_0", "relu_0"), ()),
+        ("dense_1", ("dense_1", "bias_1", "relu_1"), (0,)),
+        ("dense_2", ("dense_2", "bias_2"), (1,)),
+        ("y", ("y",), (2,)),
+    ]
+    assert [step.edited for step in view.steps] == [False, True, False, False]
+    assert view.steps[0].kind == "narrow" and view.steps[3].kind == "float"
+    report = {layer.name: layer for layer in session.report.by_layer}
+    assert view.steps[0].sqnr_db == report["relu_0"].sqnr_db
+    strict(view)
+
+
+def test_without_a_great_loss_the_worst_layer_makes_most_error_itself(session: Session):
     state, ratios = State.of(session), [40.0, 12.0, 30.0, None, 9.0, 50.0, None, math.inf, math.nan]
     layers = tuple(
-        replace(layer, own_sqnr_db=own, inherited_sqnr_db=7.0)
+        replace(layer, own_sqnr_db=own, inherited_sqnr_db=7.0, sqnr_db=None)
         for layer, own in zip(state.report.by_layer, ratios, strict=True)
     )
     view = layer_table(replace(state, report=replace(state.report, by_layer=layers)))
@@ -57,9 +83,8 @@ def test_the_worst_layer_is_the_one_that_makes_most_error_itself(session: Sessio
     assert view.rows[1].own.share == pytest.approx(0.8)
     assert (view.rows[7].own.share, view.rows[0].inherited.sqnr_db) == (0, 7)
     strict(view)
-    unmeasured = tuple(replace(layer, own_sqnr_db=None) for layer in layers)
-    lowest = min((row for row in view.rows if row.error), key=lambda row: row.error.sqnr_db)
-    assert layer_table(replace(state, report=replace(state.report, by_layer=unmeasured))).worst == lowest.name
+    unmeasured = tuple(replace(layer, own_sqnr_db=None, sqnr_db=60.0 - i) for i, layer in enumerate(layers))
+    assert layer_table(replace(state, report=replace(state.report, by_layer=unmeasured))).worst == layers[-1].name
 
 
 def test_what_several_layers_can_be_given_is_what_a_config_takes():

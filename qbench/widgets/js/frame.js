@@ -2,6 +2,8 @@
 import { h, set } from "./dom.js";
 import { short } from "./numbers.js";
 
+const ORPHANED = ["comm_live_update", "comm:close"]; // what ipywidgets says of a model that has lost its kernel
+
 /**
  * The render function of a widget.
  *
@@ -11,7 +13,8 @@ import { short } from "./numbers.js";
  */
 export function frame(part) {
   return ({ model, el }) => {
-    const send = (message) => model.send(message);
+    let isDead = false; // whether the kernel that knew this view is gone
+    const send = (message) => (isDead ? undefined : model.send(message));
     const inner = part(send);
     const line = statusLine(send);
     const trouble = h("div", { class: "qb-error", role: "alert", hidden: true });
@@ -69,6 +72,19 @@ export function frame(part) {
       send({ do: action });
     });
     root.addEventListener("keypress", kept);
+    /** The kernel died or was restarted: nothing here can be answered any more, and what to do about it stands here. */
+    const orphaned = () => {
+      isDead = true;
+      const { path } = model.get("status") ?? {};
+      const way = path ? `session = qb.Session.resume(${JSON.stringify(path)})` : "the cells above again (a session with path= would have kept all of it)";
+      root.classList.add("qb-dead");
+      for (const one of root.querySelectorAll("button, input, select")) set(one, { disabled: true });
+      set(root, { "data-busy": "false", "aria-busy": "false" });
+      line.draw({ message: "", is_busy: false, progress: null });
+      inner.draw.status?.({ ...model.get("status"), is_busy: false, message: "", undo: null, redo: null });
+      complain({ text: `The kernel of this view was restarted, or has died. What is shown is what it last said; nothing can be changed.\nTo go on run ${way}.`, can_close: false });
+    };
+    for (const event of ORPHANED) model.on(event, orphaned);
     const sizes = new ResizeObserver(() => {
       if (inner.element.clientWidth > 0) inner.resize?.(inner.element.clientWidth);
     });
@@ -77,6 +93,7 @@ export function frame(part) {
     return () => {
       sizes.disconnect();
       for (const [name, handler] of handlers) model.off(name, handler);
+      for (const event of ORPHANED) model.off(event, orphaned);
       try {
         send({ do: "closed" });
       } catch {

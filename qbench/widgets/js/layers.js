@@ -322,6 +322,12 @@ export function layerTable(send) {
       bulk.draw(view.bulk, picked());
       arrange();
     },
+    /** Layers are selected elsewhere; the first of them comes in sight. */
+    choose(names) {
+      choose(new Set(names));
+      const first = rows.findIndex((row) => isPicked(row) && selected.size);
+      if (first >= 0 && (first * ROW < grid.scrollTop || (first + 2) * ROW > grid.scrollTop + grid.clientHeight)) grid.scrollTop = first * ROW;
+    },
     /** Another layer is shown; while one is asked for, answers to earlier requests do not count. */
     mark(name) {
       if (awaited && awaited.name !== name && Date.now() < awaited.until) return;

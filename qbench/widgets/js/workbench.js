@@ -7,6 +7,7 @@ import { frame, statusLine } from "./frame.js";
 import { historyPanel } from "./history.js";
 import { layerTable } from "./layers.js";
 import { short } from "./numbers.js";
+import { networkProfile } from "./profile.js";
 import { resultPanel } from "./result.js";
 import { tensorPanel } from "./tensor.js";
 
@@ -25,6 +26,7 @@ function workbench(send) {
 
   const results = resultPanel(send);
   const layers = layerTable(send);
+  const profile = networkProfile((layer) => send({ do: "select", layer, where: "profile" }), (names) => layers.choose(names));
   const tensor = tensorPanel((message) => send({ where: "tensor", ...message }));
   const exactness = exactnessSection((layer) => send({ do: "select", layer, where: "exactness" }));
   const graph = irDiff((before, after) => send({ do: "compare", before, after, where: "graph" }), (layer) => send({ do: "select", layer, where: "graph" }));
@@ -36,6 +38,7 @@ function workbench(send) {
     { class: "qb-bench" },
     h("header", { class: "qb-top" }, title, status.element, undo, redo, run, save),
     results.element,
+    profile.element,
     layers.element,
     tensor.element,
     exactness.element,
@@ -52,11 +55,16 @@ function workbench(send) {
         chosen = view.layer;
         tensor.draw(view);
         layers.mark(chosen);
+        profile.mark(chosen);
         graph.mark(chosen);
         exactness.mark(chosen);
       },
       layers: (view) => layers.draw(view, chosen),
       result: (view) => results.draw(view),
+      profile: (view) => {
+        profile.draw(view);
+        if (chosen !== null) profile.mark(chosen);
+      },
       graph: (view) => graph.draw(view),
       history: (view) => history.draw(view),
       versions: (view) => history.compare(view),
@@ -72,6 +80,7 @@ function workbench(send) {
     },
     resize: () => {
       if (tensor.element.clientWidth > 0) tensor.resize(tensor.element.clientWidth);
+      profile.resize(profile.element.clientWidth);
       layers.resize();
       exactness.resize();
     },

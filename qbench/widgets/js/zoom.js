@@ -26,7 +26,7 @@ export function zoomable(changed) {
   let about = () => undefined;
   const closer = button("+", "Zoom in", () => zoom(2 * FACTOR, about()));
   const farther = button("\u2212", "Zoom out", () => zoom(1 / (2 * FACTOR), about()));
-  const reset = button("All", "Show the whole histogram", () => show(...whole));
+  const reset = button("All", "Show all of it", () => show(...whole));
   const update = () => {
     set(farther, { disabled: isWhole() });
     set(reset, { disabled: isWhole() });
