@@ -20,7 +20,10 @@ from numba.core.ccallback import CFunc
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 
-__all__ = ["compiled"]
+__all__ = ["NO_MEMORY", "compiled"]
+
+NO_MEMORY: dict[str, Any] = {"_nrt": False}
+"""Options of all that Numba compiles here: an array that is made in compiled code is an error when that is compiled."""
 
 # Numba tells functions of one name apart by a number that it counts from 1 in each process, and the linker takes the
 # first of equal symbols: kernels that two processes compiled and a third one loads would run each other's code.
@@ -87,7 +90,7 @@ def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], result: A
     name
         Unique among all that is compiled here, with everything that `function` closes over.
     """
-    code: Any = CFunc(function, (arguments, result), {}, {})
+    code: Any = CFunc(function, (arguments, result), {}, NO_MEMORY)
     code._cache = _Cache(function, name)  # enable_caching() leaves no choice of the key
     code.compile()
     return code

@@ -20,7 +20,7 @@ from qbench.kernels.memory import address_of, view
 from qbench.kernels.pack import packing
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rounding import rescale_one
-from qbench.kernels.stack import stack
+from qbench.kernels.stack import stack, stack_array
 from qbench.kernels.tile import Tile, make_tile
 
 __all__ = ["ARGUMENTS", "conv_kernel"]
@@ -196,7 +196,7 @@ def _portable(shape: Tile, epilogue: EpilogueName) -> KernelFunction:
 
     def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
         panels = -(-args.channels // width)
-        sums = np.empty(width, np.int32)
+        sums = stack_array(width, np.int32)
         first_pixel, last_pixel, first_panel, last_panel = _shares(args.pixels, panels * args.groups, thread, threads)
         for pixel in range(first_pixel, last_pixel):
             block, row = pixel // rows, pixel % rows

@@ -21,12 +21,19 @@ from qbench.kernels.memory import address_of, view
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rounding import rescale_one
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack, stack_array
 
-__all__ = ["choose_sweep", "depthwise_kernel", "pack_depthwise"]
+__all__ = ["MOST_TAPS", "choose_sweep", "depthwise_kernel", "pack_depthwise"]
+
+MOST_TAPS = 4096
+"""Taps of the largest window: the kernels keep their addresses on the stack."""
 
 _WIDTHS = {Level.AVX512VNNI: (64, 32, 16), Level.AVXVNNI: (32, 16), Level.AVX2: (32, 16)}
 
 _BATCH = {Level.AVX512VNNI: 16, Level.AVXVNNI: 2, Level.AVX2: 1}
+
+_CHUNK = 128
+"""Channels at a time, in plain Python."""
 
 _SEGMENT = 28
 """Outputs of a row that are made in one go: what is woven for them stays in the first cache."""
@@ -204,18 +211,22 @@ def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName, wide
 def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
     """A kernel that slides along output rows."""
     together, depth, exact = sweep.rows, sweep.input_rows, kind == "exact"
-    longest, scratch_bytes = 1 << 30, 0
-    if sweep.columns > 1:
+    longest, scratch_bytes, sums_bytes = 1 << 30, 0, 0
+    if exact or sweep.columns > 1:
         longest = _SEGMENT // sweep.columns * sweep.columns
+    if sweep.columns > 1:
         scratch_bytes = 64 * (4 * sweep.groups(longest) * len(sweep.group) + longest * together)
+    if exact:
+        sums_bytes = 4 * 64 * longest * together
+    line_bytes = 8 * depth
 
     def function(args: Any, bases: Any, thread: int, threads: int) -> None:
         blocks = view(bases, args.blocks, args.count * 4, np.int64)
-        lines, steps = np.empty(depth, np.int64), np.empty(depth, np.int64)
+        line_addresses, step_addresses = stack(line_bytes), stack(line_bytes)
+        lines, steps = view(bases, line_addresses, depth, np.int64), view(bases, step_addresses, depth, np.int64)
         segment = min(longest, args.out_width)
-        memory = np.empty(scratch_bytes + 64, np.uint8)
-        scratch = (memory.ctypes.data + 63) // 64 * 64
-        sums = np.empty(together * segment * 64 if exact else 1, np.int32)
+        scratch, sums_address = stack(scratch_bytes), stack(sums_bytes)
+        sums = view(bases, sums_address, sums_bytes // 4, np.int32)
         x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
         out = address_of(bases, args.out)
         heights = (args.out_height + together - 1) // together
@@ -245,9 +256,9 @@ def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
                         target = image * args.out_image + y * args.out_row + start * args.out_pitch + channel
                         goal, pitch, apart = out + target, args.out_pitch, args.out_row
                         if exact:
-                            goal, pitch, apart = sums.ctypes.data, 4 * width, 4 * width * outputs
+                            goal, pitch, apart = sums_address, 4 * width, 4 * width * outputs
                         call = (
-                            lines.ctypes.data, steps.ctypes.data, zeros, column, args.width, outputs, rows, scratch,
+                            line_addresses, step_addresses, zeros, column, args.width, outputs, rows, scratch,
                             constants + blocks[block + 2], goal, pitch, apart, args.zero_point, args.low, args.high,
                             stored,
                         )  # fmt: skip
@@ -263,15 +274,15 @@ def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
 
 
 def _spots(tile: Any, kind: EpilogueName) -> Any:
-    """A kernel that gathers each output pixel's taps: any window, stride and dilation."""
-    exact = kind == "exact"
+    """A kernel that gathers each output pixel's taps: any window of up to MOST_TAPS, stride and dilation."""
+    exact, taps_bytes, sums_bytes = kind == "exact", 8 * MOST_TAPS, 4 * 64
 
     def function(args: Any, bases: Any, thread: int, threads: int) -> None:
         blocks = view(bases, args.blocks, args.count * 4, np.int64)
         fours = (args.kernel_y * args.kernel_x + 3) // 4
         x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
-        taps, here = np.empty(4 * fours, np.int64), np.empty(4 * fours, np.int64)
-        scratch = np.empty(64 if exact else 1, np.int32)
+        tap_addresses, sums_address = stack(taps_bytes), stack(sums_bytes)
+        taps, sums = view(bases, tap_addresses, 4 * fours, np.int64), view(bases, sums_address, 64, np.int32)
         units = args.images * args.out_height * args.out_width
         for unit in range(*share(units, thread, threads)):
             line, ox = unit // args.out_width, unit % args.out_width
@@ -286,16 +297,14 @@ def _spots(tile: Any, kind: EpilogueName) -> Any:
             out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch
             for block in range(0, 4 * args.count, 4):
                 channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
-                for i in range(4 * fours):
-                    here[i] = taps[i] + channel if taps[i] else zeros
-                target = scratch.ctypes.data if exact else address_of(bases, out + channel)
+                target = sums_address if exact else address_of(bases, out + channel)
                 call = (
-                    here.ctypes.data, fours, constants + blocks[block + 2], target, args.zero_point, args.low,
-                    args.high, stored
+                    tap_addresses, fours, channel, zeros, constants + blocks[block + 2], target, args.zero_point,
+                    args.low, args.high, stored
                 )  # fmt: skip
                 tile(width, call)
                 if exact:
-                    _finish(args, bases, scratch, channel, width, stored, out + channel, 1)
+                    _finish(args, bases, sums, channel, width, stored, out + channel, 1)
 
     return function
 
@@ -346,28 +355,31 @@ def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:
     shift = view(bases, args.shift, channels, np.int32)
     multiplier = view(bases, args.multiplier, channels, np.float32)
     pad = np.int64(view(bases, args.zeros, 1, np.uint8)[0])
-    sums = np.empty(channels, np.int64)
-    units = args.images * args.out_height * args.out_width
-    for unit in range(*share(units, thread, threads)):
-        line, ox = unit // args.out_width, unit % args.out_width
+    sums = stack_array(_CHUNK, np.int64)
+    chunks = (channels + _CHUNK - 1) // _CHUNK
+    for unit in range(*share(args.images * args.out_height * args.out_width * chunks, thread, threads)):
+        pixel, first = unit // chunks, unit % chunks * _CHUNK
+        line, ox = pixel // args.out_width, pixel % args.out_width
         image, oy = line // args.out_height, line % args.out_height
-        sums[:] = bias
+        count = min(_CHUNK, channels - first)
+        for c in range(count):
+            sums[c] = bias[first + c]
         for ky in range(args.kernel_y):
             for kx in range(args.kernel_x):
                 iy = oy * args.stride_y - args.top + ky * args.dilation_y
                 ix = ox * args.stride_x - args.left + kx * args.dilation_x
-                taps = weights[(ky * args.kernel_x + kx) * channels :]
+                taps = weights[(ky * args.kernel_x + kx) * channels + first :]
                 if 0 <= iy < args.height and 0 <= ix < args.width:
-                    codes = view(
-                        bases, args.x + image * args.image + iy * args.row + ix * args.pitch, channels, np.uint8
-                    )
-                    for c in range(channels):
+                    place = args.x + image * args.image + iy * args.row + ix * args.pitch + first
+                    codes = view(bases, place, count, np.uint8)
+                    for c in range(count):
                         sums[c] += np.int64(codes[c]) * np.int64(taps[c])
                 else:
-                    for c in range(channels):
+                    for c in range(count):
                         sums[c] += pad * np.int64(taps[c])
-        out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch
-        codes = view(bases, out, channels, np.uint8)
-        for c in range(channels):
-            value = rescale_one(sums[c], mantissa[c], shift[c], multiplier[c], args.rounding)
+        out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch + first
+        codes = view(bases, out, count, np.uint8)
+        for c in range(count):
+            k = first + c
+            value = rescale_one(sums[c], mantissa[k], shift[k], multiplier[k], args.rounding)
             codes[c] = min(max(value + args.zero_point, args.low), args.high)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.kernels.compiling import NO_MEMORY
+
 __all__ = ["sums_of_squares"]
 
 _LANES = 256  # sums side by side, as vector instructions have them: part of the result, since additions round
 
 
-@numba.njit(nogil=True, cache=True)
 def sums_of_squares(
     reference: NDArray[np.float32],
     values: NDArray[Any],
@@ -35,9 +37,20 @@ def sums_of_squares(
     low, high
         The elements of `reference` beyond them are counted, which is the third result.
     """
+    _, channels, inner = reference.shape
+    sums = np.zeros((2, channels if inner == 1 else min(inner, _LANES)))
+    beyond = _add_squares(reference, values, scales, zero_points, low, high, sums[0], sums[1])
+    signals, noises = (math.fsum(part) for part in sums)
+    return signals, noises, beyond
+
+
+@numba.njit(nogil=True, cache=True, **NO_MEMORY)
+def _add_squares(
+    reference: Any, values: Any, scales: Any, zero_points: Any, low: float, high: float, signals: Any, noises: Any
+) -> Any:
+    """Add to the sums side by side, of signals and of noises; how many elements are beyond the bounds."""
     outer, channels, inner = reference.shape
-    size = channels if inner == 1 else min(inner, _LANES)
-    signals, noises, beyond = np.zeros(size, np.float64), np.zeros(size, np.float64), 0
+    size, beyond = signals.size, 0
     if inner == 1:
         for i in range(outer):
             for c in range(channels):
@@ -58,4 +71,4 @@ def sums_of_squares(
                         signals[j] += x * x
                         noises[j] += (x - np.float64(real)) * (x - np.float64(real))
                         beyond += (x < low) | (x > high)
-    return signals.sum(), noises.sum(), beyond
+    return beyond

@@ -16,6 +16,7 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import finisher
 from qbench.kernels.split import at, share
+from qbench.kernels.stack import stack_array
 from qbench.quant.rounding import Rounding
 
 __all__ = ["general_conv_kernel", "pack_general"]
@@ -85,7 +86,7 @@ def general_conv_kernel(
         w = view(bases, args.weights, total * kh * kw * args.depth, weight)
         bias, multiplier = view(bases, args.bias, total, np.int64), view(bases, args.multiplier, total, np.float32)
         mantissa, shift = view(bases, args.mantissa, total, np.int32), view(bases, args.shift, total, np.int32)
-        narrow, wide = np.empty(_CHANNELS, np.int32), np.empty(_CHANNELS, np.int64)
+        narrow, wide = stack_array(_CHANNELS, np.int32), stack_array(_CHANNELS, np.int64)
         zero_point, low, high = args.zero_point, args.low, args.high
         chunks = (channels + _CHANNELS - 1) // _CHANNELS
         for pixel in range(begin, end):

@@ -10,9 +10,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba import carray, types
+from numba import types
 
-from qbench.kernels.compiling import compiled
+from qbench.kernels.compiling import NO_MEMORY, compiled
+from qbench.kernels.memory import array_at
 
 __all__ = ["Kernel", "KernelFunction", "record"]
 
@@ -57,7 +58,7 @@ class Kernel:
     @cached_property
     def dispatcher(self) -> Any:
         """The function as Numba sees it: what other kernels can call, and what is called where bounds are checked."""
-        return numba.njit(nogil=True)(self.function)
+        return numba.njit(nogil=True, **NO_MEMORY)(self.function)
 
     @property
     def ready(self) -> bool:
@@ -72,12 +73,9 @@ class Kernel:
 
     @cached_property
     def _compiled(self) -> Any:
-        dispatcher = self.dispatcher
+        dispatcher, record = self.dispatcher, self.arguments
 
-        def entry(arguments: Any, bases: Any, thread: int, threads: int) -> None:
-            dispatcher(carray(arguments, 1)[0], carray(bases, _MANY), thread, threads)
+        def entry(arguments: int, bases: int, thread: int, threads: int) -> None:
+            dispatcher(array_at(arguments, 1, record)[0], array_at(bases, _MANY, np.int64), thread, threads)
 
-        arguments = types.CPointer(numba.from_dtype(self.arguments))
-        return compiled(
-            entry, (arguments, types.CPointer(types.int64), types.int64, types.int64), types.void, self.name
-        )
+        return compiled(entry, (types.int64,) * 4, types.void, self.name)

@@ -12,6 +12,7 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import finisher
 from qbench.kernels.split import at, share
+from qbench.kernels.stack import stack_array
 from qbench.quant.rounding import Rounding
 
 __all__ = ["matmul_kernel"]
@@ -94,7 +95,7 @@ def matmul_kernel(
         y_starts, bias = view(bases, args.y_starts, args.batch, np.int64), view(bases, args.bias, columns, np.int64)
         mantissa, shift = view(bases, args.mantissa, 1, np.int32)[0], view(bases, args.shift, 1, np.int32)[0]
         multiplier = view(bases, args.multiplier, 1, np.float32)[0]
-        narrow, wide = np.empty(_COLUMNS, np.int32), np.empty(_COLUMNS, np.int64)
+        narrow, wide = stack_array(_COLUMNS, np.int32), stack_array(_COLUMNS, np.int64)
         zero_a, zero_b, zero_point, low, high = args.zero_a, args.zero_b, args.zero_point, args.low, args.high
         for unit in range(begin, end):
             n, row = unit // rows, unit % rows

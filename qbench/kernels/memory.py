@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
-from numba.extending import intrinsic, overload, register_jitable
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.npydecl import parse_dtype
+from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
+from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
-__all__ = ["address_of", "pointer", "reference", "view"]
+__all__ = ["address_of", "array_at", "array_over", "reference", "view"]
 
 _BASE_SHIFT = 48
 _OFFSET = (1 << _BASE_SHIFT) - 1
@@ -38,20 +42,47 @@ def view(bases: Any, reference: int, count: int, dtype: Any) -> NDArray[Any]:
     return np.ctypeslib.as_array(memory).view(dtype)
 
 
-def _pointer(context, address):
-    def generate(context, builder, signature, arguments):
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+def array_over(context: Any, b: Any, kind: Any, data: Any, shape: Sequence[Any]) -> Any:
+    """LLVM IR of a row-major array of Numba type `kind` that owns nothing, over the memory that a pointer says."""
+    element = context.get_data_type(kind.dtype)
+    sizes, item = [*shape], ir.IntType(64)(context.get_abi_sizeof(element))
+    strides = [item]
+    for size in reversed(sizes[1:]):
+        strides.insert(0, b.mul(strides[0], size))
+    array = make_array(kind)(context, b)
+    data = b.bitcast(data, element.as_pointer())
+    populate_array(array, data=data, shape=sizes, strides=strides, itemsize=item, meminfo=None)
+    return array._getvalue()
 
-    return types.voidptr(types.int64), generate
+
+def _array_at(context, address, shape, dtype):
+    sizes = types.UniTuple(types.int64, len(shape) if isinstance(shape, types.BaseTuple) else 1)
+    kind = types.Array(parse_dtype(dtype), len(sizes), "C")
+
+    def generate(context, b, signature, arguments):
+        memory = b.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        sizes = cgutils.unpack_tuple(b, arguments[1]) if isinstance(shape, types.BaseTuple) else [arguments[1]]
+        return array_over(context, b, kind, memory, sizes)
+
+    return kind(types.int64, sizes if isinstance(shape, types.BaseTuple) else types.int64, dtype), generate
 
 
-pointer: Any = intrinsic(_pointer)
-"""An address as a pointer, for ``numba.carray``."""
+array_at: Any = intrinsic(_array_at)
+"""``array_at(address, shape, dtype)`` in compiled code: the memory at an address as an array."""
 
 
-@overload(view, strict=False)
-def _view(bases, reference, count, dtype):  # pyright: ignore[reportUnusedFunction] registered by its decorator
-    def at(bases, reference, count, dtype):
-        return carray(pointer(address_of(bases, reference)), count, dtype)
+@type_callable(view)
+def _type_of_view(context):  # pyright: ignore[reportUnusedFunction] registered by its decorator
+    def of(bases, reference, count, dtype):
+        return types.Array(parse_dtype(dtype), 1, "C")
 
-    return at
+    return of
+
+
+@lower_builtin(view, types.Array, types.Integer, types.Integer, types.Any)
+def _lower_view(context, b, signature, arguments):  # pyright: ignore[reportUnusedFunction] registered by its decorator
+    bases, reference, count, _ = signature.args
+    address = context.compile_internal(b, address_of, types.int64(bases, reference), arguments[:2])
+    memory = b.inttoptr(address, ir.IntType(8).as_pointer())
+    size = context.cast(b, arguments[2], count, types.int64)
+    return array_over(context, b, signature.return_type, memory, [size])

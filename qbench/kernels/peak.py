@@ -15,6 +15,7 @@ from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import F32, I8, I32, I64, call, store, vector
 from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
+from qbench.kernels.stack import stack_array
 
 __all__ = ["macs_per_iteration", "peak_kernel"]
 
@@ -91,7 +92,8 @@ def _portable(dtype: str) -> KernelFunction:
     element, total = (np.int8, np.int32) if dtype == "int8" else (np.float32, np.float32)
 
     def peak(args: Any, bases: Any, thread: int, threads: int) -> None:
-        sums, weights = np.zeros(_PORTABLE_WIDTH, total), np.ones(_PORTABLE_WIDTH, element)
+        sums, weights = stack_array(_PORTABLE_WIDTH, total), stack_array(_PORTABLE_WIDTH, element)
+        sums[:], weights[:] = 0, 1
         for i in range(args.iterations):
             factor = total(i & 3)
             for c in range(_PORTABLE_WIDTH):

@@ -23,6 +23,7 @@ from qbench.kernels.rounding import finisher
 from qbench.kernels.rows import loop, store_codes
 from qbench.kernels.split import at as index
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack_array
 from qbench.quant.rounding import Rounding
 
 __all__ = ["average_pool_kernel", "max_pool_kernel", "sum_kernel", "sum_pool_codes_kernel", "sum_pool_kernel"]
@@ -86,7 +87,7 @@ def average_pool_kernel(x: Literal["u1", "i2"]) -> Kernel:
 
     def pool(args, bases, thread, threads):
         begin, end = share(args.images * args.out_height, thread, threads)
-        sums = np.empty(_CHUNK, np.int32)
+        sums = stack_array(_CHUNK, np.int32)
         for line in range(begin, end):
             image, row = line // args.out_height, line % args.out_height
             up = row * args.sh - args.top
@@ -265,7 +266,7 @@ def sum_pool_kernel(
         begin, end = share(args.images * pixels * chunks, thread, threads)
         if begin >= end:
             return
-        sums = np.empty(_CHUNK, np.int64)
+        sums = stack_array(_CHUNK, np.int64)
         factor = view(bases, args.factor, pixels, np.int64)
         mantissa, shift = view(bases, args.mantissa, channels, np.int32), view(bases, args.shift, channels, np.int32)
         multiplier = view(bases, args.multiplier, channels, np.float32)
@@ -314,7 +315,7 @@ def sum_kernel(
         begin, end = share(args.outer * chunks, thread, threads)
         if begin >= end:
             return
-        sums = np.empty(_CHUNK, np.int64)
+        sums = stack_array(_CHUNK, np.int64)
         mantissa, shift = view(bases, args.mantissa, inner, np.int32), view(bases, args.shift, inner, np.int32)
         multiplier = view(bases, args.multiplier, inner, np.float32)
         zero_point, low, high = args.zero_point, args.low, args.high

@@ -13,12 +13,12 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import types
 from numba.extending import intrinsic
 
 from qbench.kernels.atomics import add, compare_exchange, exchange, load, store
 from qbench.kernels.compiling import compiled
-from qbench.kernels.memory import pointer
+from qbench.kernels.memory import array_at
 from qbench.kernels.system import clock, give_way, pause, read_byte, write_byte
 
 __all__ = ["ASLEEP", "CLOSE", "IDLE", "JOB", "LINE", "SHARE", "entries"]
@@ -87,12 +87,12 @@ _call: Any = intrinsic(_call_kernel)
 
 @numba.njit
 def _job(address):
-    return carray(pointer(address), 1, JOB)[0]
+    return array_at(address, 1, JOB)[0]
 
 
 @numba.njit
 def _share(address):
-    return carray(pointer(address), 1, SHARE)[0]
+    return array_at(address, 1, SHARE)[0]
 
 
 @numba.njit
@@ -121,12 +121,12 @@ def _meet(shares, thread, threads):
 def _place(job, share):
     """The address of each buffer, for the thread's image."""
     offsets, bases = (
-        carray(pointer(job.offsets), job.width, np.int64),
-        carray(pointer(share.bases), job.width, np.int64),
+        array_at(job.offsets, job.width, np.int64),
+        array_at(share.bases, job.width, np.int64),
     )
     for buffer in range(1, job.width):
         bases[buffer] = share.arena + offsets[buffer]
-    externals = carray(pointer(job.externals), (job.external_count, 3), np.int64)
+    externals = array_at(job.externals, (job.external_count, 3), np.int64)
     for i in range(job.external_count):
         bases[externals[i, 0]] = externals[i, 1] + share.image * externals[i, 2]
 
@@ -135,11 +135,11 @@ def _place(job, share):
 def _image(job_address, shares, share, row):
     """One image from a row on; the row that was reached in time."""
     job = _job(job_address)
-    rows = carray(pointer(job.rows), (job.last, 2), np.int64)
+    rows = array_at(job.rows, (job.last, 2), np.int64)
     threads, thread = (1, 0) if job.apart else (job.threads, share.thread)
     waits = share.image + 1 < job.images or job.times != 0  # nobody waits after the very last row, but a clock
     end = job.last if waits else job.last - 1
-    times = carray(pointer(job.times), job.last + 1, np.int64)
+    times = array_at(job.times, job.last + 1, np.int64)
     began = clock()
     while row < job.last:
         _call(rows[row, 0], rows[row, 1], share.bases, thread, threads)
@@ -185,7 +185,7 @@ def _lead(shares, workers, count):
 
     Whether the job is done, or else the deadline has passed.
     """
-    table = carray(workers, (count, 2))
+    table = array_at(workers, (count, 2), np.int64)
     for i in range(count):
         word = table[i, 0]
         if exchange(word, shares + 2 * LINE * (i + 1)) == ASLEEP:
@@ -235,7 +235,7 @@ def _serve(word, file):
 def entries() -> tuple[Any, Any]:
     """``lead(shares, workers, count)`` and ``serve(word, file)``, as C functions that run without Python's lock."""
     word = types.int64
-    lead = compiled(_lead, (word, types.CPointer(word), word), types.boolean, "run_table.lead")
+    lead = compiled(_lead, (word, word, word), types.boolean, "run_table.lead")
     serve = compiled(_serve, (word, word), types.void, "run_table.serve")
     _code.extend((lead, serve))
     number = ctypes.c_int64

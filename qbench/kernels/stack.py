@@ -1,32 +1,64 @@
-"""Scratch memory of a kernel: on its thread's stack, so that nothing is allocated while a network runs."""
+"""Scratch memory of a kernel: on its thread's stack, so that nothing is allocated while a network runs.
+
+It lives until the function returns that asks for it: never ask in one that Numba may compile apart and return it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.errors import RequireLiteralValue
-from numba.extending import intrinsic, register_jitable
+from numba.core.typing.npydecl import parse_dtype
+from numba.extending import intrinsic, lower_builtin, type_callable
+from numpy.typing import NDArray
 
-__all__ = ["stack"]
+from qbench.kernels.memory import array_over
+
+__all__ = ["stack", "stack_array"]
+
+_WORD = ir.IntType(64)
 
 
-@register_jitable(inline="always")
-def stack(size: Any) -> Any:
-    """The address of `size` bytes (a constant), aligned to 64, which live until the kernel returns."""
-    return _stack(size)  # pyright: ignore[reportCallIssue] intrinsics get a context besides
+def _memory(b: Any, size: int) -> Any:
+    """Not with `cgutils.alloca_once`: it fills all with zeros, byte by byte."""
+    with b.goto_entry_block():
+        memory = b.alloca(ir.ArrayType(ir.IntType(8), size))
+    memory.align = 64
+    return memory
 
 
-@intrinsic
 def _stack(context, size):
     if not isinstance(size, types.IntegerLiteral):
         raise RequireLiteralValue("the size of scratch memory must be a constant")
 
     def generate(context, b, signature, arguments):
-        memory = cgutils.alloca_once(b, ir.ArrayType(ir.IntType(8), size.literal_value))
-        memory.align = 64
-        return b.ptrtoint(memory, ir.IntType(64))
+        return b.ptrtoint(_memory(b, size.literal_value), _WORD)
 
     return types.int64(size), generate
+
+
+stack: Any = intrinsic(_stack)
+"""``stack(size)``: the address of `size` bytes (a constant), aligned to 64."""
+
+
+def stack_array(count: int, dtype: Any) -> NDArray[Any]:
+    """An array of `count` elements (a constant) of `dtype`, aligned to 64; what it holds at first is not known."""
+    return np.empty(count, dtype)
+
+
+@type_callable(stack_array)
+def _type_of_array(context):  # pyright: ignore[reportUnusedFunction] registered by its decorator
+    def of(count, dtype):
+        return types.Array(parse_dtype(dtype), 1, "C") if isinstance(count, types.IntegerLiteral) else None
+
+    return of
+
+
+@lower_builtin(stack_array, types.IntegerLiteral, types.Any)
+def _lower_array(context, b, signature, arguments):  # pyright: ignore[reportUnusedFunction] registered
+    kind, count = signature.return_type, signature.args[0].literal_value
+    item = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    return array_over(context, b, kind, _memory(b, count * item), [_WORD(count)])

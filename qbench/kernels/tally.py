@@ -4,7 +4,7 @@ A tally is an array of int64 that grows by the values of one array after the oth
 have a power of two as their width and are anchored at zero, so that widening merges neighbours and loses nothing. What
 is left of the histogram after any number of arrays does not depend on their order.
 
-The two functions stand alone, calling nothing, so that Numba's own cache on disk sees whenever they change.
+The two functions stand alone, so that Numba's own cache on disk sees whenever they change.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.kernels.compiling import NO_MEMORY
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
+from qbench.kernels.stack import stack_array
 
 __all__ = ["BINS", "LIMBS", "OF_ZEROS", "TALLY", "add_means", "means_kernel", "tally", "tally_kernel"]
 
@@ -38,11 +40,13 @@ Keys are integers in the order of the numbers: the bits, below zero with all but
 LIMBS = 9
 """64-bit words of 32 bits each, and room to carry, that hold a sum of float32 numbers in units of 2^-149."""
 
+_TABLES = 4 * 2 * BINS
+_CHANNELS = 64  # whose sums are made at a time
 _BLOCK = 2048  # places found at a time, by vector instructions, before they are counted one by one
 _LANES = 8  # sums side by side, as vector instructions have them: part of the result, since additions round
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, **NO_MEMORY)
 def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
     """Add values, at least one and fewer than 2^32, to a tally; only `bad` is counted where one is NaN.
 
@@ -95,10 +99,11 @@ def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
             if (bits[i] & magnitude) < 0x7F800000:
                 counts[np.int64(np.floor(values[i] * factor)) + middle] += 1
         return
-    tables = np.zeros(4 * counts.size, np.uint32)  # counted into in turn: increments of one place wait for each other
+    tables = stack_array(_TABLES, np.uint32)  # counted into in turn: increments of one place wait for each other
+    tables[:] = 0
     one, two = tables[: counts.size], tables[counts.size : 2 * counts.size]
     three, four = tables[2 * counts.size : 3 * counts.size], tables[3 * counts.size :]
-    places = np.empty(_BLOCK, np.uint32)  # unsigned: what may count from the end costs a comparison per use
+    places = stack_array(_BLOCK, np.uint32)  # unsigned: what may count from the end costs a comparison per use
     in_float32, factor32 = -127 <= found[4] <= 0, np.float32(factor if found[4] >= -127 else 0.0)
     for start in range(0, values.size, _BLOCK):
         block = values[start : start + _BLOCK]
@@ -120,7 +125,7 @@ def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
         counts[place] += np.int64(one[place]) + np.int64(two[place]) + np.int64(three[place]) + np.int64(four[place])
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True, cache=True, **NO_MEMORY)
 def add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
     """Add the mean of ``values[:, c, :]``, summed in double precision and rounded to float32, to channel c's total.
 
@@ -128,18 +133,20 @@ def add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
     Good for 2^31 of them.
     """
     outer, channels, inner = values.shape
-    sums = np.zeros(channels, np.float64)
-    if inner < _LANES:
+    sums, lanes = stack_array(_CHANNELS, np.float64), stack_array(_LANES, np.float64)
+    means = stack_array(_CHANNELS, np.float32)
+    bits, whole = means.view(np.int32), inner // _LANES * _LANES
+    for first in range(0, channels, _CHANNELS):
+        count = min(_CHANNELS, channels - first)
+        sums[:] = 0.0
         for i in range(outer):
-            for j in range(inner):
-                for c in range(channels):
-                    sums[c] += values[i, c, j]
-    else:
-        lanes = np.empty(_LANES, np.float64)
-        whole = inner // _LANES * _LANES
-        for i in range(outer):
-            for c in range(channels):
-                row = values[i, c]
+            if inner < _LANES:
+                for j in range(inner):
+                    for c in range(count):
+                        sums[c] += values[i, first + c, j]
+                continue
+            for c in range(count):
+                row = values[i, first + c]
                 lanes[:] = 0.0
                 for j in range(0, whole, _LANES):
                     for k in range(_LANES):
@@ -148,16 +155,16 @@ def add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
                     lanes[0] += row[j]
                 for k in range(_LANES):
                     sums[c] += lanes[k]
-    bits = (sums / (outer * inner)).astype(np.float32).view(np.int32)
-    for c in range(channels):
-        exponent = np.int64(bits[c] >> 23) & 255
-        significand = np.int64(bits[c] & 0x7FFFFF) | (np.int64(exponent > 0) << 23)
-        shift = max(exponent - 1, 0)
-        place = shift >> 5
-        units = significand << (shift & 31)
-        sign = np.int64(-1) if bits[c] < 0 else np.int64(1)
-        totals[c, place] += sign * (units & 0xFFFFFFFF)
-        totals[c, place + 1] += sign * (units >> 32)
+        for c in range(count):
+            means[c] = np.divide(sums[c], outer * inner)
+            exponent = np.int64(bits[c] >> 23) & 255
+            significand = np.int64(bits[c] & 0x7FFFFF) | (np.int64(exponent > 0) << 23)
+            shift = max(exponent - 1, 0)
+            place = shift >> 5
+            units = significand << (shift & 31)
+            sign = np.int64(-1) if bits[c] < 0 else np.int64(1)
+            totals[first + c, place] += sign * (units & 0xFFFFFFFF)
+            totals[first + c, place + 1] += sign * (units >> 32)
 
 
 @cache

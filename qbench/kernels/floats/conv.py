@@ -18,7 +18,7 @@ from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.split import share
-from qbench.kernels.stack import stack
+from qbench.kernels.stack import stack, stack_array
 from qbench.kernels.tile import Tile
 
 __all__ = ["ARGUMENTS", "TILES", "choose_chunk", "choose_tile", "float_conv_kernel", "panel_lanes"]
@@ -180,7 +180,7 @@ def _portable(shape: Tile) -> KernelFunction:
 
     def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
         panels = -(-args.channels // width)
-        sums = np.empty(width, np.float32)
+        sums = stack_array(width, np.float32)
         first_pixel, last_pixel, first_panel, last_panel = _shares(args.pixels, panels * args.groups, thread, threads)
         for pixel in range(first_pixel, last_pixel):
             block, row = pixel // rows, pixel % rows

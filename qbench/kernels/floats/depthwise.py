@@ -15,6 +15,7 @@ from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack_array
 
 __all__ = ["ARGUMENTS", "float_depthwise_kernel", "pack_depthwise", "pad_channels"]
 
@@ -58,7 +59,7 @@ def _tiled(level: Level) -> KernelFunction:
 
 def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:
     """The same in plain loops over arrays."""
-    sums = np.empty(BLOCK, np.float32)
+    sums = stack_array(BLOCK, np.float32)
     blocks = -(-args.channels // BLOCK)
     begin, end = share(args.images * args.out_height * blocks, thread, threads)
     for piece in range(begin, end):

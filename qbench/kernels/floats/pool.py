@@ -15,6 +15,7 @@ from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack_array
 
 __all__ = ["pool_kernel"]
 
@@ -64,7 +65,7 @@ def _plain(kept: Storage, largest: bool) -> KernelFunction:
     def run(args, bases, thread, threads):
         pixels = args.out_height * args.out_width
         begin, end = share(args.images * pixels, thread, threads)
-        result = np.empty(_CHUNK, np.float32)
+        result = stack_array(_CHUNK, np.float32)
         for pixel in range(begin, end):
             image, row, column = pixel // pixels, pixel % pixels // args.out_width, pixel % args.out_width
             up, left = row * args.sh - args.top, column * args.sw - args.left

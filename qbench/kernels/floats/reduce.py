@@ -14,6 +14,7 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack_array
 
 __all__ = ["Reduction", "reduce_kernel"]
 
@@ -49,7 +50,7 @@ def reduce_kernel(function: Reduction, dtype: FloatType, level: Level) -> Kernel
         divisor = np.float64(max(args.rows * args.columns, 1))
         chunks = (args.inner + _CHUNK - 1) // _CHUNK
         begin, end = share(args.outer * chunks, thread, threads)
-        result = np.empty(_CHUNK, np.float64)
+        result = stack_array(_CHUNK, np.float64)
         for piece in range(begin, end):
             outer, first = piece // chunks, piece % chunks * _CHUNK
             count = min(_CHUNK, args.inner - first)

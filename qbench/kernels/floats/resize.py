@@ -11,6 +11,7 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack_array
 
 __all__ = ["resize_kernel"]
 
@@ -38,7 +39,7 @@ def resize_kernel(dtype: FloatType, level: Level) -> Kernel:
         row_weights = view(bases, args.row_weight, args.out_height * args.row_taps, np.float32)
         columns = view(bases, args.column_index, args.out_width * args.column_taps, np.int64)
         column_weights = view(bases, args.column_weight, args.out_width * args.column_taps, np.float32)
-        result = np.empty(_CHUNK, np.float32)
+        result = stack_array(_CHUNK, np.float32)
         for pixel in range(begin, end):
             image, row, column = pixel // pixels, pixel % pixels // args.out_width, pixel % args.out_width
             target = image * args.y_image + row * args.y_row + column * args.y_pitch

@@ -12,6 +12,7 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack_array
 
 __all__ = ["softmax_kernel"]
 
@@ -33,7 +34,7 @@ def softmax_kernel(logarithm: bool, dtype: FloatType, level: Level) -> Kernel:
     def run(args, bases, thread, threads):
         begin, end = share(args.rows, thread, threads)
         whole = args.columns // _LANES * _LANES
-        sums = np.empty(_LANES, np.float32)
+        sums = stack_array(_LANES, np.float32)
         for row in range(begin, end):
             x = view(bases, args.x + row * args.x_row * size, args.columns, element)
             y = view(bases, args.y + row * args.y_row * size, args.columns, element)

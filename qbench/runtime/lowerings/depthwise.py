@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from qbench.ir.graph import Graph
-from qbench.kernels.depthwise import choose_sweep, depthwise_kernel, pack_depthwise
+from qbench.kernels.depthwise import MOST_TAPS, choose_sweep, depthwise_kernel, pack_depthwise
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
@@ -32,6 +32,8 @@ class DepthwiseLowering(Lowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         weight = shape_of(graph, step.head.inputs[1])
+        if math.prod(weight[2:]) > MOST_TAPS:
+            raise Refused(f"its window has more than {MOST_TAPS} taps")
         if weight[1] != 1 or shape_of(graph, step.head.inputs[0])[1] != weight[0] or weight[0] == 1:
             raise Refused("it is not depthwise")
         self.products = products(step, graph)
