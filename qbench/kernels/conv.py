@@ -220,7 +220,9 @@ def _portable(shape: Tile, epilogue: EpilogueName) -> KernelFunction:
                 out = args.out + pixel * args.out_pitch + in_group * args.channels + first
                 if keep_sums:
                     out += 3 * (out - args.out)
-                    view(bases, out, count, np.int32)[:] = sums[:count] + bias
+                    totals = view(bases, out, count, np.int32)
+                    for c in range(count):
+                        totals[c] = sums[c] + bias[c]
                 else:
                     _finish(args, bases, sums[:count], bias, channel, out)
 

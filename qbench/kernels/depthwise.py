@@ -11,6 +11,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from qbench.kernels.compiling import NO_MEMORY
 from qbench.kernels.depthwise_sweep import Sweep
 from qbench.kernels.depthwise_tiles import DepthwiseTile, spot_tile, sweep_tile
 from qbench.kernels.epilogue import EpilogueName
@@ -318,7 +319,7 @@ def _dispatch(level: Level, kind: EpilogueName, sweep: Sweep | None, wide_weight
     widest, wide, narrow = tiles[0], tiles[-2], tiles[-1]
     top = _WIDTHS[level][0]
 
-    @njit(nogil=True, inline="never")
+    @njit(nogil=True, inline="never", **NO_MEMORY)
     def call(width: int, arguments: Any) -> None:
         if width == top:
             widest(*arguments)

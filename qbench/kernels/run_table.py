@@ -10,11 +10,10 @@ import ctypes
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.atomics import add, compare_exchange, exchange, load, store
 from qbench.kernels.compiling import compiled
@@ -85,17 +84,17 @@ def _call_kernel(context, kernel, record, bases, thread, threads):
 _call: Any = intrinsic(_call_kernel)
 
 
-@numba.njit
+@register_jitable
 def _job(address):
     return array_at(address, 1, JOB)[0]
 
 
-@numba.njit
+@register_jitable
 def _share(address):
     return array_at(address, 1, SHARE)[0]
 
 
-@numba.njit
+@register_jitable
 def _wait(address, least):
     """Until the word is at least so large."""
     spins = 0
@@ -107,7 +106,7 @@ def _wait(address, least):
             give_way()
 
 
-@numba.njit
+@register_jitable
 def _meet(shares, thread, threads):
     """A barrier: each thread writes a word of its own and reads the others'."""
     own = shares + 2 * LINE * thread + LINE
@@ -117,7 +116,7 @@ def _meet(shares, thread, threads):
         _wait(shares + 2 * LINE * other + LINE, meetings)
 
 
-@numba.njit
+@register_jitable
 def _place(job, share):
     """The address of each buffer, for the thread's image."""
     offsets, bases = (
@@ -131,7 +130,7 @@ def _place(job, share):
         bases[externals[i, 0]] = externals[i, 1] + share.image * externals[i, 2]
 
 
-@numba.njit
+@register_jitable
 def _image(job_address, shares, share, row):
     """One image from a row on; the row that was reached in time."""
     job = _job(job_address)
@@ -159,7 +158,7 @@ def _image(job_address, shares, share, row):
     return row
 
 
-@numba.njit
+@register_jitable
 def _work(address):
     """A share of a job, from where it stopped."""
     share = _share(address)

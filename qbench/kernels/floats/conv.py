@@ -187,7 +187,9 @@ def _portable(shape: Tile) -> KernelFunction:
             for panel in range(first_panel, last_panel):
                 group, first = panel // panels, panel % panels * width
                 count = min(args.channels - first, width)
-                sums[:] = view(bases, args.bias + panel * width * 4, width, np.float32)
+                bias = view(bases, args.bias + panel * width * 4, width, np.float32)
+                for c in range(width):
+                    sums[c] = bias[c]
                 for tap in range(args.taps):
                     place = args.x + (pixel * args.x_pitch + group * args.x_group) * 4
                     if args.table != 0:

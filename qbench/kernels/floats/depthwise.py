@@ -61,6 +61,7 @@ def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:
     """The same in plain loops over arrays."""
     sums = stack_array(BLOCK, np.float32)
     blocks = -(-args.channels // BLOCK)
+    bias = view(bases, args.bias, blocks * BLOCK, np.float32)
     begin, end = share(args.images * args.out_height * blocks, thread, threads)
     for piece in range(begin, end):
         block, line = piece % blocks, piece // blocks
@@ -71,7 +72,8 @@ def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:
         for column in range(args.out_width):
             at = column * args.sw - args.left
             j0, j1 = inside(at, args.dw, args.kw, 0, args.width)
-            sums[:] = view(bases, args.bias + block * BLOCK * 4, BLOCK, np.float32)
+            for c in range(BLOCK):
+                sums[c] = bias[block * BLOCK + c]
             for i in range(i0, i1):
                 for j in range(j0, j1):
                     pixel = (up + i * args.dh) * args.x_row + (at + j * args.dw) * args.x_pitch
