@@ -17,6 +17,7 @@ from qbench.ir.types import TensorType, dim_factors
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import reference, view
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack_array
 from qbench.runtime.program import Program
 from qbench.runtime.step import EXTERNAL, Instruction, Place, Step
 
@@ -29,7 +30,8 @@ def larger(dtype: str) -> Kernel:
     element = np.dtype(dtype).type
 
     def function(args: Any, bases: Any, thread: int, threads: int) -> None:
-        size, count, extent = args.sizes, 1, np.ones(3, np.int64)
+        size, count, extent = args.sizes, 1, stack_array(3, np.int64)
+        extent[:] = 1
         for axis in range(RANK):
             count *= size[axis]
             for i in range(3):
