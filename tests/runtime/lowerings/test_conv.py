@@ -1,11 +1,15 @@
 """Integer convolutions and dense layers: programs give the interpreter's bits."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qbench.ir.build import build
+from qbench.ir.graph import Constant
+from qbench.ir.types import TensorType
 from tests.runtime.lowerings.agree import LEVELS, assert_agree
-from tests.runtime.lowerings.layers import conv_graphs, dense_graphs
+from tests.runtime.lowerings.layers import conv_graphs, dense_graphs, node, requantize
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -27,3 +31,13 @@ def test_dense_layers(level, case, threads):
 @given(case=conv_graphs(depthwise=True), threads=st.integers(1, 3))
 def test_depthwise_convolutions(level, case, threads):
     assert_agree(*case, level=level, threads=threads)
+
+
+def test_a_depthwise_window_of_more_taps_than_the_stack_holds_runs_in_another_kernel():
+    rng = np.random.default_rng(0)
+    weights = Constant(rng.integers(-128, 128, (3, 1, 65, 65)).astype(np.int8))
+    ends, scales = requantize("sums", "y", np.full((1, 3, 1, 1), 2.0**-12), "tflite_double", "uint8", 3)
+    conv = node("integer.conv2d", "x w", "sums", data_zero_point=7, groups=3, padding=(1, 0, 1, 2))
+    shape = (1, 3, 66, 64)
+    graph = build("g", {"x": TensorType(shape, "uint8")}, ["y"], [conv, ends], {"w": weights, **scales})
+    assert_agree(graph, {"x": rng.integers(0, 256, shape).astype(np.uint8)}, level=LEVELS[0], threads=2)
