@@ -11,11 +11,11 @@ from statistics import median
 
 import numpy as np
 
-from qbench.bench.contest import Contestant, contestants
+from qbench.bench.competitors import Competitor, competitors
+from qbench.bench.interleave import Turn, comparable, interleave
 from qbench.bench.process import EngineError, Process
 from qbench.bench.result import Entry, Failure, Profile, Result, RoundTrip, Timing
 from qbench.bench.subject import Subject, find, make_subject
-from qbench.bench.turns import Turn, comparable, take_turns
 from qbench.errors import ModelError
 from qbench.ir.types import Dim
 from qbench.progress import StageProgress
@@ -32,7 +32,7 @@ class Plan:
     models
         Names of :data:`qbench.bench.networks.NETWORKS`, or ONNX or TFLite files.
     peers
-        Those of :data:`qbench.bench.contest.PEERS` that are installed.
+        Those of :data:`qbench.bench.competitors.PEERS` that are installed.
     dtypes, threads, batches
         Each with each.
     rounds, seconds
@@ -74,7 +74,7 @@ def measure(plan: Plan, result: Result, told: StageProgress) -> None:
         for number, source in enumerate(sources):
             told(f"{source.name}: quantizing", 0, 1)
             subject = make_subject(source, Path(place) / str(number))
-            entered = contestants(subject, plan.peers, plan.dtypes)
+            entered = competitors(subject, plan.peers, plan.dtypes)
             for threads in plan.threads:
                 for batch in plan.batches:
                     _Group(plan, subject, threads, batch, gauge, result).run(entered, told)
@@ -100,24 +100,24 @@ class _Group:
     gauge: Process
     result: Result
 
-    def run(self, entered: Sequence[Contestant], told: StageProgress) -> None:
+    def run(self, entered: Sequence[Competitor], told: StageProgress) -> None:
         """Measure it; gather whatever was measured, even if interrupted."""
         stage = f"{self.subject.name}, threads {self.threads}, batch {self.batch}"
         plan, turns = self.plan, dict[Entry, list[Turn]]()
         opened: dict[Entry, Timing] = {}
         with ExitStack() as stack:
             processes: dict[Entry, Process] = {}
-            for number, contestant in enumerate(entered):
+            for number, competitor in enumerate(entered):
                 told(f"{stage}: loading", number, len(entered))
-                entry = Entry(self.subject.name, contestant.label, contestant.dtype, self.threads, self.batch)
-                process = stack.enter_context(Process(contestant.label, self.threads))
+                entry = Entry(self.subject.name, competitor.label, competitor.dtype, self.threads, self.batch)
+                process = stack.enter_context(Process(competitor.label, self.threads))
                 try:
-                    opened[entry] = self._open(entry, contestant, process)
+                    opened[entry] = self._open(entry, competitor, process)
                     processes[entry] = process
                 except (EngineError, ModelError) as error:
                     self._failed(entry, str(error))
             try:
-                take_turns(
+                interleave(
                     processes,
                     self._round_trip,
                     rounds=plan.rounds,
@@ -140,17 +140,17 @@ class _Group:
         else:
             self.result.profiles.append(Profile(entry, tuple(tuple(step) for step in steps)))
 
-    def _open(self, entry: Entry, contestant: Contestant, process: Process) -> Timing:
-        if contestant.error:
-            raise EngineError(contestant.error)
+    def _open(self, entry: Entry, competitor: Competitor, process: Process) -> Timing:
+        if competitor.error:
+            raise EngineError(competitor.error)
         output = self.subject.folder / "output.npy"
         task = {
-            "model": str(contestant.model),
-            "dtype": contestant.dtype,
+            "model": str(competitor.model),
+            "dtype": competitor.dtype,
             "threads": self.threads,
-            **self.subject.inputs(self.batch, contestant.dtype),
+            **self.subject.inputs(self.batch, competitor.dtype),
         }
-        reply = process.ask("open", engine=contestant.engine, task=task, output=str(output))
+        reply = process.ask("open", engine=competitor.engine, task=task, output=str(output))
         sqnr = self.subject.sqnr_db(np.load(output, allow_pickle=False))
         return Timing(entry, (), self.subject.macs * self.batch, reply["settings"], sqnr)
 

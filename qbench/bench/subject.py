@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qbench.bench.engines import write_arrays
 from qbench.bench.networks import NETWORKS
 from qbench.calibration.collect import collect
-from qbench.calibration.samples import samples
+from qbench.data.samples import samples
 from qbench.errors import ModelError, nearest, shown
 from qbench.evaluate.measure import deviation
 from qbench.frontends import load

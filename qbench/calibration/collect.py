@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from qbench.calibration.counter import Counter, Found, Numbered
-from qbench.calibration.samples import Data, count_samples, samples
 from qbench.calibration.statistics import Statistics
+from qbench.data.samples import Data, count_samples, samples
 from qbench.errors import Cancelled, DataError, GraphError, nearest, shown
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from qbench.calibration.running import count
-from qbench.calibration.statistics import Statistics
+from qbench.calibration.statistics import Statistics, count
 from qbench.errors import DataError
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from qbench.calibration.calibrators import calibrator_of
 from qbench.calibration.curves import threshold_curve
+from qbench.calibration.overrides import check_overrides
 from qbench.calibration.settings import Settings, settings_of
 from qbench.calibration.statistics import Statistics
-from qbench.calibration.suitable import check_overrides
 from qbench.calibration.weights import calibrated, clipped, fitted_to_bias, with_room_for_bias
 from qbench.errors import CalibrationError, shown
 from qbench.ir.frozen import Constant

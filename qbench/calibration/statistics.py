@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.calibration.means import ChannelMeans
-from qbench.calibration.running import count, number, widened
-from qbench.errors import CalibrationError
+from qbench.errors import CalibrationError, DataError, shown
+from qbench.ir.dtypes import dtype_of, is_float
 from qbench.kernels.tally import BINS
 from qbench.runtime.tallies import Tally
 
-__all__ = ["BINS", "Statistics"]
+__all__ = ["BINS", "Statistics", "count"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,7 +76,7 @@ class Statistics:
     @classmethod
     def taken(cls, found: Tally) -> Statistics:
         """The statistics of all that was counted, at least one value; `found` must not count any more."""
-        low, high = number(found["low"]), number(found["high"])
+        low, high = _number(found["low"]), _number(found["high"])
         channels = None if found.axis is None else ChannelMeans.taken(found)
         return cls(low, high, found["count"], found["zeros"], found["exponent"], found.counts, channels)
 
@@ -97,7 +97,7 @@ class Statistics:
             self.count + other.count,
             self.zeros + other.zeros,
             exponent,
-            widened(self.counts, exponent - self.exponent) + widened(other.counts, exponent - other.exponent),
+            _widened(self.counts, exponent - self.exponent) + _widened(other.counts, exponent - other.exponent),
             self.channels.merge(other.channels) if self.channels and other.channels else None,
         )
 
@@ -125,3 +125,46 @@ class Statistics:
 
     def __hash__(self) -> int:
         return hash((self.min, self.max, self.count, self.zeros, self.exponent, self.counts.tobytes()))
+
+
+def count(array: NDArray[np.generic], tally: Tally, tensor: str = "") -> None:
+    """Add an array of float16, bfloat16 or float32, of any shape, at least one element, to a tally.
+
+    Parameters
+    ----------
+    array
+        One sample.
+    tally
+        Changed in place.
+    tensor
+        Name for messages.
+
+    Raises
+    ------
+    DataError
+        No elements, NaN among them, or another dtype.
+    """
+    where = f"tensor {shown(tensor)}" if tensor else "the array"
+    if array.dtype == np.float64 or not is_float(dtype_of(array.dtype)):
+        raise DataError(f"{where} is {array.dtype}; statistics are taken of float16, bfloat16 and float32")
+    if array.size == 0:
+        raise DataError(f"{where} has no elements (shape {array.shape})")
+    if not tally.add(array):
+        bad = int(np.argmax(np.isnan(array)))
+        index = tuple(int(i) for i in np.unravel_index(bad, array.shape))
+        raise DataError(f"{where} has {array[index]} at index {index}; check sample and model")
+
+
+def _widened(counts: NDArray[np.int64], doublings: int) -> NDArray[np.int64]:
+    """The histogram with bins that are that many times twice as wide."""
+    for _ in range(min(doublings, BINS.bit_length())):  # by then all is in the bins beside zero
+        pairs = counts.reshape(-1, 2).sum(axis=1)
+        counts = np.zeros(2 * BINS, np.int64)
+        counts[BINS // 2 : BINS // 2 + BINS] = pairs
+    return counts
+
+
+def _number(key: int) -> float:
+    """The number that has this key (see `TALLY`); a negative zero counts as zero."""
+    bits = key if key >= 0 else key ^ 0x7FFFFFFF
+    return float(np.array(bits, np.int32).view(np.float32)) + 0.0

@@ -24,7 +24,7 @@ from qbench.files import write_text
 from qbench.progress import showing
 
 if TYPE_CHECKING:
-    from qbench.parity.accuracy import Accuracy
+    from qbench.bench.accuracy import Accuracy
 
 __all__ = ["add"]
 
@@ -55,8 +55,8 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qbench.parity.accuracy import accuracies, accuracy_table  # with numba behind it: nobody else's commands wait
-    from qbench.parity.inputs import first, quantized_inputs
+    from qbench.bench.accuracy import accuracies, accuracy_table  # with numba behind it: nobody else's commands wait
+    from qbench.data.inputs import first, quantized_inputs
 
     if options.json is not None:
         check_writable("--json", options.json)

@@ -111,14 +111,14 @@ def _interactive(options: argparse.Namespace) -> None:
 
 
 def _contest(options: argparse.Namespace) -> None:
-    from qbench.bench.contest import (
+    from qbench.bench.competitors import (
         PACKAGES,
         PEERS,
     )  # with onnx and numba behind it: nobody else's commands wait for them
     from qbench.bench.machine import cores, describe, installed
     from qbench.bench.measure import Plan, measure
     from qbench.bench.result import Result
-    from qbench.bench.table import bench_table
+    from qbench.bench.text import bench_table
 
     if not options.dtype:
         raise ConfigError(f"--dtype: name at least one of {', '.join(_DTYPES)}")

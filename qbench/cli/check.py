@@ -54,8 +54,8 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from qbench.data.inputs import first, quantized_inputs
     from qbench.parity import compare  # with numba behind it: nobody else's commands wait for it
-    from qbench.parity.inputs import first, quantized_inputs
 
     check_image_options(options, options.input)
     if options.json is not None:

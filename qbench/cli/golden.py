@@ -36,8 +36,8 @@ def add(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    from qbench.data.inputs import first, quantized_inputs
     from qbench.parity import golden  # with numba behind it: nobody else's commands wait for it
-    from qbench.parity.inputs import first, quantized_inputs
 
     check_image_options(options, options.input)
     graph = read_graph(options.model, options)

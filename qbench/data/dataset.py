@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.calibration.samples import Data, samples
 from qbench.data.layout import Layout
+from qbench.data.samples import Data, samples
 from qbench.errors import DataError
 from qbench.ir.graph import Graph
 from qbench.runtime.feeds import check_feeds

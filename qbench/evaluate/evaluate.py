@@ -11,7 +11,7 @@ from qbench.data.dataset import Dataset
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.layers import Layer, layers_of, value_of
 from qbench.evaluate.measure import Deviation
-from qbench.evaluate.own import Own, own_errors
+from qbench.evaluate.own_errors import Own, own_errors
 from qbench.evaluate.predictions import Score
 from qbench.evaluate.side_by_side import Measured, Pair, activation_bytes, measure
 from qbench.ir.graph import Graph

@@ -1,17 +1,20 @@
-"""The bit-exactness lab: where two "int8" runtimes disagree, why, and how often theory says they must."""
+"""Two runtimes compared, value by value: where they disagree, why, and how often theory says they must."""
 
 from __future__ import annotations
 
+from qbench.exporters.golden import golden
 from qbench.parity.compare import Comparable, compare
 from qbench.parity.comparison import Comparison, LayerComparison
 from qbench.parity.difference import Difference
-from qbench.parity.golden import golden
+from qbench.parity.graph_runner import GraphRunner
 from qbench.parity.litert import LiteRT
 from qbench.parity.onnxruntime import OnnxRuntime
-from qbench.parity.ours import Ours
 from qbench.parity.recorded import Recorded
 from qbench.parity.runner import Made, Portion, Runner
 from qbench.parity.theory import Mode, disagreement
+
+Ours = GraphRunner
+"""What it was called first."""
 
 __all__ = [
     "Comparable",
@@ -22,6 +25,7 @@ __all__ = [
     "Made",
     "Mode",
     "OnnxRuntime",
+    "GraphRunner",
     "Ours",
     "Portion",
     "Recorded",

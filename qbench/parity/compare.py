@@ -14,7 +14,7 @@ from qbench.ops.float.reshape import Transpose
 from qbench.parity.comparison import Comparison, LayerComparison
 from qbench.parity.difference import TOLERANCE, Differences
 from qbench.parity.expected import Expected, requantize_of
-from qbench.parity.ours import Ours, Segment, segments
+from qbench.parity.graph_runner import GraphRunner, Segment, segments
 from qbench.parity.runner import Portion, Runner
 from qbench.parity.theory import Mode
 from qbench.progress import Cancel, Progress
@@ -64,9 +64,12 @@ def compare(
         `cancel` was set.
     """
     sides = _runner(left), _runner(right)
-    if isinstance(sides[0], Ours) and isinstance(sides[1], Ours) and sides[0].label == sides[1].label:
-        sides = Ours(sides[0].graph, sides[0].executor, "left"), Ours(sides[1].graph, sides[1].executor, "right")
-    graph = next((side.graph for side in sides if isinstance(side, Ours)), None)
+    if isinstance(sides[0], GraphRunner) and isinstance(sides[1], GraphRunner) and sides[0].label == sides[1].label:
+        sides = (
+            GraphRunner(sides[0].graph, sides[0].executor, "left"),
+            GraphRunner(sides[1].graph, sides[1].executor, "right"),
+        )
+    graph = next((side.graph for side in sides if isinstance(side, GraphRunner)), None)
     dataset = Dataset(graph or _inputs_of(sides[0]), data, what="input")
     work = _Work(sides, graph, tolerance)
     for chunk in dataset.chunks():
@@ -82,7 +85,7 @@ def _runner(given: object) -> Runner:
     if isinstance(given, Runner):
         return given
     if isinstance(given, (Graph, Program)):
-        return Ours(graph_of(given))
+        return GraphRunner(graph_of(given))
     raise DataError(
         f"cannot compare a {type(given).__name__}: give a graph, a program, lab.LiteRT, lab.OnnxRuntime or lab.Recorded"
     )
@@ -115,7 +118,7 @@ class _Work:
     def __init__(self, sides: tuple[Runner, Runner], graph: Graph | None, tolerance: float) -> None:
         self._sides, self._graph, self._tolerance = sides, graph, tolerance
         # the side that is fed with the other's values; a recording or a runtime cannot be
-        self._fed = next((i for i, side in enumerate(sides) if isinstance(side, Ours)), None)
+        self._fed = next((i for i, side in enumerate(sides) if isinstance(side, GraphRunner)), None)
         self._missing: list[tuple[str, str]] = []
         self._names = self._common()
         found = {} if graph is None else segments(graph, self._names)
@@ -133,7 +136,7 @@ class _Work:
         for index in (0, 1):
             # of a graph's own helpers, such as accumulators, a runtime knows nothing
             mine, others = self._sides[index].made, self._sides[1 - index].made
-            if not isinstance(self._sides[index], Ours):
+            if not isinstance(self._sides[index], GraphRunner):
                 absent = [name for name in mine if name not in others]
                 self._missing += [(name, f"only {self._sides[index].label} has it") for name in absent]
         if not common:
@@ -167,7 +170,7 @@ class _Work:
         apart = list(values)
         if self._fed is not None:
             fed = self._sides[self._fed]
-            assert isinstance(fed, Ours)
+            assert isinstance(fed, GraphRunner)
             apart[self._fed] = fed.run_apart(portion, values[1 - self._fed])
         for name, layer in self._layers.items():
             layer.whole.add(values[0][name], values[1][name])

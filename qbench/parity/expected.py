@@ -10,7 +10,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, is_op
 from qbench.ops.float.activation import Clip
 from qbench.ops.qnn.requantize import ratio
-from qbench.parity.ours import Segment, requantizes
+from qbench.parity.graph_runner import Segment, requantizes
 from qbench.parity.theory import Mode, disagreement
 
 __all__ = ["Expected", "requantize_of"]

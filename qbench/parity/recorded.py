@@ -26,7 +26,7 @@ class Recorded(Runner):
     Parameters
     ----------
     path
-        The file, such as the one that :func:`qbench.parity.golden` writes.
+        The file, such as the one that :func:`qbench.exporters.golden` writes.
     """
 
     path: str | PathLike[str]

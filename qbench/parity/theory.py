@@ -30,7 +30,7 @@ from qbench.quant.rounding import Rounding
 __all__ = ["Mode", "disagreement"]
 
 Mode = Rounding | Literal["litert_builtin"]
-"""How a runtime rounds: one of ours, or one that only others have."""
+"""How a runtime rounds: one of qbench's, or one that only others have."""
 
 _FLOAT32_DIGITS = 24
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from qbench.calibration.overrides import check_overrides
 from qbench.calibration.resolve import resolve
 from qbench.calibration.statistics import Statistics
-from qbench.calibration.suitable import check_overrides
 from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph

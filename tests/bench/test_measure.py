@@ -16,7 +16,7 @@ from typing import Any
 import onnx
 import pytest
 
-from qbench.bench import contest, machine, measure
+from qbench.bench import competitors, machine, measure
 from qbench.cli import main
 from tests.frontends import models
 
@@ -75,12 +75,12 @@ def test_qbench_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_all_peers_run_the_same_model(tmp_path: Path) -> None:
-    for peer in contest.PEERS:
+    for peer in competitors.PEERS:
         pytest.importorskip(peer)
     threads = str(min(2, machine.cores()))
     found = bench(tmp_path, tiny(tmp_path), "--batch", "2", "--threads", threads)
     rows = {(row["engine"], row["dtype"]) for row in found["rows"]}
-    assert rows >= {(engine, dtype) for engine in ("qbench", *contest.PEERS) for dtype in ("int8", "float32")}
+    assert rows >= {(engine, dtype) for engine in ("qbench", *competitors.PEERS) for dtype in ("int8", "float32")}
     assert found["errors"] == []
     for setting in found["settings"]:
         assert setting["sqnr_db"] > (15 if setting["dtype"] == "int8" else 80), setting
@@ -126,7 +126,7 @@ def test_a_missing_peer_is_told(
 
 def test_the_int8_file_needs_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openvino")
-    monkeypatch.setattr(contest, "installed", lambda package: "1" if package == "openvino" else None)
+    monkeypatch.setattr(competitors, "installed", lambda package: "1" if package == "openvino" else None)
     found = bench(tmp_path, tiny(tmp_path), "--batch", "1", "--dtype", "int8", "--peers", "openvino")
     assert [error["error"] for error in found["errors"]] == [
         "onnxruntime makes the int8 file, and is not installed: pip install onnxruntime"
@@ -174,13 +174,13 @@ def test_sizes_that_are_open_are_asked_for(tmp_path: Path, capsys: pytest.Captur
 def test_ctrl_c_keeps_what_was_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = measure.take_turns
+    whole = measure.interleave
 
     def interrupted(*arguments: Any, **options: Any) -> None:
         whole(*arguments, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measure, "take_turns", interrupted)
+    monkeypatch.setattr(measure, "interleave", interrupted)
     arguments = ("--peers", "", "--batch", "1", "--json", str(tmp_path / "f.json"))
     assert main(["bench", str(tiny(tmp_path)), *QUICK, *arguments]) == 130
     assert len(json.loads((tmp_path / "f.json").read_text())["rows"]) == 2

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import pytest
 
 from qbench.bench.result import Entry, Failure, Profile, Result, RoundTrip, Row, Timing
-from qbench.bench.table import bench_table
+from qbench.bench.text import bench_table
 
 OURS = Entry("net", "qbench", "int8", 2, 16)
 SECONDS = {

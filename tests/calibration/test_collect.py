@@ -13,8 +13,8 @@ import pytest
 import qbench.ops  # noqa: F401 declares them
 from qbench.calibration.collect import collect
 from qbench.calibration.means import ChannelMeans
-from qbench.calibration.samples import count_samples, samples
 from qbench.calibration.statistics import Statistics
+from qbench.data.samples import count_samples, samples
 from qbench.errors import Cancelled, DataError, GraphError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbench.calibration.running import count
-from qbench.calibration.statistics import BINS, Statistics
+from qbench.calibration.statistics import BINS, Statistics, count
 from qbench.errors import CalibrationError, DataError
 from qbench.runtime.tallies import Tally
 

@@ -88,7 +88,7 @@ class Gauge(Protocol):
 
 def engine(name: str, task: Task) -> Engine:
     """Load a task's model: "qbench", "onnxruntime", "openvino" or "litert"."""
-    return _module("ours" if name == "qbench" else name).open_task(task)
+    return _module("program" if name == "qbench" else name).open_task(task)
 
 
 def gauge(name: str, *settings: str) -> Gauge:

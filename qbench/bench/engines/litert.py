@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from qbench.bench.engines import Outputs, Task, read_arrays
-from qbench.bench.engines.ways import Way
+from qbench.bench.engines.strategy import Strategy
 
 __all__ = ["open_task"]
 
 
-def open_task(task: Task) -> Way:
+def open_task(task: Task) -> Strategy:
     """An interpreter, its inputs set once: only the inference is timed."""
     lite: Any = import_module("ai_edge_litert.interpreter")
     interpreter = lite.Interpreter(model_path=task.model, num_threads=task.threads)
@@ -29,4 +29,4 @@ def open_task(task: Task) -> Way:
         interpreter.invoke()
         return [interpreter.get_tensor(index) for index in outputs]
 
-    return Way({"num_threads": task.threads, "kernels": "XNNPACK"}, run)
+    return Strategy({"num_threads": task.threads, "kernels": "XNNPACK"}, run)

@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qbench.bench.engines import Outputs, Task, read_arrays
-from qbench.bench.engines.ways import Way, fastest, joined, samples
+from qbench.bench.engines.strategy import Strategy, fastest, joined, samples
 
 __all__ = ["open_task", "quantize"]
 
@@ -19,17 +19,17 @@ _ERRORS_ONLY = 3
 Run = Callable[[Mapping[str, NDArray[Any]]], Outputs]
 
 
-def open_task(task: Task) -> Way:
+def open_task(task: Task) -> Strategy:
     """A session on the CPU, all optimizations on, that takes the batch as a whole or one sample in each thread."""
     arrays, pieces = read_arrays(task.inputs), samples(task)
     run = _session(task, task.threads, task.sizes)
-    ways = [Way(_settings(task.threads), lambda: run(arrays))]
+    strategies = [Strategy(_settings(task.threads), lambda: run(arrays))]
     if pieces:
         run_one = _session(task, 1, dict.fromkeys(task.sizes, 1))
         pool = ThreadPoolExecutor(task.threads)
         settings = {**_settings(1), "samples at once": task.threads}
-        ways.append(Way(settings, lambda: joined(list(pool.map(run_one, pieces)))))
-    return fastest(ways)
+        strategies.append(Strategy(settings, lambda: joined(list(pool.map(run_one, pieces)))))
+    return fastest(strategies)
 
 
 def _settings(threads: int) -> dict[str, object]:

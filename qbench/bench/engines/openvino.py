@@ -10,21 +10,21 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qbench.bench.engines import Outputs, Task, read_arrays
-from qbench.bench.engines.ways import Way, fastest, joined, samples
+from qbench.bench.engines.strategy import Strategy, fastest, joined, samples
 
 __all__ = ["open_task", "quantize"]
 
 
-def open_task(task: Task) -> Way:
+def open_task(task: Task) -> Strategy:
     """A model compiled for the batch as a whole (hint: latency), or for one sample in each stream (throughput)."""
     pieces = samples(task)
-    ways = [_way(task, "LATENCY", [read_arrays(task.inputs)])]
+    strategies = [_strategy(task, "LATENCY", [read_arrays(task.inputs)])]
     if pieces:
-        ways.append(_way(task, "THROUGHPUT", pieces))
-    return fastest(ways)
+        strategies.append(_strategy(task, "THROUGHPUT", pieces))
+    return fastest(strategies)
 
 
-def _way(task: Task, hint: str, batches: Sequence[Mapping[str, NDArray[Any]]]) -> Way:
+def _strategy(task: Task, hint: str, batches: Sequence[Mapping[str, NDArray[Any]]]) -> Strategy:
     openvino: Any = import_module("openvino")
     core = openvino.Core()
     model = core.read_model(task.model)
@@ -49,7 +49,7 @@ def _way(task: Task, hint: str, batches: Sequence[Mapping[str, NDArray[Any]]]) -
         outputs = [[request.get_tensor(output).data for output in compiled.outputs] for request, _ in held]
         return joined(outputs) if len(held) > 1 else outputs[0]
 
-    return Way({**settings, "requests": len(held)}, run)
+    return Strategy({**settings, "requests": len(held)}, run)
 
 
 def quantize(model: Path, samples: Sequence[Path], target: Path) -> None:

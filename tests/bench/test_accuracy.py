@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from qbench.bench.accuracy import ranks
 from qbench.cli import main
 from qbench.errors import DataError
-from qbench.parity.accuracy import ranks
 from tests.tflite_files import Tensor, constant, litert, model, operator
 
 

@@ -21,7 +21,7 @@ from qbench.passes.legalize import LegalizePass
 from qbench.runtime import interpreter
 from qbench.runtime.programs import Programs
 
-__all__ = ["Ours", "Segment", "requantizes", "segments"]
+__all__ = ["GraphRunner", "Segment", "requantizes", "segments"]
 
 
 def requantizes(node: Node) -> bool:
@@ -35,7 +35,7 @@ def _is_plumbing(node: Node) -> bool:
 
 
 @dataclass(frozen=True)
-class Ours(Runner):
+class GraphRunner(Runner):
     """A graph, run by one of qbench's two executors.
 
     Parameters

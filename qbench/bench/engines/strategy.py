@@ -12,30 +12,30 @@ from numpy.typing import NDArray
 
 from qbench.bench.engines import Outputs, Task, read_arrays
 
-__all__ = ["Way", "fastest", "joined", "samples"]
+__all__ = ["Strategy", "fastest", "joined", "samples"]
 
 _TRIALS = 3
 
 
 @dataclass(frozen=True)
-class Way:
+class Strategy:
     """How a model is run, and what was set for it."""
 
     settings: Mapping[str, object]
     run: Callable[[], Outputs]
 
 
-def fastest(ways: Sequence[Way]) -> Way:
+def fastest(strategies: Sequence[Strategy]) -> Strategy:
     """Try all of them, and choose."""
-    return min(ways, key=_seconds) if len(ways) > 1 else ways[0]
+    return min(strategies, key=_seconds) if len(strategies) > 1 else strategies[0]
 
 
-def _seconds(way: Way) -> float:
-    way.run()
+def _seconds(strategy: Strategy) -> float:
+    strategy.run()
     times: list[float] = []
     for _ in range(_TRIALS):
         start = perf_counter()
-        way.run()
+        strategy.run()
         times.append(perf_counter() - start)
     return min(times)
 

@@ -10,7 +10,7 @@ from qbench.bench.machine import installed
 from qbench.bench.process import EngineError, Process
 from qbench.bench.subject import Subject
 
-__all__ = ["PACKAGES", "PEERS", "Contestant", "contestants"]
+__all__ = ["PACKAGES", "PEERS", "Competitor", "competitors"]
 
 PEERS = ("onnxruntime", "openvino", "litert")
 """The runtimes that qbench is timed against; LiteRT on TFLite files, the others on ONNX files."""
@@ -20,7 +20,7 @@ PACKAGES = {"litert": "ai-edge-litert"}
 
 
 @dataclass(frozen=True)
-class Contestant:
+class Competitor:
     """A line of the table to be.
 
     Parameters
@@ -44,28 +44,28 @@ class Contestant:
     error: str = ""
 
 
-def contestants(subject: Subject, peers: Sequence[str], dtypes: Sequence[str]) -> list[Contestant]:
+def competitors(subject: Subject, peers: Sequence[str], dtypes: Sequence[str]) -> list[Competitor]:
     """Write the peers' int8 files, and say who runs which.
 
     A file that is quantized already is run as it is, by us and by its own peers; its float twin by us alone. Of a
     float ONNX file both peers run onnxruntime's own int8 file, on which OpenVINO is at its fastest too; NNCF's is
     OpenVINO's second.
     """
-    found = [Contestant("qbench", "qbench", dtype, subject.archive(dtype)) for dtype in dtypes]
+    found = [Competitor("qbench", "qbench", dtype, subject.archive(dtype)) for dtype in dtypes]
     peers = [peer for peer in peers if (peer == "litert") == subject.is_tflite]
     if subject.template is not None or subject.is_tflite:
         own = "float32" if subject.template is None else "int8"
-        return found + [Contestant(peer, peer, own, subject.source) for peer in peers if own in dtypes]
+        return found + [Competitor(peer, peer, own, subject.source) for peer in peers if own in dtypes]
     if "float32" in dtypes:
-        found += [Contestant(peer, peer, "float32", subject.source) for peer in peers]
+        found += [Competitor(peer, peer, "float32", subject.source) for peer in peers]
     if "int8" in dtypes and peers:
         target = subject.folder / "qdq.onnx"
         error = _quantized("onnxruntime", subject, target)
-        found += [Contestant(peer, peer, "int8", target, error) for peer in peers]
+        found += [Competitor(peer, peer, "int8", target, error) for peer in peers]
         if "openvino" in peers and installed("nncf"):
             target = subject.folder / "nncf.xml"
             error = _quantized("openvino", subject, target)
-            found.append(Contestant("openvino nncf", "openvino", "int8", target, error))
+            found.append(Competitor("openvino nncf", "openvino", "int8", target, error))
     return found
 
 

@@ -9,16 +9,14 @@ import numpy as np
 
 from qbench.data.arrays import write_arrays
 from qbench.data.dataset import Dataset
+from qbench.exporters.c_header import write_header
 from qbench.files import replacing
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
-from qbench.parity.c_header import write_header
-from qbench.parity.compare import graph_of
-from qbench.parity.ours import Ours
-from qbench.parity.runner import Portion
 from qbench.progress import Progress
 from qbench.runtime.program import Program
+from qbench.runtime.programs import Programs
 
 __all__ = ["golden"]
 
@@ -60,7 +58,7 @@ def golden(
     DataError
         Data that do not fit.
     """
-    graph = graph_of(program)
+    graph = program.graph if isinstance(program, Program) else program
     values = _values(graph, data, progress)
     if constants:
         values |= {key: constant.array for key, constant in graph.constants.items()}
@@ -76,12 +74,12 @@ def golden(
 
 def _values(graph: Graph, data: object, progress: Progress | None) -> dict[str, Array]:
     """Inputs and everything made of them, for all samples."""
-    dataset, ours = Dataset(graph, data, what="input"), Ours(graph)
+    dataset = Dataset(graph, data, what="input")
     pieces: dict[str, list[Array]] = {name: [] for name in graph.activations()}
     made = [name for name in pieces if name not in graph.inputs]
+    programs = Programs(graph, keep=made)
     for chunk in dataset.chunks():
-        portion = Portion(chunk.feeds, chunk.start, chunk.stop, dataset.samples)
-        for name, array in {**chunk.feeds, **ours.run(portion, made)}.items():
+        for name, array in {**chunk.feeds, **programs.of(chunk.feeds).run(chunk.feeds, keep=made)}.items():
             pieces[name].append(array)
         if progress is not None:
             progress(chunk.stop, dataset.samples)

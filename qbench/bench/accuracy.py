@@ -12,7 +12,7 @@ from qbench.data.dataset import Dataset
 from qbench.errors import DataError, shown
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
-from qbench.parity.ours import Ours
+from qbench.parity.graph_runner import GraphRunner
 from qbench.parity.runner import Portion, Runner
 from qbench.progress import Progress
 from qbench.report.text import aligned, shortened
@@ -83,7 +83,7 @@ def accuracies(
     if len(graph.outputs) != 1:
         raise DataError(f"{shown(model)} has {len(graph.outputs)} outputs: which of them are classes?")
     (output,) = graph.outputs
-    runners: list[Runner] = [Ours(graph), *peers]
+    runners: list[Runner] = [GraphRunner(graph), *peers]
     found = [list[NDArray[np.int64]]() for _ in runners]
     same = [0] * len(runners)
     for chunk in dataset.chunks():

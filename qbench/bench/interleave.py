@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from qbench.bench.process import EngineError, Process
 from qbench.bench.result import Entry
 
-__all__ = ["Turn", "comparable", "state_of", "take_turns"]
+__all__ = ["Turn", "comparable", "state_of", "interleave"]
 
 _NEAR, _FAR = 200e-9, 1000e-9  # two states are known, of about 100 and 350 ns; beyond them, somebody else was running
 
@@ -22,7 +22,7 @@ class Turn:
     round_trip: float | None = None
 
 
-def take_turns(
+def interleave(
     processes: Mapping[Entry, Process],
     read_round_trip: Callable[[], float | None],
     *,

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qbench.bench.engines import Task, engine, ways, write_arrays
-from qbench.bench.engines.ways import Way, fastest, joined, samples
+from qbench.bench.engines import Task, engine, strategy, write_arrays
+from qbench.bench.engines.strategy import Strategy, fastest, joined, samples
 from qbench.frontends import load
 from qbench.runtime.interpreter import call
 from tests.bench.test_measure import tiny
@@ -29,8 +29,8 @@ def test_samples_are_cut_and_outputs_joined(tmp_path: Path) -> None:
 
 
 def test_the_fastest_way_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    choices = [Way({"seconds": seconds}, list) for seconds in (3, 1, 2)]
-    monkeypatch.setattr(ways, "_seconds", lambda way: way.settings["seconds"])
+    choices = [Strategy({"seconds": seconds}, list) for seconds in (3, 1, 2)]
+    monkeypatch.setattr(strategy, "_seconds", lambda strategy: strategy.settings["seconds"])
     assert fastest(choices) is choices[1]
     assert fastest(choices[:1]) is choices[0]
 
@@ -42,7 +42,7 @@ def test_every_way_of_a_peer_gives_the_same(
 ) -> None:
     module = pytest.importorskip(f"qbench.bench.engines.{peer}")
     pytest.importorskip(peer)
-    monkeypatch.setattr(module, "fastest", lambda ways: ways[number])
+    monkeypatch.setattr(module, "fastest", lambda strategies: strategies[number])
     path = tiny(tmp_path)
     write_arrays(tmp_path / "x.npz", {"x": X})
     made = engine(peer, Task(str(path), "float32", 2, str(tmp_path / "x.npz"), {"N": 3}, ("x",)))

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from qbench.bench.interleave import Turn, comparable, interleave, state_of
 from qbench.bench.process import EngineError
 from qbench.bench.result import Entry
-from qbench.bench.turns import Turn, comparable, state_of, take_turns
 
 A, B = (Entry("net", engine, "int8", 2, 1) for engine in "ab")
 NEAR, FAR = 100e-9, 350e-9
@@ -28,7 +28,7 @@ class Scripted:
 def test_engines_take_turns_and_a_failure_hits_nobody_else() -> None:
     log, failures, told = list[str](), list[tuple[Entry, str]](), list[tuple[int, int]]()
     turns: dict[Entry, list[Turn]] = {}
-    take_turns(
+    interleave(
         {A: Scripted(log, "a", [1, 2]), B: Scripted(log, "b", [3, 4, 5])},  # type: ignore[dict-item]
         lambda: NEAR,
         rounds=3,
@@ -56,7 +56,7 @@ def test_an_interruption_keeps_the_turns_before_it() -> None:
 
     processes = {A: Scripted([], "a", [1] * 9), B: Scripted([], "b", [1] * 9)}
     with pytest.raises(KeyboardInterrupt):
-        take_turns(
+        interleave(
             processes,  # type: ignore[arg-type]
             interrupted,
             rounds=5,

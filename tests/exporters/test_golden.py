@@ -11,12 +11,12 @@ import qbench as qb
 from qbench import lab
 from qbench.cli import main
 from qbench.data.arrays import read_arrays
+from qbench.exporters.c_header import write_header
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.parity.c_header import write_header
 from qbench.runtime import interpreter
 from tests.hostile import NAMES
 
