@@ -21,7 +21,21 @@ if TYPE_CHECKING:
     from qbench import parity as lab
     from qbench.calibration.calibrators import register_calibrator
     from qbench.data.load import load_data
-    from qbench.errors import QBenchError
+    from qbench.errors import (
+        CalibrationError,
+        Cancelled,
+        ConfigError,
+        DataError,
+        ExportError,
+        GraphError,
+        ModelError,
+        ParseError,
+        QBenchError,
+        QParamsError,
+        SessionError,
+        UnsupportedOpsError,
+    )
+    from qbench.execute import plan, run
     from qbench.frontends import load
     from qbench.ir.archive import save
     from qbench.ir.diff import diff
@@ -30,9 +44,8 @@ if TYPE_CHECKING:
     from qbench.parity.comparison import Comparison
     from qbench.quant.config import QuantConfig
     from qbench.report.report import Report
-    from qbench.runtime.interpreter import call as run
+    from qbench.runtime.interpreter import call as interpret
     from qbench.runtime.program import Program
-    from qbench.runtime.programs import plan
     from qbench.session.export import export_onnx, export_overrides, export_tflite
     from qbench.session.session import Session
     from qbench.widgets import Workbench
@@ -46,6 +59,7 @@ __all__ = [
     "load_data",
     "save",
     "run",
+    "interpret",
     "plan",
     "Program",
     "diff",
@@ -65,6 +79,17 @@ __all__ = [
     "Workbench",
     # what can go wrong
     "QBenchError",
+    "CalibrationError",
+    "Cancelled",
+    "ConfigError",
+    "DataError",
+    "ExportError",
+    "GraphError",
+    "ModelError",
+    "ParseError",
+    "QParamsError",
+    "SessionError",
+    "UnsupportedOpsError",
     "__version__",
 ]
 
@@ -72,7 +97,6 @@ _HOMES = {
     "Comparison": "qbench.parity.comparison",
     "Graph": "qbench.ir.graph",
     "Program": "qbench.runtime.program",
-    "QBenchError": "qbench.errors",
     "QuantConfig": "qbench.quant.config",
     "Report": "qbench.report.report",
     "Session": "qbench.session.session",
@@ -82,14 +106,32 @@ _HOMES = {
     "export_onnx": "qbench.session.export",
     "export_overrides": "qbench.session.export",
     "export_tflite": "qbench.session.export",
+    "interpret": "qbench.runtime.interpreter:call",
     "lab": "qbench:parity",
     "parity": "qbench.parity",
     "load": "qbench.frontends",
     "load_data": "qbench.data.load",
-    "plan": "qbench.runtime.programs",
+    "plan": "qbench.execute",
     "register_calibrator": "qbench.calibration.calibrators",
-    "run": "qbench.runtime.interpreter:call",
+    "run": "qbench.execute",
     "save": "qbench.ir.archive",
+    **dict.fromkeys(
+        (
+            "CalibrationError",
+            "Cancelled",
+            "ConfigError",
+            "DataError",
+            "ExportError",
+            "GraphError",
+            "ModelError",
+            "ParseError",
+            "QBenchError",
+            "QParamsError",
+            "SessionError",
+            "UnsupportedOpsError",
+        ),
+        "qbench.errors",
+    ),
 }
 
 

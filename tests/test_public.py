@@ -4,12 +4,13 @@ import subprocess
 import sys
 
 import qbench
+from qbench import errors
 
 EXPECTED = {
     "Graph", "load", "load_data", "save", "run", "diff", "QuantConfig", "register_calibrator", "Session", "Report",
     "export_onnx", "export_overrides", "export_tflite", "Workbench", "plan", "Program", "compare", "Comparison", "lab",
-    "parity", "QBenchError", "__version__",
-}  # fmt: skip
+    "parity", "interpret", "__version__",
+} | {name for name in errors.__all__ if name[0].isupper()}  # fmt: skip
 SLOW = {"numpy", "pandas", "matplotlib", "ipywidgets", "anywidget", "onnx", "numba", "pydantic"}
 
 

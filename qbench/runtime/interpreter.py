@@ -85,7 +85,7 @@ def step(graph: Graph, node: Node, arrays: Sequence[Array]) -> tuple[Array, ...]
 
 
 def call(graph: Graph, x: Array | Mapping[str, Array]) -> Array | dict[str, Array]:
-    """Run a graph the short way.
+    """Run a graph node by node, the short way; `qbench.interpret`.
 
     Parameters
     ----------

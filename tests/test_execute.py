@@ -1,0 +1,79 @@
+"""The front door: programs and the interpreter give the same, in the same form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import qbench as qb
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Node
+from qbench.ir.types import TensorType
+from qbench.ops.float.norm import BatchNorm
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3, 2, 5, 5)).astype(np.float32)
+
+
+def normalized(outputs=("y",)) -> qb.Graph:
+    """A convolution, then a batch norm."""
+    arrays = {"w": RNG.normal(size=(4, 2, 3, 3)), "g": [1, 2, 3, 4], "b": [0, 1, 0, 1], "m": [0, 1, 2, 3], "v": [1] * 4}
+    nodes = [
+        Node("c", "nn.conv2d", ("x", "w"), ("c",), FrozenMap({"padding": (1, 1, 1, 1)})),
+        Node("y", BatchNorm.name, ("c", "g", "b", "m", "v"), ("y",)),
+    ]
+    constants = {name: Constant(np.asarray(array, np.float32)) for name, array in arrays.items()}
+    return build("normalized", {"x": TensorType(("N", 2, 5, 5), "float32")}, outputs, nodes, constants)
+
+
+def test_one_output_is_an_array():
+    graph = normalized()
+    np.testing.assert_allclose(qb.run(graph, X), qb.interpret(graph, X), rtol=1e-5, atol=1e-5)
+
+
+def test_several_outputs_are_a_dict():
+    graph = normalized(("c", "y"))
+    fast, oracle = qb.run(graph, {"x": X}), qb.interpret(graph, {"x": X})
+    assert list(fast) == list(oracle) == ["c", "y"]
+    for name, array in oracle.items():
+        np.testing.assert_allclose(fast[name], array, rtol=1e-5, atol=1e-5)
+
+
+def test_a_batch_norm_is_folded():
+    program = qb.plan(normalized())
+    assert program.fallbacks == {}
+    assert [step.nodes for step in program.steps if step.nodes] == [("c", "y")]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_kept_value_is_what_it_was_before_folding(threads):
+    graph = normalized()
+    program = qb.plan(graph, keep=["c"])
+    assert program.fallbacks == {}
+    found = program.run(X, keep=["c"], threads=threads)
+    for name, array in qb.interpret(normalized_like(graph), X).items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-5)
+
+
+def normalized_like(graph: qb.Graph) -> qb.Graph:
+    """The same, its convolution an output too."""
+    return build(graph.name, graph.input_types(), ("c", "y"), graph.nodes, graph.constants)
+
+
+def test_what_is_kept_must_be_there():
+    with pytest.raises(qb.GraphError, match="no value 'd' to keep"):
+        qb.plan(normalized(), keep=["d"])
+
+
+def test_open_sizes_get_a_program_each():
+    nodes = [Node("y", "nn.relu", ("x",), ("y",))]
+    graph = build("open", {"x": TensorType(("N", "L"), "float32")}, ["y"], nodes)
+    for length in (3, 7, 3):
+        x = RNG.normal(size=(2, length)).astype(np.float32)
+        np.testing.assert_array_equal(qb.run(graph, x), np.maximum(x, 0))
+
+
+def test_wrong_data_is_named():
+    with pytest.raises(qb.DataError, match="input 'x'"):
+        qb.run(normalized(), X[0])
