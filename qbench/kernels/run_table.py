@@ -138,7 +138,7 @@ def _image(job_address, shares, share, row):
     threads, thread = (1, 0) if job.apart else (job.threads, share.thread)
     waits = share.image + 1 < job.images or job.times != 0  # nobody waits after the very last row, but a clock
     end = job.last if waits else job.last - 1
-    times = array_at(job.times, job.last + 1, np.int64)
+    times = array_at(job.times, job.last, np.int64)
     began = clock()
     while row < job.last:
         _call(rows[row, 0], rows[row, 1], share.bases, thread, threads)

@@ -19,11 +19,11 @@ from qbench.kernels.move import copy_fields, copy_kernel
 from qbench.kernels.nan import nan_kernel
 from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
 from qbench.kernels.tally import means_kernel, tally_kernel
+from qbench.runtime.instruction_table import Table
 from qbench.runtime.memory import zeros
 from qbench.runtime.plan import Plan
 from qbench.runtime.port import Port, is_batched, whole_shape
 from qbench.runtime.step import Instruction, Place, Step, row_major
-from qbench.runtime.table import Table
 
 __all__ = ["Schedule", "Segment"]
 

@@ -15,7 +15,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.types import TensorType
-from qbench.runtime import interpreter, table
+from qbench.runtime import instruction_table, interpreter
 from qbench.runtime.programs import plan
 from qbench.runtime.run import numba_is_off
 from qbench.runtime.tallies import Tally
@@ -235,7 +235,9 @@ def test_arrays_may_lie_in_any_way():
 @pytest.mark.skipif(numba_is_off(), reason="nothing is compiled")
 def test_compiling_tells_how_far_it_is(monkeypatch):
     told = []
-    monkeypatch.setattr(table, "showing", lambda: contextlib.nullcontext(lambda *progress: told.append(progress)))
+    monkeypatch.setattr(
+        instruction_table, "showing", lambda: contextlib.nullcontext(lambda *progress: told.append(progress))
+    )
     larger.cache_clear()
     program = chain()
     program.run(feed(program, (1, 3, 4, 5)))
