@@ -21,7 +21,13 @@ class Memo:
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[tuple[object, ...], object]] = {}
 
-    def recall(self, place: Hashable, given: tuple[object, ...], make: Callable[[], T]) -> T:
+    def recall(
+        self,
+        place: Hashable,
+        given: tuple[object, ...],
+        make: Callable[[], T],
+        holds: Callable[[T], bool] = lambda made: True,
+    ) -> T:
         """What `make` returns, or has returned here last time if it was given the same.
 
         Parameters
@@ -32,9 +38,11 @@ class Memo:
             All that the result depends on, compared by value (at once where it is the same object).
         make
             Not called twice in a row for equal `given`.
+        holds
+            Whether what else a result depends on, as it recorded itself, is what it was.
         """
         known = self._last.get(place)
-        if known is not None and known[0] == given:
+        if known is not None and known[0] == given and holds(cast(T, known[1])):
             return cast(T, known[1])
         made = make()
         self._last[place] = (given, made)

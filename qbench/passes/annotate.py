@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from qbench.forms.sums import averaged_axes, denominator
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
@@ -16,7 +17,6 @@ from qbench.ops.float.elementwise import Multiply
 from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
 from qbench.ops.rules import OPEN_SIZE
-from qbench.passes.accumulators import averaged_axes, denominator
 from qbench.passes.groups import Group, find_groups, multiply_axis, rule_of
 from qbench.passes.rewrite import Rewriter
 from qbench.quant.points import Point
@@ -173,9 +173,9 @@ def _special_reason(graph: Graph, node: Node) -> str:
         return obstacle
     shape = graph.types[node.inputs[0]].shape
     if rule_of(node) == QuantRule.AVERAGE:
-        if not all(isinstance(shape[axis], int) for axis in averaged_axes(graph, node)):
+        if not all(isinstance(shape[axis], int) for axis in averaged_axes(bind(node), len(shape))):
             return f"unsupported: an average over {OPEN_SIZE}"
-        if denominator(graph, node) > _MOST_AVERAGED:
+        if denominator(bind(node), shape) > _MOST_AVERAGED:
             return "unsupported: an average over windows of too many sizes to have one divisor"
     operands = _operands(node)
     varying = [value for value in node.inputs if value not in operands and value not in graph.constants]

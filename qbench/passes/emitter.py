@@ -5,19 +5,41 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import ChainMap
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
 from qbench.errors import GraphError, shown
+from qbench.forms import Operand
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.names import fresh
 from qbench.ir.qparams import QParams
+from qbench.ir.reads import Reads
+from qbench.ir.types import TensorType
 from qbench.passes.annotate import FAKE
 from qbench.quant.arithmetic import Ties, quantize
 
 __all__ = ["Emission", "Emitter"]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What work may ask about the annotated graph, value by value."""
+
+    types: Mapping[str, TensorType]
+    floats: Mapping[str, Constant]
+    encodings: Mapping[str, QParams]
+    outputs: Mapping[str, None]
+    producers: Mapping[str, Node]
+    consumers: Mapping[str, tuple[Node, ...]]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Known:
+        """All that there is."""
+        outputs = dict.fromkeys(graph.outputs)
+        return cls(graph.types, graph.constants, graph.qparams, outputs, graph.producers, graph.consumers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +53,8 @@ class Emission:
     qparams: dict[str, QParams] = field(default_factory=dict[str, QParams])
     integers: dict[str, str] = field(default_factory=dict[str, str])
     reals: dict[str, str] = field(default_factory=dict[str, str])
+    reads: Reads = field(default_factory=Reads)
+    """All that the work has looked up."""
 
 
 class Emitter:
@@ -43,7 +67,7 @@ class Emitter:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+        self.graph, self.known = graph, Known.of(graph)
         self.integers: MutableMapping[str, str] = {}
         """The value with the integers of each annotated value that has them."""
         self.constants: MutableMapping[str, Constant] = {}
@@ -58,10 +82,17 @@ class Emitter:
         """What work on an emitter would add; this one stays as it is."""
         new, apart = Emission(), copy.copy(self)
         apart._names, apart._nodes, apart._taken = new.names, new.nodes, ChainMap({}, self._taken)
-        apart.constants, apart.qparams = ChainMap(new.constants, self.constants), ChainMap(new.qparams, self.qparams)
-        apart.integers, apart._reals = ChainMap(new.integers, self.integers), ChainMap(new.reals, self._reals)
+        apart.known = Known(**{name: new.reads.view(name, known) for name, known in vars(self.known).items()})
+        apart.integers = _grown(new.integers, new.reads.view("emitted integers", self.integers))
+        apart.constants = _grown(new.constants, new.reads.view("emitted constants", self.constants))
+        apart.qparams = _grown(new.qparams, new.reads.view("emitted qparams", self.qparams))
+        apart._reals = _grown(new.reals, new.reads.view("reals", self._reals))
         work(apart)
         return new
+
+    def holds(self, emission: Emission) -> bool:
+        """Whether all that the work looked up is here what it was there."""
+        return emission.reads.hold(self._all)
 
     def add(self, emission: Emission) -> bool:
         """Add what was emitted, perhaps for another graph; False, and nothing is added, if it had other names here."""
@@ -79,29 +110,11 @@ class Emitter:
         self._reals.update(emission.reals)
         return True
 
-    def surroundings(self, nodes: Iterable[Node]) -> tuple[object, ...]:
-        """All that work on these nodes of the annotated graph can depend on, but for which names are taken."""
-        values = dict.fromkeys([value for node in nodes for value in (*node.inputs, *node.outputs)])
-        return tuple([self._surroundings(value) for value in values])
-
-    def _surroundings(self, value: str) -> tuple[object, ...]:
-        graph, integers = self.graph, self.integers.get(value, "")
-        producer, readers = graph.producers.get(value), graph.consumers[value]
-        return (
-            graph.types[value],
-            graph.constants.get(value),
-            graph.qparams.get(value),
-            value in graph.outputs,
-            producer,
-            producer is not None and producer.inputs[0] in graph.constants,
-            readers,
-            [graph.qparams.get(reader.outputs[0]) for reader in readers if reader.op == FAKE],
-            self.qparams.get(value),
-            self._reals.get(value),
-            integers,
-            self.qparams.get(integers),
-            self.constants.get(integers),
-        )
+    @property
+    def _all(self) -> dict[str, Mapping[str, object]]:
+        """Everything that work can depend on, but for which names are taken."""
+        emitted = {"integers": self.integers, "constants": self.constants, "qparams": self.qparams}
+        return {**vars(self.known), **{f"emitted {name}": made for name, made in emitted.items()}, "reals": self._reals}
 
     def fresh(self, name: str) -> str:
         """A name like this one that nothing has yet."""
@@ -122,9 +135,9 @@ class Emitter:
 
     def constant(self, name: str, array: Constant, q: QParams) -> str:
         """Add a constant in integers; it keeps the float one's name where nothing reads that as float."""
-        read_as_float = name in self.graph.outputs or any(
+        read_as_float = name in self.known.outputs or any(
             reader.op != FAKE and (reader.reason or name not in reader.inputs[1:])
-            for reader in self.graph.consumers.get(name, ())
+            for reader in self.known.consumers.get(name, ())
         )
         if read_as_float or name in self.qparams:
             name = self.fresh(f"{name}.quantized")
@@ -137,49 +150,71 @@ class Emitter:
 
     def encoding(self, fake: Node) -> QParams:
         """The qparams at a point; GraphError where calibration has not given any."""
-        if fake.output not in self.graph.qparams:
+        if fake.output not in self.known.encodings:
             raise GraphError(f"tensor {shown(str(fake.attrs['tensor']))} has no qparams yet: calibrate, then bind them")
-        return self.graph.qparams[fake.output]
+        return self.known.encodings[fake.output]
 
     def integer_name(self, tensor: str) -> str:
         """What the integers of a float tensor are called: as the tensor, but for graph outputs, which are real."""
-        return self.fresh(f"{tensor}.quantized") if tensor in self.graph.outputs else tensor
+        return self.fresh(f"{tensor}.quantized") if tensor in self.known.outputs else tensor
 
     def point(self, fake: Node, ties: Ties = "even") -> None:
         """A fake-quantize node: constants are quantized here and now, reals from a float node get a quantize."""
         if fake.output in self.integers:
             return  # the integer group before it has made it
         source, q = fake.inputs[0], self.encoding(fake)
-        if source in self.graph.constants:
+        if source in self.known.floats:
             narrow = bool(fake.attrs.get("narrow", False))
-            integers = Constant(quantize(self.graph.constants[source].array, q, narrow))
+            integers = Constant(quantize(self.known.floats[source].array, q, narrow))
             self.integers[fake.output] = self.constant(source, integers, q)
             return
+        self.integers[fake.output] = self.quantized(source, fake, q, ties)
+
+    def quantized(self, source: str, node: Node, q: QParams, ties: Ties) -> str:
+        """The integers of what is real, made by a quantize with the sources of a node."""
         value = self.fresh(f"{source}.quantized")
         name = self.fresh(f"{source}.quantize")
         attrs: dict[str, Attr] = {} if ties == "even" else {"ties": ties}
-        self.emit(dataclasses.replace(fake, name=name), "qnn.quantize", (source,), (value,), q, **attrs)
-        self.integers[fake.output] = value
+        self.emit(dataclasses.replace(node, name=name, reason=""), "qnn.quantize", (source,), (value,), q, **attrs)
+        return value
 
     def real(self, value: str) -> str:
         """The real numbers of an annotated value, dequantized where it has only integers."""
         if value not in self.integers:
             return value
         if value not in self._reals:
-            producer = self.graph.producers[value]
+            producer = self.known.producers[value]
             tensor = str(producer.attrs.get("tensor", value))
-            real = value if value in self.graph.outputs else self.fresh(f"{tensor}.dequantized")
+            real = value if value in self.known.outputs else self.fresh(f"{tensor}.dequantized")
             node = Node(self.fresh(f"{tensor}.dequantize"), "", (), (), sources=producer.sources)
             self.emit(node, "qnn.dequantize", (self.integers[value],), (real,), None)
             self._reals[value] = real
         return self._reals[value]
 
-    def float_node(self, node: Node) -> None:
-        """A node that stays as it is."""
-        self._nodes.append(dataclasses.replace(node, inputs=tuple(map(self.real, node.inputs))))
+    def operand(self, value: str) -> Operand:
+        """What a node reads, as far as it is known here: integers, or a real value or constant."""
+        kind = self.known.types[value]
+        if value not in self.integers:
+            constant = self.known.floats.get(value)
+            return Operand(value, kind, None, None if constant is None else constant.array)
+        q, constant = self.q(value), self.constants.get(self.integers[value])
+        return Operand(value, kind.with_dtype(q.dtype), q, None if constant is None else constant.array)
+
+    def float_node(self, node: Node, reason: str = "") -> None:
+        """A node that stays as it is, or because of what is found out only now."""
+        inputs = tuple(map(self.real, node.inputs))
+        self._nodes.append(dataclasses.replace(node, inputs=inputs, reason=reason or node.reason))
 
     def finish(self) -> Graph:
         """The graph, its outputs real again."""
         outputs = tuple(map(self.real, self.graph.outputs))
         constants = {**self.graph.constants, **self.constants}
         return build(self.graph.name, self.graph.input_types(), outputs, self._nodes, constants, self.qparams)
+
+
+V = TypeVar("V")
+
+
+def _grown(new: dict[str, V], old: Mapping[str, V]) -> MutableMapping[str, V]:
+    """One mapping behind the other; only the first one is written to."""
+    return ChainMap(new, cast(MutableMapping[str, V], old))

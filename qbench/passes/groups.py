@@ -10,14 +10,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from qbench.errors import GraphError
+from qbench.forms import absorbs_bias, absorbs_clamps
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule, bind
 
 __all__ = ["Group", "bias_axis", "find_groups", "group_of", "remembered_groups", "rule_of"]
-
-_TAKES_BIAS = (QuantRule.MAC,)
-_TAKES_CLAMP = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +92,13 @@ def group_of(graph: Graph, excluded: Collection[str] = ()) -> dict[str, str]:
 
 
 def _extend(graph: Graph, members: list[Node], excluded: Collection[str]) -> None:
-    rule = rule_of(members[0])
-    if rule in _TAKES_BIAS or members[0].op == "multiply":
+    if rule_of(members[0]) == QuantRule.FLOAT:
+        return
+    if absorbs_bias(members[0].op):
         follower = _follower(graph, members[-1], excluded)
         if follower is not None and _is_bias_of(graph, follower, members[0]):
             members.append(follower)
-    if rule in _TAKES_CLAMP:
+    if absorbs_clamps(members[0].op):
         follower = _follower(graph, members[-1], excluded)
         if follower is not None and rule_of(follower) == QuantRule.CLAMP:
             members.append(follower)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
+from qbench.forms import Arithmetic
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
@@ -46,11 +47,11 @@ class RealizePass:
         emitter = Emitter(graph)
         for group in remembered_groups(graph, self.memo):
             chosen = self._override(group)
-            rounding, semantics = chosen or self.rounding, None if chosen else self.semantics
-            surroundings = emitter.surroundings(group.nodes)
-            place, given = (self.name, group.head.name), (group, rounding, semantics, surroundings)
-            work = partial(_realize, group=group, rounding=rounding, semantics=semantics)
-            if not emitter.add(self.memo.recall(place, given, partial(emitter.emitted, work))):
+            arithmetic = Arithmetic(None if chosen else self.semantics, chosen or self.rounding)
+            work = partial(_realize, group=group, arithmetic=arithmetic)
+            make = partial(emitter.emitted, work)
+            emission = self.memo.recall((self.name, group.head.name), (group, arithmetic), make, emitter.holds)
+            if not emitter.add(emission):
                 work(emitter)
         return emitter.finish()
 
@@ -58,10 +59,10 @@ class RealizePass:
         return next((self.overrides[node.name] for node in group.nodes if node.name in self.overrides), None)
 
 
-def _realize(emitter: Emitter, group: Group, rounding: Rounding, semantics: Semantics | None) -> None:
+def _realize(emitter: Emitter, group: Group, arithmetic: Arithmetic) -> None:
     if group.head.op == FAKE:
-        emitter.point(group.head, "away" if semantics == "tflite" else "even")
+        emitter.point(group.head, arithmetic.ties)
     elif group.head.reason:
         emitter.float_node(group.head)
     else:
-        realize_group(emitter, group, rounding, semantics)
+        realize_group(emitter, group, arithmetic)

@@ -6,10 +6,9 @@ import numpy as np
 
 from qbench.errors import ExportError, shown
 from qbench.exporters.onnx.writer import Writer
+from qbench.forms.sums import bias_units, quantized_bias
 from qbench.ir.graph import Graph, Node
 from qbench.ir.qparams import QParams
-from qbench.passes.accumulators import accumulator_qparams, quantized_bias
-from qbench.passes.realize_group import WIDENING
 
 __all__ = ["bias_after", "bias_input", "column_input"]
 
@@ -42,7 +41,7 @@ def bias_input(writer: Writer, bias: Node, layer: Node) -> str:
     data, weight = (writer.qparams.get(value) for value in layer.inputs)
     if data is None or weight is None:
         return writer.read(bias.inputs[1])
-    return _integers(writer, bias, accumulator_qparams(data, weight, 0), (-1,))
+    return _integers(writer, bias, bias_units(data, weight), (-1,))
 
 
 def column_input(writer: Writer, node: Node, shape: tuple[int, ...]) -> str:
@@ -56,13 +55,12 @@ def column_input(writer: Writer, node: Node, shape: tuple[int, ...]) -> str:
 def _units(writer: Writer, value: str) -> QParams | None:
     """qparams of what a bias is added to; None where that is real."""
     if value in writer.qparams:
-        return QParams(writer.qparams[value].scales[0] / WIDENING, 0, "int32")
+        return bias_units(writer.qparams[value])
     producer = writer.graph.producers.get(value)
     operands = [] if producer is None else [writer.qparams.get(operand) for operand in producer.inputs]
     if producer is None or producer.reason or len(operands) != 2 or None in operands:
         return None
-    data, weight = sorted((q for q in operands if q is not None), key=lambda q: q.axis is not None)
-    return accumulator_qparams(data, weight, 0)
+    return bias_units(*(q for q in operands if q is not None))
 
 
 def _integers(writer: Writer, node: Node, sums: QParams, shape: tuple[int, ...]) -> str:

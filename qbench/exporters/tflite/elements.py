@@ -7,7 +7,7 @@ import numpy as np
 from qbench.exporters.tflite.fused import activation_of, check_rounding, followers
 from qbench.exporters.tflite.writer import TO_NHWC, Inexpressible, Layout, Writer, exporter
 from qbench.ir.graph import Node
-from qbench.ir.op import bind
+from qbench.ir.op import OPS, bind
 from qbench.ops.qnn.base import QnnOp
 
 _TABLES = {
@@ -63,7 +63,8 @@ def unary(writer: Writer, node: Node) -> None:
     fits = fixed is None or (q is not None and q.dtype == "int8" and (q.scales[0], q.zero_points[0]) == fixed)
     if op.semantics == "tflite" and op.function in _INTEGER and fits:
         code, table = _TABLES[op.function]
-        options = dict(op.parameters)
+        function = OPS[op.function](**dict(op.parameters))
+        options = {key: getattr(function, key) for key in function.attributes()}
         writer.emit(code, [writer.read(data, layout)], [writer.make(node.output, layout)], table, **options)
         return
     _looked_up(writer, node, layout)

@@ -6,10 +6,9 @@ import dataclasses
 
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import activated, is_plain_integer, is_quantized, same_integers
-from qbench.frontends.tflite.products import requantized
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
-from qbench.passes.accumulators import product_qparams
 
 __all__ = ["aligned"]
 
@@ -51,19 +50,9 @@ def _sum(tflite_op: str, options: str, op_name: str) -> None:
     @converter(tflite_op, "lhs rhs", f"{options} fused_activation_function pot_scale_int16")
     def convert(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
         operands = aligned(builder, lhs, rhs)
-        if _plain(builder, lhs, rhs):
+        if _plain(builder, lhs, rhs) or not is_quantized(builder, lhs, rhs):
             return activated(builder, op, builder.emit(op_name, *operands, nchw=_nchw(operands)))
-        if not is_quantized(builder, lhs, rhs):
-            return activated(builder, op, builder.emit(op_name, *operands, nchw=_nchw(operands)))
-        value = builder.emit(
-            f"qnn.{op_name}",
-            *operands,
-            q=builder.q,
-            nchw=_nchw(operands),
-            rounding=builder.rounding(f"qnn.{op_name}"),
-            semantics=builder.semantics,
-        )
-        return activated(builder, op, value)
+        return activated(builder, op, quantized(builder, op_name, operands, nchw=_nchw(operands)))
 
 
 _sum("ADD", "AddOptions", "add")
@@ -77,10 +66,7 @@ def mul(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
     nchw = _nchw(operands)
     if _plain(builder, lhs, rhs) or not is_quantized(builder, lhs, rhs):
         return activated(builder, op, builder.emit("multiply", *operands, nchw=nchw))
-    assert lhs.q is not None and rhs.q is not None and builder.q is not None
-    sums = product_qparams(builder.semantics, "qnn.multiply", lhs.q, rhs.q, None, builder.q)
-    value = builder.emit("qnn.multiply", *operands, q=sums, nchw=nchw, label="accumulator")
-    return activated(builder, op, requantized(builder, value, "qnn.multiply"))
+    return activated(builder, op, quantized(builder, "multiply", operands, nchw=nchw))
 
 
 @converter("DIV", "lhs rhs", "DivOptions fused_activation_function")

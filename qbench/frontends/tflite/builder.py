@@ -25,7 +25,7 @@ from qbench.ir.types import Dim, TensorType, numel
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics, rounding_of
 
-__all__ = ["TO_NCHW", "TO_NHWC", "Builder", "Unsupported", "Value"]
+__all__ = ["TO_NCHW", "TO_NHWC", "Builder", "Unsupported", "Value", "type_of"]
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 """Where each axis of the one layout lies in the other."""
@@ -199,7 +199,7 @@ class Builder(Growth):
             values, qparams = [self._real(value) for value in values], [None] * len(qparams)
         base = f"{self.result.name}.{label or op.split('.')[-1]}"
         outputs = tuple(self.fresh(base) for _ in qparams)
-        types = self.add(op, [(value.name, _type(value)) for value in values], attrs, outputs, qparams)
+        types = self.add(op, [(value.name, type_of(value)) for value in values], attrs, outputs, qparams)
         made = zip(outputs, types, qparams, strict=True)
         return tuple(Value(name, t.shape, t.dtype, q, nchw) for name, t, q in made)
 
@@ -214,7 +214,7 @@ class Builder(Growth):
             return value
         if value.name not in self._reals:
             name = self.fresh(f"{value.name}.dequantized")
-            kind = self.add("qnn.dequantize", [(value.name, _type(value))], {}, (name,))[0]
+            kind = self.add("qnn.dequantize", [(value.name, type_of(value))], {}, (name,))[0]
             self._reals[value.name] = Value(name, kind.shape, kind.dtype, None, value.nchw)
         return self._reals[value.name]
 
@@ -244,7 +244,7 @@ class Builder(Growth):
         if value.name not in self._twins:
             wish = f"{value.name}.{'nhwc' if value.nchw else 'nchw'}"
             name = self.fresh(wish)
-            kind = self.add("transpose", [(value.name, _type(value))], {"axes": axes}, (name,), (value.q,))[0]
+            kind = self.add("transpose", [(value.name, type_of(value))], {"axes": axes}, (name,), (value.q,))[0]
             self._twin(value, Value(name, kind.shape, kind.dtype, value.q, not value.nchw))
         return self._twins[value.name]
 
@@ -352,7 +352,8 @@ MAX_ELEMENTS = 2**28
 """No constant that a model computes may be larger."""
 
 
-def _type(value: Value) -> TensorType:
+def type_of(value: Value) -> TensorType:
+    """The type of a value; ModelError for one that qbench does not know."""
     if not is_dtype(value.dtype):
         raise ModelError(f"{shown(value.name)} is {value.dtype}, which qbench does not know")
     return TensorType(value.shape, value.dtype)

@@ -9,14 +9,11 @@ import numpy as np
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import activated, is_quantized, padding, pair
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import Array, SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
-from qbench.ir.qparams import QParams
 from qbench.ir.types import dim_factors, dim_product
-from qbench.passes.accumulators import largest_product_sum, product_qparams
-
-__all__ = ["requantized"]
 
 _WINDOW = "padding stride_w stride_h fused_activation_function quantized_bias_type"
 
@@ -147,65 +144,22 @@ def _weight(w: Value, array: Array | None, axis: int, to: int) -> Value:
 def _summed(
     builder: Builder, op: str, data: Value, weight: Value, bias: Value | None, axis: int | None, attrs: dict[str, Attr]
 ) -> Value:
-    """Products, their bias along `axis`, and the requantize of a quantized operator."""
-    if not is_quantized(builder, data, weight):
-        value = builder.emit(op, data, weight, attrs=attrs)
-        return value if bias is None else builder.emit("nn.bias_add", value, _bias(bias, value, axis), axis=axis)
-    assert data.q is not None and weight.q is not None
-    if data.q.axis is not None or builder.q is None or builder.q.axis is not None:
-        raise Unsupported("activations with scales per axis")
-    op = f"qnn.{op.removeprefix('nn.')}"
-    sums = product_qparams(builder.semantics, op, data.q, weight.q, axis, builder.q)
-    if data.dtype == "int16":
-        sums, attrs = dataclasses.replace(sums, dtype="int64"), {**attrs, "accumulator": "int64"}
-    value = builder.emit(op, data, weight, q=sums, label="accumulator", attrs=attrs)
-    added = None if bias is None else _bias(bias, value, axis)
-    if sums.dtype == "int32":
-        added = _fitting(op, data, weight, sums, builder.q, added)
-    if added is not None:
-        q = dataclasses.replace(sums, axis=None if sums.axis is None else 0)
-        added = dataclasses.replace(added, q=q)
-        value = builder.emit("nn.bias_add", value, added, q=sums, label="biased", axis=axis)
-    return requantized(builder, value, op)
+    """Products, their bias along `axis`, and the rounding of a quantized operator."""
+    added = None if bias is None else _vector(bias, axis)
+    if is_quantized(builder, data, weight):
+        if builder.q is None or builder.q.axis is not None:
+            raise Unsupported("activations with scales per axis")
+        if added is not None and added.dtype != "int32" and (added.dtype, data.dtype) != ("int64", "int16"):
+            sums = "int64" if data.dtype == "int16" else "int32"
+            raise Unsupported(f"the bias {shown(added.name)} is {added.dtype}, but what it is added to {sums}")
+        return quantized(builder, op, (data, weight), attrs, nchw=data.nchw, bias=added, axis=axis)
+    value = builder.emit(op, data, weight, attrs=attrs)
+    return value if added is None else builder.emit("nn.bias_add", value, added, axis=axis)
 
 
-def _fitting(op: str, data: Value, weight: Value, sums: QParams, out: QParams, bias: Value | None) -> Value | None:
-    """The bias, such that no sum leaves 32 bits.
-
-    A bias near the end of the range, as dead channels have, is brought nearer where the output is at its end anyhow.
-    """
-    assert data.q is not None and weight.q is not None
-    array, q = weight.constant, weight.q
-    if array is not None and op == "qnn.conv2d_transpose":
-        array, q = array.swapaxes(0, 1), dataclasses.replace(q, axis=None if q.axis is None else 0)
-    depth = max((size for size in weight.shape if isinstance(size, int)), default=1)
-    products = np.asarray(largest_product_sum(data.q, q, array, depth))
-    added = np.zeros(1, np.int64) if bias is None or bias.array is None else bias.array.astype(np.int64)
-    room = 2**31 - 1 - products
-    saturated = np.asarray(sums.scales) / out.scales[0] * (room - products) > 2 * (out.qmax - out.qmin)
-    if np.any((np.abs(added) > room) & ~saturated) or np.any(room < 0):
-        raise Unsupported(f"sums with {shown(weight.name)} may leave 32 bits, where LiteRT wraps around")
-    if bias is None or bias.array is None or np.all(np.abs(added) <= room):
-        return bias
-    return dataclasses.replace(bias, array=np.clip(added, -room, room).astype(np.int32))
-
-
-def _bias(bias: Value, value: Value, axis: int | None) -> Value:
-    """A bias of the type of the sums."""
+def _vector(bias: Value, axis: int | None) -> Value:
+    """A bias as a vector."""
     if bias.constant is None or axis is None:
         raise Unsupported(f"the bias {shown(bias.name)} must be constant")
     array = bias.constant.ravel()
-    if bias.q is not None and value.q is None:  # in real numbers
-        return Value(bias.name, (array.size,), bias.dtype, bias.q, False, array)
-    if bias.dtype != value.dtype and not (bias.dtype == "int32" and value.dtype == "int64"):
-        raise Unsupported(f"the bias {shown(bias.name)} is {bias.dtype}, but what it is added to {value.dtype}")
-    if array.size != value.shape[axis]:
-        raise ModelError(
-            f"bias {shown(bias.name)} has {array.size} elements, but there are {value.shape[axis]} channels"
-        )
-    return Value(bias.name, (array.size,), value.dtype, None, False, array.astype(value.dtype))
-
-
-def requantized(builder: Builder, value: Value, op: str) -> Value:
-    """The result's integers from an accumulator that the op made."""
-    return builder.emit("qnn.requantize", value, q=builder.q, label="requantized", rounding=builder.rounding(op))
+    return Value(bias.name, (array.size,), bias.dtype, bias.q, False, array)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import is_plain_integer, is_quantized, same_integers
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
@@ -27,7 +28,7 @@ def reduction(builder: Builder, op: SourceOperator, x: Value, axes: Value) -> Va
     if not is_quantized(builder, x):
         return builder.emit(name, data, nchw=nchw, attrs=attrs)
     if name == "mean":
-        return builder.emit("qnn.mean", data, q=builder.q, nchw=nchw, semantics=builder.semantics, attrs=attrs)
+        return quantized(builder, name, (data,), attrs, nchw=nchw)
     if name not in ("max", "min"):
         raise Unsupported(f"a quantized {name}")
     same_integers(builder, x)

@@ -10,9 +10,9 @@ from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.arithmetic import aligned
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import clipped, is_quantized
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
-from qbench.ir.graph import Attr
 from qbench.quant.activations import ACTIVATION_BOUNDS
 
 _INTEGER = frozenset(
@@ -31,10 +31,7 @@ def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -
         return builder.emit(function, data, attrs=attrs)
     if function not in _INTEGER:
         raise Unsupported("LiteRT has no such operator on quantized integers")
-    parameters: dict[str, Attr] = {"parameters": tuple(attrs.items())} if attrs else {}
-    return builder.emit(
-        "qnn.unary", data, q=builder.q, function=function, semantics=builder.semantics, attrs=parameters
-    )
+    return quantized(builder, function, (data,), attrs, nchw=data.nchw)
 
 
 def _unary(tflite_op: str, options: str, function: str) -> None:

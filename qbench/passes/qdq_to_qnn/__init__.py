@@ -5,39 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from qbench.forms import Arithmetic, NoForm, form_of
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import OPS, QuantRule
 from qbench.passes.dead_code import DeadCodePass
-from qbench.passes.qdq_to_qnn.averages import average, average_pool
-from qbench.passes.qdq_to_qnn.borders import cancel_or_requantize
-from qbench.passes.qdq_to_qnn.elementwise import arithmetic, binary, extremum
-from qbench.passes.qdq_to_qnn.joins import choose, join
-from qbench.passes.qdq_to_qnn.moves import MOVES, argument, move
-from qbench.passes.qdq_to_qnn.products import PRODUCTS, product
-from qbench.passes.qdq_to_qnn.tables import clamp, softmax, table
-from qbench.passes.qdq_to_qnn.work import Float, Pattern, Work
+from qbench.passes.qdq_to_qnn.match import integers_behind, match
+from qbench.passes.qdq_to_qnn.place import place
 from qbench.passes.rewrite import Rewriter
 from qbench.quant.semantics import Semantics
 
 __all__ = ["QdqToQnnPass"]
-
-PATTERNS: dict[str, Pattern] = {
-    **dict.fromkeys(PRODUCTS, product),
-    **dict.fromkeys(("add", "subtract", "multiply"), arithmetic),
-    **dict.fromkeys(("maximum", "minimum"), extremum),
-    **dict.fromkeys(("divide", "power"), binary),
-    **dict.fromkeys(("mean", "nn.global_avg_pool2d"), average),
-    **dict.fromkeys(MOVES, move),
-    **dict.fromkeys(("argmax", "argmin"), argument),
-    **dict.fromkeys(("clip", "nn.relu"), clamp),
-    "concatenate": join,
-    "nn.avg_pool2d": average_pool,
-    "nn.softmax": softmax,
-    "qnn.quantize": cancel_or_requantize,
-    "where": choose,
-}
-"""What is tried at a node, by its op; functions of one element are tables."""
 
 
 @dataclass(frozen=True)
@@ -62,28 +39,32 @@ class QdqToQnnPass:
 
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
-        work = Work(rw, self.semantics, self.fused)
         if not any(node.op in ("qnn.dequantize", "qnn.quantize") for node in graph.nodes):
             return graph
         _merge_equal_quantizes(rw)
+        arithmetic = Arithmetic(self.semantics, fused=self.fused)
         for name in [node.name for node in rw]:
             node = rw.find(name)
-            if node is None:
-                continue
-            try:
-                _pattern(node)(work, node)
-            except Float as why:
-                if not node.op.startswith("qnn.") and any(is_float(rw.types[value].dtype) for value in node.outputs):
-                    rw.update(node, reason=str(why))
+            if node is not None:
+                _convert(rw, node, arithmetic)
         return DeadCodePass()(rw.finish())
 
 
-def _pattern(node: Node) -> Pattern:
-    return PATTERNS.get(node.op) or (table if OPS[node.op].rule == QuantRule.TABLE else _no_pattern)
+def _convert(rw: Rewriter, node: Node, arithmetic: Arithmetic) -> None:
+    if node.op == "qnn.quantize" and _is_canceled(rw, node):
+        return
+    try:
+        found = match(rw, node, arithmetic)
+        place(rw, found, form_of(found.site))
+    except NoForm as why:
+        if not node.op.startswith("qnn.") and any(is_float(rw.types[value].dtype) for value in node.outputs):
+            rw.update(node, reason=str(why))
 
 
-def _no_pattern(work: Work, node: Node) -> None:
-    raise Float(OPS[node.op].float_reason)
+def _is_canceled(rw: Rewriter, node: Node) -> bool:
+    """Whether a quantize of what was dequantized alike could be taken out."""
+    source = integers_behind(rw, node.inputs[0])
+    return source is not None and rw.qparams[source] == rw.qparams[node.output] and rw.bypass(node, source)
 
 
 def _merge_equal_quantizes(rw: Rewriter) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -14,9 +13,9 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import OPS, bind
 from qbench.ir.qparams import QParams
-from qbench.passes.accumulators import (
+from qbench.forms.sums import (
     accumulator_dtype,
-    largest_product_sum,
+    largest_sum,
     product_qparams,
     quantized_bias,
 )
@@ -210,17 +209,7 @@ def _sums_beyond(
     constant: NDArray[np.generic] | None,
     bias: NDArray[np.int64] | None,
 ) -> bool:
-    shape = [dim for dim in graph.types[node.inputs[1]].shape if isinstance(dim, int)]
-    by_channel = node.op in ("qnn.conv2d", "qnn.dense")
-    depth = (
-        math.prod(shape[1:])
-        if by_channel
-        else math.prod(shape)
-        if node.op == "qnn.conv2d_transpose"
-        else max(shape, default=1)
-    )
-    depth = 1 if node.op == "qnn.multiply" else depth
-    bound = largest_product_sum(*qparams, constant if by_channel else None, depth)
+    bound = largest_sum(node.op, *qparams, graph.types[node.inputs[1]], constant)
     return accumulator_dtype(bound, bias) == "int64"
 
 

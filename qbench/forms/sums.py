@@ -7,24 +7,29 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Array, bind
+from qbench.ir.op import Array, Op
 from qbench.ir.qparams import QParams
+from qbench.ir.types import Dim, TensorType
 from qbench.ops.float.pool import AvgPool2d
 from qbench.ops.numeric.exact import Accumulator
 from qbench.ops.numeric.windows import pool_counts
 from qbench.quant.semantics import Semantics
 
 __all__ = [
+    "WIDENING",
     "accumulator_dtype",
     "accumulator_qparams",
     "averaged_axes",
+    "bias_units",
     "denominator",
-    "largest_product_sum",
+    "largest_sum",
     "product_qparams",
     "quantized_bias",
     "reach",
 ]
+
+WIDENING = 2**8
+"""A bias that follows no sum of products is added in units 256 times finer than its input's scale."""
 
 _LIMIT = 2**31 - 1
 
@@ -50,21 +55,29 @@ def accumulator_qparams(data: QParams, weight: QParams, axis: int | None, dtype:
 
 
 def product_qparams(
-    semantics: Semantics | None, op: str, data: QParams, weight: QParams, axis: int | None, out: QParams
+    semantics: Semantics | None, op: str, data: QParams, weight: QParams, axis: int | None, out: QParams | None
 ) -> QParams:
     """qparams of the sums of products that a qnn op makes, to the last bit that a runtime's rounding depends on.
 
     TFLite multiplies the two scales in float64, but in float32 for uint8 convolutions and matrix products; elementwise
-    it computes the whole multiplier in float32.
+    it computes the whole multiplier to the scale of the result in float32.
     """
     if semantics != "tflite" or weight.axis is not None:
         return accumulator_qparams(data, weight, axis)
     product = np.float32(data.scales[0]) * np.float32(weight.scales[0])
-    if op == "qnn.multiply":
+    if op == "qnn.multiply" and out is not None:
         return QParams(float(product / np.float32(out.scales[0])) * out.scales[0], 0, "int32")
     if op == "qnn.batch_matmul" or (data.dtype == "uint8" and op != "qnn.dense"):
         return QParams(float(product), 0, "int32")
     return accumulator_qparams(data, weight, axis)
+
+
+def bias_units(*factors: QParams) -> QParams:
+    """What a bias is stored in: the scale of the products of two factors, or a 256th of that of a lone input."""
+    if len(factors) == 1:
+        return QParams(factors[0].scales[0] / WIDENING, 0, "int32")
+    data, weight = sorted(factors, key=lambda q: q.axis is not None)
+    return accumulator_qparams(data, weight, 0)
 
 
 def quantized_bias(bias: Array, sums: QParams) -> NDArray[np.int64]:
@@ -74,45 +87,54 @@ def quantized_bias(bias: Array, sums: QParams) -> NDArray[np.int64]:
     return np.clip(np.rint(bias.astype(np.float64) / scales), -limit, limit).astype(np.int64)
 
 
-def averaged_axes(graph: Graph, node: Node) -> tuple[int, ...]:
+def averaged_axes(op: Op, rank: int) -> tuple[int, ...]:
     """The axes that an average pool or mean sums over, counted from the front."""
-    rank = graph.types[node.inputs[0]].rank
-    return tuple(axis % rank for axis in getattr(bind(node), "axes", (2, 3)))
+    return tuple(axis % rank for axis in getattr(op, "axes", (2, 3)))
 
 
-def denominator(graph: Graph, node: Node) -> int:
-    """What the sums of an average are divided by: a multiple of the sizes of all windows, which differ at borders."""
-    shape, declared = graph.types[node.inputs[0]].shape, bind(node)
-    if isinstance(declared, AvgPool2d):
-        counts = pool_counts((int(shape[2]), int(shape[3])), declared.window, declared.count_include_pad)
+def denominator(op: Op, shape: tuple[Dim, ...]) -> int:
+    """What the sums of an average over known sizes are divided by: a multiple of the sizes of all its windows."""
+    if isinstance(op, AvgPool2d):
+        counts = pool_counts((int(shape[2]), int(shape[3])), op.window, op.count_include_pad)
         return math.lcm(*(int(elements) for elements in np.unique(counts)))
-    return math.prod(int(shape[axis]) for axis in averaged_axes(graph, node))
+    return math.prod(int(shape[axis]) for axis in averaged_axes(op, len(shape)))
 
 
 def reach(q: QParams) -> int:
-    """The largest distance of an integer from the zero point, of qparams per tensor."""
-    return max(q.qmax - q.zero_points[0], q.zero_points[0] - q.qmin)
+    """The largest distance of an integer from its zero point."""
+    return max(q.qmax - min(q.zero_points), max(q.zero_points) - q.qmin)
 
 
-def largest_product_sum(data: QParams, weight: QParams, constant: Array | None, depth: int) -> NDArray[np.int64] | int:
-    """A bound on the absolute sum of products, per channel (axis 0 of the constant) or for all.
+def largest_sum(op: str, data: QParams, weight: QParams, kind: TensorType, array: Array | None) -> NDArray[np.int64]:
+    """A bound on the absolute sum of products that a qnn op makes, per channel or for all.
 
     Parameters
     ----------
+    op
+        Name of the qnn op.
     data, weight
         qparams of the two factors.
-    constant
-        The integers of the weight, channels first; None where it is not constant.
-    depth
-        How many products are summed, where there is no constant to look at.
+    kind, array
+        Type of the weight, and its integers where it is constant.
     """
-    largest = reach(data)
-    if constant is None:
-        return largest * depth * reach(weight)
-    shape = [-1 if axis == weight.axis else 1 for axis in range(constant.ndim)]
-    zero_points = np.asarray(weight.zero_points, np.int64)
-    centred = constant.astype(np.int64) - (zero_points.reshape(shape) if weight.axis is not None else zero_points[0])
-    return largest * np.abs(centred).reshape(constant.shape[0], -1).sum(axis=1)
+    axis = _CHANNELS.get(op)
+    if array is not None and axis is not None:
+        shape = [-1 if i == weight.axis else 1 for i in range(array.ndim)] if weight.axis is not None else [-1]
+        centred = array.astype(np.int64) - np.asarray(weight.zero_points, np.int64).reshape(shape)
+        others = tuple(i for i in range(array.ndim) if i != axis)
+        return reach(data) * np.abs(centred).sum(axis=others)
+    sizes = [size for size in kind.shape if isinstance(size, int)]
+    if op == "qnn.multiply":
+        depth = 1
+    elif axis is None:
+        depth = max(sizes, default=1)
+    else:
+        depth = math.prod(sizes) // max(1, sizes[axis])
+    return np.asarray(reach(data) * depth * reach(weight))
+
+
+_CHANNELS = {"qnn.conv2d": 0, "qnn.dense": 0, "qnn.conv2d_transpose": 1}
+"""The axis of the weight that counts the channels of the sums."""
 
 
 def accumulator_dtype(products: NDArray[np.int64] | int, bias: NDArray[np.int64] | None) -> Accumulator:

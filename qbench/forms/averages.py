@@ -1,0 +1,68 @@
+"""Average pools and means: the exact sum of integers, divided in the one rounding, or a runtime's own kernel."""
+
+from __future__ import annotations
+
+from qbench.forms.form import Form, Step, narrowed, said, straight
+from qbench.forms.site import NoForm, Site
+from qbench.forms.sums import accumulator_dtype, averaged_axes, denominator, reach
+from qbench.ir.graph import Attr
+from qbench.ir.qparams import QParams
+from qbench.ops.float.pool import AvgPool2d
+from qbench.quant.rounding import POWER_OF_TWO
+
+__all__ = ["average"]
+
+
+def average(site: Site) -> Form:
+    """By the runtime: onnxruntime sums the real numbers of a window, TFLite has kernels, all others sum integers."""
+    op, shape = site.op, site.operands[0].type.shape
+    source = site.per_tensor(0)
+    site.need_targets()
+    axes = averaged_axes(op, len(shape))
+    if not all(isinstance(shape[axis], int) for axis in axes):
+        raise NoForm(f"unsupported: an average over sizes known only at run time, of shape {shape}")
+    pool = op if isinstance(op, AvgPool2d) else None
+    counts_padding = pool is not None and pool.count_include_pad and any(pool.padding)
+    if site.semantics == "tflite" and not counts_padding:
+        return _tflite(site, pool, source, axes)
+    if site.semantics == "onnx" and pool is not None and pool.pool_size == shape[2:] and not any(pool.padding):
+        pool = None  # onnxruntime takes it for a global pool too
+    narrow = all(q.dtype in ("int8", "uint8") for q in (source, *site.targets))
+    if site.semantics == "onnx" and pool is not None and site.arithmetic.fused and narrow:
+        return straight(site, "qnn.avg_pool2d", (0,), {**site.node.attrs, "semantics": "onnx"})
+    return _sums(site, pool, source, axes)
+
+
+def _sums(site: Site, pool: AvgPool2d | None, source: QParams, axes: tuple[int, ...]) -> Form:
+    """A sum, whose scale holds the division unless the requantize after it divides.
+
+    Under power-of-two rounding a shift cannot divide by 49; such an average is rounded in fixed point.
+    """
+    count = denominator(site.op, site.operands[0].type.shape)
+    dtype = accumulator_dtype(reach(source) * count, None)
+    op, attrs = ("qnn.sum", _reduced(site, axes)) if pool is None else ("qnn.sum_pool2d", {**site.node.attrs})
+    attrs |= said(op, {"accumulator": dtype, **({} if pool is None else {"denominator": count})})
+    divided = site.semantics == "onnx"
+    sums = QParams(source.scales[0] if divided else source.scales[0] / count, 0, dtype)
+    site.need_ratios(sums)
+    rounding = site.arithmetic.after("qnn.sum")
+    if rounding in POWER_OF_TWO and count & (count - 1):
+        rounding = "tflite_single"
+    step = Step("accumulator", op, (0,), sums, attrs)
+    divisor = {"divisor": count} if divided else {}
+    return narrowed(site, step, "qnn.sum", before=(step,), **{**divisor, "rounding": rounding})
+
+
+def _reduced(site: Site, axes: tuple[int, ...]) -> dict[str, Attr]:
+    return {"axes": axes, **said("qnn.sum", {"keepdims": getattr(site.op, "keepdims", True)})}
+
+
+def _tflite(site: Site, pool: AvgPool2d | None, source: QParams, axes: tuple[int, ...]) -> Form:
+    """TFLite's own kernels. Its average pool keeps the scale of its input, so that another one is a step more."""
+    if pool is None:
+        return straight(site, "qnn.mean", (0,), {**_reduced(site, axes), "semantics": "tflite"}, what="averaged")
+    attrs = {**said("qnn.avg_pool2d", site.node.attrs), "semantics": "tflite"}
+    if all(target == source for target in site.targets):
+        return straight(site, "qnn.avg_pool2d", (0,), attrs, what="averaged")
+    step = Step("averaged", "qnn.avg_pool2d", (0,), source, attrs)
+    return narrowed(site, step, "qnn.requantize", before=(step,))

@@ -1,0 +1,69 @@
+"""Which form a node has: by its op's quantization rule, or by its name where other ops of the rule have another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qbench.forms.averages import average
+from qbench.forms.form import Form
+from qbench.forms.moves import argument, choose, join, move, requantized
+from qbench.forms.pairs import arithmetic, binary, extremum, lone_bias
+from qbench.forms.products import products
+from qbench.forms.site import NoForm, Site
+from qbench.forms.tables import clamp, softmax, table
+from qbench.ir.op import OPS, QuantRule
+
+__all__ = ["absorbs_bias", "absorbs_clamps", "form_of"]
+
+Family = Callable[[Site], Form]
+
+_BY_RULE: dict[QuantRule, Family] = {
+    QuantRule.MAC: products,
+    QuantRule.BIAS: lone_bias,
+    QuantRule.CLAMP: clamp,
+    QuantRule.TABLE: table,
+    QuantRule.ELEMENTWISE: arithmetic,
+    QuantRule.AVERAGE: average,
+    QuantRule.SAME: move,
+    QuantRule.CONCAT: join,
+}
+_BY_NAME: dict[str, Family] = {
+    "nn.conv2d_transpose": products,
+    "nn.softmax": softmax,
+    "where": choose,
+    "take": move,
+    "qnn.quantize": requantized,
+    **dict.fromkeys(("maximum", "minimum"), extremum),
+    **dict.fromkeys(("divide", "power"), binary),
+    **dict.fromkeys(("argmax", "argmin"), argument),
+}
+"""Ops that calibration leaves in float, while files may have quantizers around them."""
+
+
+_SUMS = ("nn.conv2d_transpose",)
+_WITH_CLAMPS = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
+
+
+def absorbs_bias(op: str) -> bool:
+    """Whether a bias behind an op is added to its sums before they are rounded."""
+    return OPS[op].rule == QuantRule.MAC or op in (*_SUMS, "multiply")
+
+
+def absorbs_clamps(op: str) -> bool:
+    """Whether relu and clip behind an op are bounds of its integers."""
+    return OPS[op].rule in _WITH_CLAMPS or op in (*_SUMS, "divide", "power")
+
+
+def form_of(site: Site) -> Form:
+    """The qnn ops that stand for a node and what is fused behind it.
+
+    Raises
+    ------
+    NoForm
+        It has no integer form there; the reason.
+    """
+    op = OPS[site.node.op]
+    family = _BY_NAME.get(site.node.op) or _BY_RULE.get(op.rule)
+    if family is None:
+        raise NoForm(op.float_reason)
+    return family(site)

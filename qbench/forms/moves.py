@@ -1,0 +1,107 @@
+"""Ops that move, select or join elements do so with integers; only what they fill in must be quantized."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbench.forms.form import Form, Step, What, said, single
+from qbench.forms.site import NoForm, Site
+from qbench.ir.graph import Attr
+from qbench.ir.op import OPS
+from qbench.ir.qparams import QParams
+from qbench.quant.arithmetic import dequantize, quantize
+
+__all__ = ["argument", "brought", "choose", "join", "move", "requantized"]
+
+
+def move(site: Site) -> Form:
+    """The op on integers: its results have the scale of its input, whatever they are quantized to."""
+    q, node = site.per_tensor(0), site.node
+    op, attrs = node.op, dict[str, Attr](node.attrs)
+    if node.op == "image.resize2d" and attrs.get("method", "nearest") != "nearest":
+        op, attrs = _interpolated(site, attrs)
+    if node.op == "nn.pad" and attrs.get("mode", "constant") == "constant":
+        attrs["pad_value"] = float(_fill(site, q))
+    return single(site, op, range(len(site.operands)), q, attrs)
+
+
+def _interpolated(site: Site, attrs: dict[str, Attr]) -> tuple[str, dict[str, Attr]]:
+    op, known = "qnn.resize_linear", all(isinstance(size, int) for size in site.operands[0].type.shape[2:])
+    if attrs["method"] != "linear" or site.semantics == "onnx" or not known:
+        whose = f" in {site.semantics}" if site.semantics else ""
+        raise NoForm(f"unsupported: {attrs['method']} interpolation has no integer form{whose}")
+    kept = {key: value for key, value in attrs.items() if key in OPS[op].attributes()}
+    to_even = site.arithmetic.after(op) in ("fp32_rne", "pow2_half_even")
+    whose = site.arithmetic.spoken if site.semantics == "tflite" else {"ties_to_even": to_even}
+    return op, {**kept, **said(op, whose)}
+
+
+def _fill(site: Site, q: QParams) -> int:
+    """The integer for what a pad fills in; where the result is not quantized, exactly that."""
+    fill = np.asarray([getattr(site.op, "pad_value", 0.0)], np.float32)
+    if not site.targets and not np.isfinite(fill).all():
+        raise NoForm("unsupported: it pads with infinity")
+    integer = quantize(fill, q)
+    if not site.targets and dequantize(integer, q) != fill:
+        raise NoForm(f"unsupported: no integer stands for the {fill[0]:g} that it pads with")
+    return int(integer[0])
+
+
+def argument(site: Site) -> Form:
+    """argmax and argmin: the order of integers is that of the real numbers."""
+    site.per_tensor(0)
+    return single(site, site.node.op, (0,), None, site.node.attrs)
+
+
+def join(site: Site) -> Form:
+    """concatenate: inputs brought to the qparams of the result."""
+    return _joined(site, 0)
+
+
+def choose(site: Site) -> Form:
+    """where: the condition stays what it is."""
+    return _joined(site, 1)
+
+
+def _joined(site: Site, first: int) -> Form:
+    sources, node = [site.per_tensor(index) for index in range(first, len(site.operands))], site.node
+    everything = tuple(range(len(site.operands)))
+    if not site.targets and all(q == sources[0] for q in sources):
+        return single(site, node.op, everything, sources[0], node.attrs)
+    site.need_targets()
+    steps, results = list[Step](), list[Step]()
+    for target in site.targets:
+        equal = all(q == target for q in sources)
+        narrow = all(q.dtype in ("int8", "uint8") for q in sources)
+        if node.op == "concatenate" and site.semantics == "onnx" and narrow and not equal:
+            attrs = {**node.attrs, **site.arithmetic.spoken}
+            steps.append(Step("made", "qnn.concatenate", everything, target, attrs))
+        else:
+            parts = [brought(site, index, target, steps) for index in everything[first:]]
+            steps.append(Step("made", node.op, (*everything[:first], *parts), target, node.attrs))
+        results.append(steps[-1])
+    return Form(tuple(steps), tuple(results))
+
+
+def brought(site: Site, index: int, q: QParams, steps: list[Step]) -> int | Step:
+    """An operand at another scale; a requantize of it is added to the steps where it has not that scale already."""
+    if site.integers(index) == q:
+        return index
+    steps.append(_rescaled(site, index, q, "operand"))
+    return steps[-1]
+
+
+def requantized(site: Site) -> Form:
+    """Integers at another scale: a quantize of what was dequantized."""
+    (target,), q = site.targets, site.integers(0)
+    if target.axis is not None or (q.axis is not None and any(q.zero_points)):
+        raise NoForm("unsupported: requantize to scales along an axis")
+    step = _rescaled(site, 0, target, "made")
+    return Form((step,), (step,))
+
+
+def _rescaled(site: Site, index: int, q: QParams, what: What) -> Step:
+    site.need_ratios(site.integers(index))
+    whose = site.arithmetic.spoken if site.semantics == "onnx" else {}
+    attrs: dict[str, Attr] = {"rounding": site.arithmetic.after("qnn.requantize"), **whose}
+    return Step(what, "qnn.requantize", (index,), q, attrs)

@@ -1,0 +1,58 @@
+"""Functions of one element: a table over all integers; bounds by themselves; softmax."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from qbench.forms.form import Form, clipped, narrowed, said, straight
+from qbench.forms.site import NoForm, Site
+from qbench.ir.graph import Attr
+
+__all__ = ["TABLES", "clamp", "softmax", "table"]
+
+TABLES = ("int8", "uint8", "int16", "uint16")
+"""Types over all of whose integers a table can be made."""
+
+
+def table(site: Site) -> Form:
+    """One table, or for the slopes of nn.prelu one per channel."""
+    q = site.per_tensor(0)
+    if q.dtype not in TABLES:
+        raise NoForm(f"unsupported: a table over {q.dtype}")
+    attrs: dict[str, Attr] = {"function": site.node.op, **site.arithmetic.spoken}
+    if len(site.operands) > 1:
+        attrs |= _slopes(site)
+    elif site.node.attrs:
+        attrs["parameters"] = tuple((key, value) for key, value in site.node.attrs.items())
+    return straight(site, "qnn.unary", (0,), said("qnn.unary", attrs))
+
+
+def _slopes(site: Site) -> dict[str, Attr]:
+    array = site.operands[1].array
+    if array is None:
+        raise NoForm("unsupported: its slopes are no constant")
+    slopes = tuple(float(slope) for slope in array.reshape(-1))
+    axis: int = getattr(site.op, "axis", 1) % site.operands[0].type.rank
+    return {"slopes": slopes, "axis": axis if len(slopes) > 1 else None}
+
+
+def clamp(site: Site) -> Form:
+    """relu and clip by themselves: one rounding and the bounds of the integers; in a runtime that has it, a table."""
+    q = site.per_tensor(0)
+    site.need_targets()
+    if site.semantics in (None, "tvm"):
+        return narrowed(dataclasses.replace(site, clamps=(site.node,)), 0, "qnn.requantize")
+    if any(target != q for target in site.targets):
+        return table(site)
+    clip = clipped((site.node,), 0, q)
+    return Form((clip,), (clip,) * len(site.targets))
+
+
+def softmax(site: Site) -> Form:
+    """onnxruntime has a softmax of 8-bit integers; otherwise it stays in real numbers."""
+    if site.semantics != "onnx" or not site.arithmetic.fused:
+        raise NoForm("default for this op: softmax stays in float")
+    q = site.per_tensor(0)
+    if q.dtype not in ("int8", "uint8") or any(target.dtype != q.dtype for target in site.targets):
+        raise NoForm("unsupported: softmax of other than 8-bit integers of one type")
+    return straight(site, "qnn.softmax", (0,), {**site.node.attrs, "semantics": "onnx"})

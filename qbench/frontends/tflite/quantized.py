@@ -1,0 +1,77 @@
+"""Quantized operators: the integer form of a float op, in TFLite's arithmetic, emitted into the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from qbench.errors import shown
+from qbench.forms import Arithmetic, Bias, Form, Integers, NoForm, Operand, Site, Step, form_of
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value, type_of
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Attr, Node
+from qbench.ir.op import bind
+
+__all__ = ["quantized"]
+
+
+def quantized(
+    builder: Builder,
+    op: str,
+    operands: Sequence[Value],
+    attrs: Mapping[str, Attr] | None = None,
+    *,
+    nchw: bool,
+    bias: Value | None = None,
+    axis: int | None = None,
+) -> Value:
+    """What quantized operands and a quantized result make of a float op.
+
+    Parameters
+    ----------
+    op, attrs
+        The float op.
+    operands
+        Integers, in the layout of the graph.
+    nchw
+        The layout of the result.
+    bias, axis
+        Integers in units of the sums, and the axis of the result that they run along.
+
+    Raises
+    ------
+    Unsupported
+        The op has no such form, or TFLite's sums would wrap around.
+    """
+    node = Node("", op, tuple(value.name for value in operands), (builder.result.name,), FrozenMap(attrs or {}))
+    types = tuple(type_of(value) for value in operands)
+    added = None if bias is None else Bias(None, bias.constant, attrs=(("axis", axis),))
+    given = tuple(Operand(v.name, t, v.q, v.constant) for v, t in zip(operands, types, strict=True))
+    reals = tuple(kind.with_dtype("float32") for kind in types)
+    rank = bind(node).infer_all(reals)[0].rank
+    targets = () if builder.q is None else (builder.q,)
+    try:
+        form = form_of(Site(node, given, rank, targets, Arithmetic(builder.semantics), added))
+    except NoForm as why:
+        raise Unsupported(str(why)) from None
+    return _emitted(builder, form, operands, nchw, bias)
+
+
+def _emitted(builder: Builder, form: Form, operands: Sequence[Value], nchw: bool, bias: Value | None) -> Value:
+    made: dict[Step, Value] = {}
+
+    def value(given: int | Step | Integers) -> Value:
+        if isinstance(given, Step):
+            return made[given]
+        if isinstance(given, int):
+            return operands[given]
+        assert bias is not None
+        dtype = given.array.dtype.name
+        return Value(bias.name, tuple(given.array.shape), dtype, given.q, False, given.array)
+
+    for step in form.steps:
+        if step.q is not None and step.q.dtype == "int64" and operands[0].dtype != "int16":
+            raise Unsupported(f"sums with {shown(operands[1].name)} may leave 32 bits, where LiteRT wraps around")
+        label = "" if step.what in ("made", "averaged") else step.what
+        inputs = [value(given) for given in step.inputs]
+        made[step] = builder.emit(step.op, *inputs, q=step.q, label=label, nchw=nchw, attrs=step.attrs)
+    return made[form.results[0]]
