@@ -11,7 +11,7 @@ from qbench.forms.pairs import arithmetic, binary, extremum, lone_bias
 from qbench.forms.products import products
 from qbench.forms.site import NoForm, Site
 from qbench.forms.tables import clamp, softmax, table
-from qbench.ir.op import OPS, QuantRule
+from qbench.ir.op import OPS, Epilogue, QuantRule
 
 __all__ = ["absorbs_bias", "absorbs_clamps", "form_of"]
 
@@ -40,18 +40,14 @@ _BY_NAME: dict[str, Family] = {
 """Ops that calibration leaves in float, while files may have quantizers around them."""
 
 
-_SUMS = ("nn.conv2d_transpose",)
-_WITH_CLAMPS = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE, QuantRule.BIAS)
-
-
 def absorbs_bias(op: str) -> bool:
     """Whether a bias behind an op is added to its sums before they are rounded."""
-    return OPS[op].rule == QuantRule.MAC or op in (*_SUMS, "multiply")
+    return Epilogue.BIAS in OPS[op].absorbs
 
 
 def absorbs_clamps(op: str) -> bool:
     """Whether relu and clip behind an op are bounds of its integers."""
-    return OPS[op].rule in _WITH_CLAMPS or op in (*_SUMS, "divide", "power")
+    return Epilogue.CLAMP in OPS[op].absorbs or _BY_NAME.get(op) is binary
 
 
 def form_of(site: Site) -> Form:

@@ -93,7 +93,7 @@ def said(op: str, attrs: Mapping[str, Attr]) -> dict[str, Attr]:
 
 
 def clamp_bounds(clamps: Iterable[Node], q: QParams) -> tuple[int, int]:
-    """The smallest and the largest integer that relu and clip nodes let through: exact, for rounding keeps the order."""
+    """The smallest and the largest integer that clamps let through: exact, for rounding keeps the order."""
     low, high = -math.inf, math.inf
     for node in clamps:
         op = bind(node)

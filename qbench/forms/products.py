@@ -16,17 +16,15 @@ from qbench.ir.qparams import QParams
 
 __all__ = ["biased", "elementwise_product", "products"]
 
-_WEIGHT_AXIS = {"nn.conv2d": 0, "nn.conv2d_transpose": 1, "nn.dense": 0}
-_CHANNEL_AXIS = {"nn.conv2d": 1, "nn.conv2d_transpose": 1}
 _INT32 = 2**31 - 1
 
 
 def products(site: Site) -> Form:
     """Convolutions, dense layers and matrix products; without a target the sums themselves."""
-    axis, weight = _WEIGHT_AXIS.get(site.node.op), site.integers(1)
-    if weight.axis is not None and weight.axis != axis:
+    weight, rank = site.integers(1), site.operands[1].type.rank
+    if weight.axis is not None and weight.axis != site.op.channel_axis_of("weight", rank):
         raise NoForm(f"unsupported: its weights have scales along axis {weight.axis}")
-    return _accumulated(site, 0, 1, _CHANNEL_AXIS.get(site.node.op, site.rank - 1))
+    return _accumulated(site, 0, 1, site.op.channel_axis_of("output", site.rank))
 
 
 def elementwise_product(site: Site) -> Form:
@@ -41,12 +39,13 @@ def elementwise_product(site: Site) -> Form:
     return _accumulated(site, left, right, channels, zero_point_first=site.semantics == "onnx")
 
 
-def _accumulated(site: Site, left: int, right: int, axis: int, **attrs_after: Attr) -> Form:
+def _accumulated(site: Site, left: int, right: int, axis: int | None, **attrs_after: Attr) -> Form:
     data, weight = site.per_tensor(left), site.integers(right)
     op, out = f"qnn.{site.node.op.removeprefix('nn.')}", site.targets[0] if site.targets else None
     sums = product_qparams(site.semantics, op, data, weight, axis, out)
     added = None if site.bias is None else site.bias.in_units_of(sums)
-    bound = largest_sum(op, data, weight, site.operands[right].type, site.operands[right].array)
+    types = site.operands[left].type, site.operands[right].type
+    bound = largest_sum(site.op, data, weight, types, site.operands[right].array)
     if site.semantics == "tflite" and out is not None and added is not None and data.dtype != "int16":
         added = _within_32_bits(added, bound, sums, out)
     dtype = accumulator_dtype(bound, added)

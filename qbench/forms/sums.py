@@ -105,36 +105,28 @@ def reach(q: QParams) -> int:
     return max(q.qmax - min(q.zero_points), max(q.zero_points) - q.qmin)
 
 
-def largest_sum(op: str, data: QParams, weight: QParams, kind: TensorType, array: Array | None) -> NDArray[np.int64]:
-    """A bound on the absolute sum of products that a qnn op makes, per channel or for all.
+def largest_sum(
+    op: Op, data: QParams, weight: QParams, types: tuple[TensorType, TensorType], array: Array | None
+) -> NDArray[np.int64]:
+    """A bound on the absolute sum of products that an op makes, per channel or for all.
 
     Parameters
     ----------
     op
-        Name of the qnn op.
+        A float or qnn op.
     data, weight
         qparams of the two factors.
-    kind, array
-        Type of the weight, and its integers where it is constant.
+    types
+        Of both, in the op's order.
+    array
+        The integers of the weight, where it is constant.
     """
-    axis = _CHANNELS.get(op)
-    if array is not None and axis is not None:
-        shape = [-1 if i == weight.axis else 1 for i in range(array.ndim)] if weight.axis is not None else [-1]
-        centred = array.astype(np.int64) - np.asarray(weight.zero_points, np.int64).reshape(shape)
-        others = tuple(i for i in range(array.ndim) if i != axis)
-        return reach(data) * np.abs(centred).sum(axis=others)
-    sizes = [size for size in kind.shape if isinstance(size, int)]
-    if op == "qnn.multiply":
-        depth = 1
-    elif axis is None:
-        depth = max(sizes, default=1)
-    else:
-        depth = math.prod(sizes) // max(1, sizes[axis])
-    return np.asarray(reach(data) * depth * reach(weight))
-
-
-_CHANNELS = {"qnn.conv2d": 0, "qnn.dense": 0, "qnn.conv2d_transpose": 1}
-"""The axis of the weight that counts the channels of the sums."""
+    axis = op.channel_axis_of("weight", types[1].rank)
+    if array is None or axis is None:
+        return np.asarray(reach(data) * max(1, op.depth(*types)) * reach(weight))
+    shape = [-1 if i == weight.axis else 1 for i in range(array.ndim)]
+    centred = array.astype(np.int64) - np.asarray(weight.zero_points, np.int64).reshape(shape)
+    return reach(data) * np.abs(centred).sum(axis=tuple(i for i in range(array.ndim) if i != axis))
 
 
 def accumulator_dtype(products: NDArray[np.int64] | int, bias: NDArray[np.int64] | None) -> Accumulator:

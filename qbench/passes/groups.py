@@ -13,9 +13,10 @@ from qbench.errors import GraphError
 from qbench.forms import absorbs_bias, absorbs_clamps
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
-from qbench.ir.op import OPS, QuantRule, bind
+from qbench.ir.op import OPS, QuantRule, bind, is_op
+from qbench.ops.float.elementwise import Multiply
 
-__all__ = ["Group", "bias_axis", "find_groups", "group_of", "remembered_groups", "rule_of"]
+__all__ = ["Group", "find_groups", "group_of", "remembered_groups", "rule_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,6 @@ def rule_of(node: Node) -> QuantRule:
     if node.op not in OPS:
         raise GraphError(f"unknown op {node.op}")
     return OPS[node.op].rule
-
-
-def bias_axis(graph: Graph, head: Node) -> int:
-    """The channel axis of what a sum of products or an elementwise product makes."""
-    if head.op == "nn.conv2d":
-        return 1
-    return graph.types[head.output].rank - 1
 
 
 def find_groups(graph: Graph, excluded: Collection[str] = ()) -> tuple[Group, ...]:
@@ -117,10 +111,11 @@ def _follower(graph: Graph, node: Node, excluded: Collection[str]) -> Node | Non
 def _is_bias_of(graph: Graph, node: Node, head: Node) -> bool:
     if rule_of(node) != QuantRule.BIAS or node.inputs[1] not in graph.constants:
         return False
-    axis = getattr(bind(node), "axis", 1) % graph.types[node.output].rank
-    if head.op == "multiply":
+    rank = graph.types[node.output].rank
+    axis = bind(node).channel_axis_of("output", rank)
+    if is_op(head, Multiply):
         return multiply_axis(graph, head) in (axis, None)
-    return axis == bias_axis(graph, head)
+    return axis == bind(head).channel_axis_of("output", rank)
 
 
 def multiply_axis(graph: Graph, node: Node) -> int | None:

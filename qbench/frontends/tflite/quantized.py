@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from qbench.errors import shown
+from qbench.errors import ModelError, shown
 from qbench.forms import Arithmetic, Bias, Form, Integers, NoForm, Operand, Site, Step, form_of
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value, type_of
 from qbench.ir.frozen import FrozenMap
@@ -47,10 +47,13 @@ def quantized(
     added = None if bias is None else Bias(None, bias.constant, attrs=(("axis", axis),))
     given = tuple(Operand(v.name, t, v.q, v.constant) for v, t in zip(operands, types, strict=True))
     reals = tuple(kind.with_dtype("float32") for kind in types)
-    rank = bind(node).infer_all(reals)[0].rank
+    result = bind(node).infer_all(reals)[0]
+    if bias is not None and axis is not None and bias.shape != (result.shape[axis],):
+        size, channels = bias.shape[0], result.shape[axis]
+        raise ModelError(f"bias {shown(bias.name)} has {size} elements, but there are {channels} channels")
     targets = () if builder.q is None else (builder.q,)
     try:
-        form = form_of(Site(node, given, rank, targets, Arithmetic(builder.semantics), added))
+        form = form_of(Site(node, given, result.rank, targets, Arithmetic(builder.semantics), added))
     except NoForm as why:
         raise Unsupported(str(why)) from None
     return _emitted(builder, form, operands, nchw, bias)

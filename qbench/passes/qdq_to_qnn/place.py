@@ -203,7 +203,7 @@ class _Placed:
         return match.head.name if step.what in ("made", "averaged", "clamped") else "", ()
 
     def _stored(self, bias: Integers) -> str:
-        """The constant that holds a bias; the file's own where that has the same integers and stands for nothing else."""
+        """The constant that holds a bias; the file's own where that has these integers and stands for nothing else."""
         rw, node = self.rw, self.match.bias or self.match.head
         name = node.inputs[1]
         stored = integers_behind(rw, name)

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.dtypes import numpy_dtype
-from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import OPS, bind
-from qbench.ir.qparams import QParams
 from qbench.forms.sums import (
     accumulator_dtype,
     largest_sum,
     product_qparams,
     quantized_bias,
 )
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.op import OPS, bind
+from qbench.ir.qparams import QParams
 from qbench.passes.unbake.forms import LARGEST, is_narrow
 from qbench.passes.unbake.template import Template, Unit
 from qbench.quant.arithmetic import quantize
@@ -209,7 +209,8 @@ def _sums_beyond(
     constant: NDArray[np.generic] | None,
     bias: NDArray[np.int64] | None,
 ) -> bool:
-    bound = largest_sum(node.op, *qparams, graph.types[node.inputs[1]], constant)
+    data, weight = (graph.types[value] for value in node.inputs)
+    bound = largest_sum(bind(node), *qparams, (data, weight), constant)
     return accumulator_dtype(bound, bias) == "int64"
 
 
