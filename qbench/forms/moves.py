@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbench.forms.form import Form, Step, What, said, single
 from qbench.forms.site import NoForm, Site
 from qbench.ir.graph import Attr
-from qbench.ir.op import OPS
+from qbench.ir.op import OPS, Op
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import dequantize, quantize
 
-__all__ = ["argument", "brought", "choose", "join", "move", "requantized"]
+__all__ = ["argument", "brought", "choose", "fill", "join", "move", "requantized"]
 
 
 def move(site: Site) -> Form:
@@ -21,7 +22,9 @@ def move(site: Site) -> Form:
     if node.op == "image.resize2d" and attrs.get("method", "nearest") != "nearest":
         op, attrs = _interpolated(site, attrs)
     if node.op == "nn.pad" and attrs.get("mode", "constant") == "constant":
-        attrs["pad_value"] = float(_fill(site, q))
+        real, attrs["pad_value"] = _real_fill(site.op), float(fill(site.op, q))
+        if not site.targets and dequantize(quantize(real, q), q) != real:
+            raise NoForm(f"unsupported: no integer stands for the {real[0]:g} that it pads with")
     return single(site, op, range(len(site.operands)), q, attrs)
 
 
@@ -36,15 +39,13 @@ def _interpolated(site: Site, attrs: dict[str, Attr]) -> tuple[str, dict[str, At
     return op, {**kept, **said(op, whose)}
 
 
-def _fill(site: Site, q: QParams) -> int:
-    """The integer for what a pad fills in; where the result is not quantized, exactly that."""
-    fill = np.asarray([getattr(site.op, "pad_value", 0.0)], np.float32)
-    if not site.targets and not np.isfinite(fill).all():
-        raise NoForm("unsupported: it pads with infinity")
-    integer = quantize(fill, q)
-    if not site.targets and dequantize(integer, q) != fill:
-        raise NoForm(f"unsupported: no integer stands for the {fill[0]:g} that it pads with")
-    return int(integer[0])
+def fill(op: Op, q: QParams) -> int:
+    """The integer for what a pad fills in."""
+    return int(quantize(_real_fill(op), q)[0])
+
+
+def _real_fill(op: Op) -> NDArray[np.float32]:
+    return np.asarray([getattr(op, "pad_value", 0.0)], np.float32)
 
 
 def argument(site: Site) -> Form:

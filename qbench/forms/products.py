@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qbench.forms.form import Form, Integers, Step, narrowed, said
 from qbench.forms.site import NoForm, Site
-from qbench.forms.sums import accumulator_dtype, largest_sum, product_qparams
+from qbench.forms.sums import accumulator_dtype, largest_sum, product_qparams, sums_axis
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Attr
 from qbench.ir.qparams import QParams
@@ -24,7 +24,7 @@ def products(site: Site) -> Form:
     weight, rank = site.integers(1), site.operands[1].type.rank
     if weight.axis is not None and weight.axis != site.op.channel_axis_of("weight", rank):
         raise NoForm(f"unsupported: its weights have scales along axis {weight.axis}")
-    return _accumulated(site, 0, 1, site.op.channel_axis_of("output", site.rank))
+    return _accumulated(site, 0, 1)
 
 
 def elementwise_product(site: Site) -> Form:
@@ -32,19 +32,19 @@ def elementwise_product(site: Site) -> Form:
     left, right = (1, 0) if site.operands[0].array is not None else (0, 1)
     if site.semantics == "tflite" and site.bias is not None:
         raise NoForm("unsupported: a bias on a product of two tensors, which TFLite adds in float32")
-    weight = site.per_tensor(right) if site.semantics == "tflite" else site.integers(right)
-    axis, rank = weight.axis, site.operands[right].type.rank
-    channels = site.rank - 1 if axis is None else axis + site.rank - rank
+    if site.semantics == "tflite":
+        site.per_tensor(right)
     site.need_targets()
-    return _accumulated(site, left, right, channels, zero_point_first=site.semantics == "onnx")
+    return _accumulated(site, left, right, zero_point_first=site.semantics == "onnx")
 
 
-def _accumulated(site: Site, left: int, right: int, axis: int | None, **attrs_after: Attr) -> Form:
+def _accumulated(site: Site, left: int, right: int, **attrs_after: Attr) -> Form:
     data, weight = site.per_tensor(left), site.integers(right)
     op, out = f"qnn.{site.node.op.removeprefix('nn.')}", site.targets[0] if site.targets else None
+    types = site.operands[left].type, site.operands[right].type
+    axis = sums_axis(site.op, weight, site.rank, types[1].rank)
     sums = product_qparams(site.semantics, op, data, weight, axis, out)
     added = None if site.bias is None else site.bias.in_units_of(sums)
-    types = site.operands[left].type, site.operands[right].type
     bound = largest_sum(site.op, data, weight, types, site.operands[right].array)
     if site.semantics == "tflite" and out is not None and added is not None and data.dtype != "int16":
         added = _within_32_bits(added, bound, sums, out)

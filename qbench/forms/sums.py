@@ -26,6 +26,7 @@ __all__ = [
     "product_qparams",
     "quantized_bias",
     "reach",
+    "sums_axis",
 ]
 
 WIDENING = 2**8
@@ -52,6 +53,22 @@ def accumulator_qparams(data: QParams, weight: QParams, axis: int | None, dtype:
     if weight.axis is None:
         return QParams(scales[0], 0, dtype)
     return QParams(scales, (0,) * len(scales), dtype, axis)
+
+
+def sums_axis(op: Op, weight: QParams, rank: int, weight_rank: int) -> int | None:
+    """The axis along which sums of products may have a scale each.
+
+    Parameters
+    ----------
+    op
+        A float or qnn op; of a product of two tensors the weight's own axis decides.
+    weight
+        qparams of the second factor.
+    rank, weight_rank
+        Of the sums and of that factor.
+    """
+    axis = op.channel_axis_of("output", rank)
+    return weight.axis + rank - weight_rank if axis is None and weight.axis is not None else axis
 
 
 def product_qparams(

@@ -8,25 +8,22 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.forms.sums import (
-    accumulator_dtype,
-    largest_sum,
-    product_qparams,
-    quantized_bias,
-)
+from qbench.forms.form import clamp_bounds
+from qbench.forms.moves import fill
+from qbench.forms.sums import accumulator_dtype, largest_sum, product_qparams, quantized_bias, sums_axis
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import OPS, bind
+from qbench.ir.op import OPS, bind, is_op
 from qbench.ir.qparams import QParams
-from qbench.passes.unbake.forms import LARGEST, is_narrow
+from qbench.ops.products import SumOfProducts
+from qbench.ops.qnn.products import QnnMultiply
+from qbench.passes.unbake.forms import is_narrow
 from qbench.passes.unbake.template import Template, Unit
-from qbench.quant.arithmetic import quantize
 from qbench.quant.rounding import Rounding
 
 __all__ = ["Rescaled", "rescaled"]
 
-_PRODUCTS = ("qnn.conv2d", "qnn.conv2d_transpose", "qnn.dense", "qnn.batch_matmul", "qnn.multiply")
 _INT32 = 2**31 - 1
 
 
@@ -111,7 +108,7 @@ class _Step:
 
     def _node(self, node: Node) -> Node:
         graph = self.graph
-        if node.op in _PRODUCTS:
+        if is_op(node, SumOfProducts, QnnMultiply):
             return self._products(node)
         if node.op == "nn.bias_add" and not is_narrow(graph, node.output):
             sums = self._q(node.inputs[0])
@@ -121,10 +118,10 @@ class _Step:
         for value in node.outputs:
             self._qparams[value] = self._new(value) if is_narrow(graph, value) else self._proportional(node)
         if node.op == "clip":
-            return _with(node, **self._bounds(node))
+            low, high = clamp_bounds((self._twins[node.name],), self._q(node.output))
+            return _with(node, a_min=float(low), a_max=float(high))
         if node.op == "nn.pad":
-            fill = float(getattr(bind(self._twins[node.name]), "pad_value", 0.0))
-            return _with(node, pad_value=float(quantize(_finite([fill]), self._q(node.output))[0]))
+            return _with(node, pad_value=float(fill(bind(self._twins[node.name]), self._q(node.output))))
         return node
 
     def _q(self, value: str) -> QParams:
@@ -133,7 +130,8 @@ class _Step:
     def _products(self, node: Node) -> Node:
         data, weight = (self._q(value) for value in node.inputs)
         old = self.graph.qparams[node.output]
-        axis, out = self._channel_axis(node, weight), self._new(self.unit.outputs[0])
+        ranks = (self.graph.types[value].rank for value in (node.output, node.inputs[1]))
+        axis, out = sums_axis(bind(node), weight, *ranks), self._new(self.unit.outputs[0])
         sums = product_qparams(self.template.semantics, node.op, data, weight, axis, out)
         sums = dataclasses.replace(sums, dtype=old.dtype)
         bias = next((other.inputs[1] for other in self.unit.nodes if other.op == "nn.bias_add"), None)
@@ -150,12 +148,6 @@ class _Step:
         before, after = (None, None) if constant is None else (constant.array, self._integers(node.inputs[1]).array)
         could = _sums_beyond(self.graph, node, (old[0], old[1]), before, None)
         return not could and _sums_beyond(self.graph, node, (data, weight), after, bias)
-
-    def _channel_axis(self, node: Node, weight: QParams) -> int:
-        rank = self.graph.types[node.output].rank
-        if node.op == "qnn.multiply" and weight.axis is not None:
-            return weight.axis + rank - self.graph.types[node.inputs[1]].rank
-        return 1 if node.op in ("qnn.conv2d", "qnn.conv2d_transpose") else rank - 1
 
     def _real_bias(self, value: str) -> NDArray[np.generic]:
         return (self._bias or self.template.twin.constants[self.template.real[value]]).array
@@ -181,17 +173,12 @@ class _Step:
         scale = tuple(scale * ratio for scale in old.scales)
         return dataclasses.replace(old, scale=scale if old.axis is not None else scale[0])
 
-    def _bounds(self, node: Node) -> dict[str, Attr]:
-        low, high = _real_bounds(self._twins[node.name])
-        integers = quantize(_finite([low, high]), self._q(node.output))
-        return {"a_min": float(integers[0]), "a_max": float(integers[1])}
-
     def _with_implied(self, nodes: list[Node], fresh: Callable[[str], str]) -> list[Node]:
         """The relu that saturation stands for in the file, where it no longer does."""
         if not self.unit.implied:
             return nodes
         relu, q = self.unit.twins[-1], self._q(self.unit.outputs[0])
-        low, high = (int(bound) for bound in quantize(_finite(_real_bounds(relu)), q))
+        low, high = clamp_bounds((relu,), q)
         if (low, high) == (q.qmin, q.qmax):
             return nodes
         value = fresh(f"{self.unit.outputs[0]}.requantized")
@@ -212,15 +199,6 @@ def _sums_beyond(
     data, weight = (graph.types[value] for value in node.inputs)
     bound = largest_sum(bind(node), *qparams, (data, weight), constant)
     return accumulator_dtype(bound, bias) == "int64"
-
-
-def _real_bounds(node: Node) -> tuple[float, float]:
-    op = bind(node)
-    return float(getattr(op, "a_min", 0.0)), float(getattr(op, "a_max", LARGEST))
-
-
-def _finite(values: tuple[float, ...] | list[float]) -> NDArray[np.float32]:
-    return np.asarray(values).clip(-LARGEST, LARGEST).astype(np.float32)
 
 
 def _rounding(node: Node, rounding: Rounding | None) -> Node:
