@@ -20,12 +20,13 @@ from qbench.ops.products import SumOfProducts
 from qbench.ops.qnn.border import FakeQuantize
 from qbench.passes.annotate import FAKE
 from qbench.passes.groups import remembered_groups, rule_of
+from qbench.passes.pipeline import Remembering
 
 __all__ = ["CorrectBiasPass"]
 
 
 @dataclass(frozen=True)
-class CorrectBiasPass:
+class CorrectBiasPass(Remembering):
     """Add to each bias the mean of ``(weight - rounded weight) * data``.
 
     Rounded weights do not only add noise: over the mean of their inputs they shift what a layer makes, by as much for
@@ -37,19 +38,16 @@ class CorrectBiasPass:
     ----------
     means
         Mean of each channel of the tensors that convolutions and dense layers read, by name in the prepared graph.
-    memo
-        Of earlier runs.
     """
 
     name: ClassVar[str] = "correct-bias"
     means: FrozenMap[str, tuple[float, ...]] = field(default_factory=FrozenMap[str, tuple[float, ...]])
-    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
-    def __call__(self, graph: Graph) -> Graph:
+    def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
         """The annotated graph with other biases; it needs the qparams of the weights."""
-        constants, nodes = dict(graph.constants), dict[str, Node]()
+        memo, constants, nodes = memo or Memo(), dict(graph.constants), dict[str, Node]()
         readers = Counter(value for node in graph.nodes for value in set(node.inputs))
-        for group in remembered_groups(graph, self.memo):
+        for group in remembered_groups(graph, memo):
             bias = next((node for node in group.nodes[1:] if rule_of(node) == QuantRule.BIAS), None)
             weight = self._weight(graph, group.head) if bias is not None else None
             if bias is None or weight is None:
@@ -57,7 +55,7 @@ class CorrectBiasPass:
             means = self.means.get(self._tensor(graph, group.head.inputs[0]), ())
             value = bias.inputs[1]
             given = *weight, graph.constants[value], means
-            corrected = self.memo.recall((self.name, bias.name), given, partial(_corrected, *given))
+            corrected = memo.recall((self.name, bias.name), given, partial(_corrected, *given))
             if corrected is None:
                 continue
             if readers[value] > 1 or value in graph.outputs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -13,35 +13,31 @@ from qbench.ir.memo import Memo
 from qbench.ir.op import bind, is_op
 from qbench.ops.legal import legal
 from qbench.ops.qnn.border import Dequantize
+from qbench.passes.pipeline import Remembering
 
 __all__ = ["LegalizePass"]
 
 
 @dataclass(frozen=True)
-class LegalizePass:
+class LegalizePass(Remembering):
     """Replace each qnn op by the integer op that it stands for, with its parameters as named constants.
 
     Weights of float ops that are stored as integers become real.
-
-    Parameters
-    ----------
-    memo
-        Of earlier runs.
     """
 
     name: ClassVar[str] = "legalize"
-    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
-    def __call__(self, graph: Graph) -> Graph:
+    def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
         """The integer graph; it computes what the realized one does, bit for bit."""
-        return legal(self._with_real_weights(graph), self.memo)
+        memo = memo or Memo()
+        return legal(self._with_real_weights(graph, memo), memo)
 
-    def _with_real_weights(self, graph: Graph) -> Graph:
+    def _with_real_weights(self, graph: Graph, memo: Memo) -> Graph:
         found: dict[str, Constant] = {}
         for node in graph.nodes:
             if is_op(node, Dequantize) and node.inputs[0] in graph.constants and node.output not in graph.outputs:
                 given = graph.constants[node.inputs[0]], bind(node, graph.qparams)
-                found[node.output] = self.memo.recall((self.name, node.name), given, partial(_real, *given))
+                found[node.output] = memo.recall((self.name, node.name), given, partial(_real, *given))
         if not found:
             return graph
         nodes = [node for node in graph.nodes if found.keys().isdisjoint(node.outputs)]

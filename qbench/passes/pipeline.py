@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, cast
 
 from qbench.errors import QBenchError
 from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
 from qbench.ir.verify import verify
 
-__all__ = ["Pass", "Pipeline", "Step", "Trace"]
+__all__ = ["Pass", "Pipeline", "Remembering", "Step", "Trace"]
 
 
 class Pass(Protocol):
@@ -26,6 +28,14 @@ class Pass(Protocol):
     def __call__(self, graph: Graph) -> Graph:
         """The graph after the pass; `graph` itself is never changed."""
         ...
+
+
+class Remembering(ABC):
+    """A pass that takes a memo of earlier runs; the pass itself stays a value."""
+
+    @abstractmethod
+    def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
+        """As any pass; what has not changed since the memo's last run is not worked out again."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ class Pipeline:
     def __post_init__(self) -> None:
         object.__setattr__(self, "passes", tuple(self.passes))
 
-    def run(self, graph: Graph, on_step: Callable[[Step], None] | None = None) -> Trace:
+    def run(self, graph: Graph, on_step: Callable[[Step], None] | None = None, memo: Memo | None = None) -> Trace:
         """Run all passes.
 
         Parameters
@@ -77,6 +87,8 @@ class Pipeline:
             A valid graph.
         on_step
             Called with each step as it is done, to show progress.
+        memo
+            Of earlier runs.
 
         Raises
         ------
@@ -87,7 +99,8 @@ class Pipeline:
         verify(graph)
         for run_pass in self.passes:
             try:
-                result = run_pass(trace.graph)
+                kind = cast(object, run_pass)
+                result = kind(trace.graph, memo) if isinstance(kind, Remembering) else run_pass(trace.graph)
                 if result is not trace.graph:
                     verify(result)
             except QBenchError as error:

@@ -13,6 +13,7 @@ from qbench.ir.memo import Memo
 from qbench.passes.annotate import FAKE
 from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, remembered_groups
+from qbench.passes.pipeline import Remembering
 from qbench.passes.realize_group import realize_group
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics
@@ -21,7 +22,7 @@ __all__ = ["RealizePass"]
 
 
 @dataclass(frozen=True)
-class RealizePass:
+class RealizePass(Remembering):
     """Replace fake-quantized float ops by qnn ops on integers.
 
     Parameters
@@ -32,25 +33,22 @@ class RealizePass:
         Another rounding for single nodes; one for any node of a fused group holds for the group.
     semantics
         Whose arithmetic to compute in where no override says otherwise; `rounding` then plays no part.
-    memo
-        Of earlier runs.
     """
 
     name: ClassVar[str] = "realize"
     rounding: Rounding = "tflite_single"
     overrides: FrozenMap[str, Rounding] = field(default_factory=FrozenMap[str, Rounding])
     semantics: Semantics | None = None
-    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
-    def __call__(self, graph: Graph) -> Graph:
+    def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
         """The qnn graph; GraphError where a point has no qparams."""
-        emitter = Emitter(graph)
-        for group in remembered_groups(graph, self.memo):
+        emitter, memo = Emitter(graph), memo or Memo()
+        for group in remembered_groups(graph, memo):
             chosen = self._override(group)
             arithmetic = Arithmetic(None if chosen else self.semantics, chosen or self.rounding)
             work = partial(_realize, group=group, arithmetic=arithmetic)
             make = partial(emitter.emitted, work)
-            emission = self.memo.recall((self.name, group.head.name), (group, arithmetic), make, emitter.holds)
+            emission = memo.recall((self.name, group.head.name), (group, arithmetic), make, emitter.holds)
             if not emitter.add(emission):
                 work(emitter)
         return emitter.finish()

@@ -95,16 +95,16 @@ def quantize_graph(
     template, roundings = template_of(prepared), node_roundings(graph, config)
     if template is None:
         encodings = resolve(marked.values(), annotated, statistics, config, memo)
-        realize = RealizePass(config.rounding, roundings, config.semantics, memo)
+        realize = RealizePass(config.rounding, roundings, config.semantics)
     else:
         shared = shared_statistics(template, statistics, marked)
         tied = same_for_tied(template, config, marked)
         encodings = with_reasons(template, resolve(marked.values(), annotated, shared, tied, memo), marked)
-        realize = RebakePass(template, roundings, memo)
+        realize = RebakePass(template, roundings)
     bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
     correct = [_bias_correction(statistics, memo)] if config.weights.bias_correction else []
     to_half = [Float16Pass()] if config.float_dtype == "float16" else []
-    done = Pipeline((*correct, realize, LegalizePass(memo), *to_half)).run(bound)
+    done = Pipeline((*correct, realize, LegalizePass(), *to_half)).run(bound, memo=memo)
     steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
     corrected = done.steps[0].graph if correct else bound
     return Quantized(config, graph, corrected, encodings, done.graph, replace(prepared, steps=steps))
@@ -130,7 +130,7 @@ def _bias_correction(statistics: Mapping[str, Statistics], memo: Memo) -> Correc
         tensor: memo.recall(("means", tensor), (seen,), lambda seen=seen: tuple(seen.values.tolist()))
         for tensor, seen in means.items()
     }
-    return CorrectBiasPass(FrozenMap(given), memo)
+    return CorrectBiasPass(FrozenMap(given))
 
 
 def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None) -> None:

@@ -15,6 +15,7 @@ from qbench.ir.names import fresh
 from qbench.ir.qparams import QParams
 from qbench.passes.annotate import FAKE
 from qbench.passes.dead_code import DeadCodePass
+from qbench.passes.pipeline import Remembering
 from qbench.passes.realize import RealizePass
 from qbench.passes.unbake.forms import is_narrow
 from qbench.passes.unbake.rescale import rescaled
@@ -26,7 +27,7 @@ __all__ = ["RebakePass"]
 
 
 @dataclass(frozen=True)
-class RebakePass:
+class RebakePass(Remembering):
     """Turn an annotated float twin back into the imported graph, with the qparams that its points have by now.
 
     Parameters
@@ -35,25 +36,22 @@ class RebakePass:
         The imported graph, taken apart.
     overrides
         Another rounding for single nodes of the twin.
-    memo
-        Of earlier runs.
     """
 
     name: ClassVar[str] = RealizePass.name
     template: Template
     overrides: FrozenMap[str, Rounding] = field(default_factory=FrozenMap[str, Rounding])
-    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
-    def __call__(self, graph: Graph) -> Graph:
+    def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
         """The qnn graph; `graph` is what `AnnotateTwinPass` made, with qparams at its points."""
-        return _Rebake(self, graph).result()
+        return _Rebake(self, graph, memo or Memo()).result()
 
 
 class _Rebake:
     """The qnn graph as it grows."""
 
-    def __init__(self, options: RebakePass, annotated: Graph) -> None:
-        self.options, self.annotated = options, annotated
+    def __init__(self, options: RebakePass, annotated: Graph, memo: Memo) -> None:
+        self.options, self.annotated, self.memo = options, annotated, memo
         self.template, self.old, self.twin = options.template, options.template.graph, options.template.twin
         self._fakes = {str(node.attrs["tensor"]): node for node in annotated.nodes if node.op == FAKE}
         self._known: dict[str, QParams] = {}
@@ -195,7 +193,7 @@ class _Rebake:
             return self.old.constants[value]
         narrow = bool(self._fakes[tensor].attrs.get("narrow", False))
         given = self.twin.constants[tensor], q, narrow
-        return self.options.memo.recall((RebakePass.name, "constant", tensor), given, partial(_quantized, *given))
+        return self.memo.recall((RebakePass.name, "constant", tensor), given, partial(_quantized, *given))
 
     def _other_bias(self, unit: Unit) -> Constant | None:
         """The real bias of a unit where a pass has changed it."""
