@@ -1,5 +1,7 @@
 """Run every check of the repository: ``python -m tests [NAME ...]``, all of them or those named.
 
+Options behind one name are handed to what that check runs: ``python -m tests stress --minutes 60``.
+
 Style, types, layers, tests (those in a browser too), damaged model files, kernels without their compiler, and
 notebooks, each with the tools of the running environment. Everything runs even after a failure; the exit status is 1
 if anything failed. Caches and settings stay inside the repository (``.cache``), so a run does not read or write the
@@ -12,6 +14,7 @@ import os
 import subprocess
 import sys
 from ctypes.util import find_library
+from itertools import takewhile
 from pathlib import Path
 from time import monotonic
 
@@ -20,11 +23,16 @@ CACHE = ROOT / ".cache"
 PYTHON = (sys.executable, "-m")
 BOUNDED = ("add", "border", "conv", "depthwise", "move", "pool", "rounding", "table")
 MALLOC_DEBUG = find_library("c_malloc_debug")
+GUARDED = (
+    *(f"kernels/test_{name}.py" for name in (*BOUNDED, "float_conv", "float_depthwise", "float_windows", "matmul")),
+    *("runtime/lowerings", "runtime/test_random_graphs.py", "runtime/test_program.py", "stressing/test_models.py"),
+)
 PROGRAMS = ("test_program.py", "test_random_graphs.py", "test_borders.py", "lowerings/test_conv.py")
 VARIABLES = {
     "python": {"NUMBA_DISABLE_JIT": "1", "QBENCH_EXAMPLES": "5"},
     "bounds": {"NUMBA_BOUNDSCHECK": "1", "QBENCH_EXAMPLES": "5"},
     "guard": {"QBENCH_GUARD": "1", "QBENCH_EXAMPLES": "3"},
+    "stress": {"MALLOC_ARENA_MAX": "1"},  # threads share what they would have of their own
     "malloc": {
         "MALLOC_ARENA_MAX": "1",
         "MALLOC_PERTURB_": "165",
@@ -42,9 +50,10 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
     "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
     "fuzz": (*PYTHON, "tests.fuzz", "--minutes", "1"),
+    "stress": (*PYTHON, "tests.stress", "--minutes", "1"),
     "python": (*PYTHON, "pytest", "tests/kernels", "-q", "-n", "auto"),
     "bounds": (*PYTHON, "pytest", *(f"tests/kernels/test_{name}.py" for name in BOUNDED), "-q", "-n", "auto"),
-    "guard": (*PYTHON, "pytest", "tests/kernels", "tests/runtime", "-q", "-n", "auto"),
+    "guard": (*PYTHON, "pytest", *(f"tests/{name}" for name in GUARDED), "-q", "-n", "auto"),
     "malloc": (*PYTHON, "pytest", *(f"tests/runtime/{name}" for name in PROGRAMS), "-q", "-n", "auto"),
     "notebooks": (
         *(*PYTHON, "pytest", "notebooks", "-q", "--nbval-lax", "--nbval-current-env"),
@@ -72,7 +81,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, **variables}
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    names = list(takewhile(lambda argument: not argument.startswith("-"), arguments))
+    options = arguments[len(names) :]
+    if options and len(names) != 1:
+        print(f"name the one check that {' '.join(options)} is for", file=sys.stderr)
+        return 2
     unknown = [name for name in names if name not in CHECKS]
     if unknown:
         print(f"no check named {', '.join(unknown)}; there are {', '.join(CHECKS)}", file=sys.stderr)
@@ -81,10 +95,10 @@ def main(names: list[str]) -> int:
     variables = environment()
     results: list[tuple[str, int, float]] = []
     for name in chosen:
-        print(f"\n== {name}: {' '.join(CHECKS[name])}", flush=True)
+        print(f"\n== {name}: {' '.join((*CHECKS[name], *options))}", flush=True)
         start = monotonic()
         status = subprocess.run(
-            CHECKS[name], cwd=ROOT, env={**variables, **VARIABLES.get(name, {})}, check=False
+            (*CHECKS[name], *options), cwd=ROOT, env={**variables, **VARIABLES.get(name, {})}, check=False
         ).returncode
         results.append((name, status, monotonic() - start))
 

@@ -26,11 +26,11 @@ start = block.ctypes.data
 PROGRAM = """
 import faulthandler
 import numpy as np
-import qbench as qb
 from qbench.runtime.guard import PAGE
+from qbench.runtime.programs import plan
 from tests.runtime.handmade import graph_of
 faulthandler.enable()
-program = qb.plan(graph_of(("N", 4, 5), "uint8", [(0, 0), (1, 1)], [2]))
+program = plan(graph_of(("N", 4, 5), "uint8", [(0, 0), (1, 1)], [2]))
 def run(**options): return program.run(np.full((2, 4, 5), 5, np.uint8), threads=1, **options)
 """
 

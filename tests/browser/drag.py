@@ -1,0 +1,165 @@
+"""Drag thresholds of a real network in a real JupyterLab: ``python -m tests.browser.drag [--minutes 10] [--seed N]``.
+
+EfficientNet-Lite0 of ``../shared``, each drag followed by the probe and the evaluation of all data, the next one often
+before that is done. At the end the kernel is the one that was started, its memory never was larger than the cache and
+`BESIDE_CACHE`, and the last report is that of a fresh session with the same config, to the last bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+
+from playwright.sync_api import Locator, Page, expect, sync_playwright
+
+import qbench as qb
+from qbench.report.report import Report
+from tests.browser.lab import jupyterlab, notebook, run_all
+from tests.conftest import BROWSER_FLAGS, ROOT, find_browser
+
+SHARED = Path(os.environ.get("QBENCH_SHARED_DATA", ROOT.parent / "shared" / "data"))
+MODEL = SHARED / "models" / "imagenet" / "efficientnet_lite0_bn.onnx"
+CACHE, BESIDE_CACHE = 256 << 20, 1 << 30
+"""Bytes of the session's cache, and of all else: compiler and kernels, the data, programs, what an evaluation holds."""
+CALIBRATION, EVALUATION = 16, 64
+PATIENCE = 600_000
+CELLS = (
+    """import faulthandler, os
+from pathlib import Path
+faulthandler.enable(open("fault.log", "w"))
+Path("pid").write_text(str(os.getpid()))
+from tests.browser.drag import prepared
+import qbench as qb
+session = prepared(path="dragged.session")
+workbench = qb.Workbench(session)""",
+    "workbench",
+)
+
+
+def prepared(**options: object) -> qb.Session:
+    """The session that is dragged in, or one like it."""
+    import numpy as np
+    from PIL import Image
+
+    def images(folder: str, count: int) -> np.ndarray:
+        paths = sorted((SHARED / "imagenet" / folder).glob("*.jpg"))[:count]
+        pixels = np.stack([np.asarray(Image.open(path).convert("RGB"), np.float32) for path in paths])
+        return ((pixels - 127) / 128).transpose(0, 3, 1, 2)
+
+    data = images("calib", CALIBRATION), images("dev", EVALUATION)
+    return qb.Session(qb.load(MODEL), *data, cache_bytes=CACHE, **options)
+
+
+class Kernel:
+    """The process behind the notebook, as the system sees it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.pid = folder, int((folder / "pid").read_text())
+
+    def check(self) -> None:
+        """AssertionError where it died, and what it said then."""
+        said = (self._folder / "fault.log").read_text()
+        assert said == "", said
+        assert int((self._folder / "pid").read_text()) == self.pid, "another kernel runs"
+        assert Path(f"/proc/{self.pid}").exists(), (
+            f"the kernel died: {(self._folder / 'jupyter.log').read_text()[-2000:]}"
+        )
+
+    def megabytes(self, field: str) -> int:
+        """VmRSS, what is resident, or VmHWM, the most that ever was."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) >> 10 for line in lines if line.startswith(field))
+
+
+def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str], None] = print) -> int:
+    """Drag until the time is over, and check; the number of drags."""
+    page.set_viewport_size({"width": 1500, "height": 1300})
+    page.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    notebook(folder / "drag.ipynb", *CELLS)
+    rng, drags = random.Random(seed), 0
+    with jupyterlab(folder) as address:
+        run_all(page, address, "drag.ipynb")
+        bench = page.locator(".qb")
+        expect(bench.locator(".qb-body [role=row]").first).to_be_visible()
+        settle(bench)
+        kernel, end = Kernel(folder), monotonic() + 60 * minutes
+        say(f"kernel {kernel.pid}: {kernel.megabytes('VmRSS')} MB before the first drag")
+        while not drags or monotonic() < end:
+            drags += one_drag(page, bench, rng)
+            kernel.check()
+            if rng.random() < 0.2:
+                settle(bench)
+            if rng.random() < 0.1:
+                bench.get_by_role("button", name="Undo", exact=True).click()
+            if drags % 20 == 1:
+                say(f"{drags} drags, {kernel.megabytes('VmRSS')} MB, at most {kernel.megabytes('VmHWM')} MB")
+        settle(bench)
+        kernel.check()
+        most = kernel.megabytes("VmHWM")
+        say(f"{drags} drags; {kernel.megabytes('VmRSS')} MB resident, at most {most} MB")
+    assert errors == []
+    assert most << 20 <= CACHE + BESIDE_CACHE, f"{most} MB were resident with a cache of {CACHE >> 20} MB"
+    dragged = qb.Session.resume(folder / "dragged.session")
+    assert dragged.report is not None
+    fresh = prepared(config=dragged.config).run(progress=False)
+    assert numbers(fresh) == numbers(dragged.report), "a fresh session with the same config gives other numbers"
+    say("a fresh session with the same config gives the same numbers")
+    return drags
+
+
+def one_drag(page: Page, bench: Locator, rng: random.Random) -> int:
+    """Select a layer that has a threshold and move it, in many small steps; how many were dragged, 0 or 1."""
+    rows = bench.locator(".qb-body [role=row]")
+    rows.nth(rng.randrange(rows.count())).click()
+    handle = bench.get_by_role("slider", name="Clipping threshold")
+    box = handle.bounding_box() if handle.count() and handle.is_visible() else None
+    if box is None:
+        return 0
+    x, y = box["x"] + box["width"] / 2, box["y"] + min(20, box["height"] / 2)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for _ in range(rng.randint(1, 4)):
+        page.mouse.move(x * rng.uniform(0.6, 1.1), y, steps=rng.randint(3, 12))
+    page.mouse.up()
+    return 1
+
+
+def settle(bench: Locator) -> None:
+    """Until nothing runs, and the numbers are those of all data."""
+    expect(bench).to_have_attribute("data-busy", "false")
+    expect(bench.locator(".qb-status")).to_have_text("")
+
+
+def numbers(report: Report) -> object:
+    """What a report says, but for times."""
+    return replace(report.output, latency=None), tuple(replace(layer, ms=None) for layer in report.by_layer)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.browser.drag", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    browser = find_browser()
+    if browser is None or not MODEL.exists():
+        print("Chromium or the shared data is missing", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=browser, args=BROWSER_FLAGS)
+        drag(chromium.new_page(), Path(folder), options.minutes, options.seed)
+        chromium.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
