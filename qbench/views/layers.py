@@ -77,6 +77,7 @@ class LayerRow(View):
     error: Noise | None
     own: Noise | None
     inherited: Noise | None
+    weight_dtype: str | None
     weight_sqnr_db: float | None
     weight_worst_channel_db: float | None
     macs: int
@@ -129,6 +130,7 @@ def layer_table(state: State, found: Attribution | None = None) -> LayerTableVie
             error=noise(layer.sqnr_db),
             own=noise(layer.own_sqnr_db),
             inherited=noise(layer.inherited_sqnr_db),
+            weight_dtype=_dtype(state, layer.weight),
             weight_sqnr_db=layer.weight_sqnr_db,
             weight_worst_channel_db=layer.weight_worst_channel_db,
             macs=layer.macs,
@@ -141,6 +143,11 @@ def layer_table(state: State, found: Attribution | None = None) -> LayerTableVie
         for layer in state.report.by_layer
     )
     return LayerTableView(rows, *worst_layer(state, found))
+
+
+def _dtype(state: State, weight: str | None) -> str | None:
+    encoding = None if weight is None else state.quantized.encodings.get(weight)
+    return None if encoding is None else encoding.qparams.dtype
 
 
 def noise(sqnr_db: float | None) -> Noise | None:

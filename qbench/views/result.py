@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from qbench.views.pictures import Picture
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["FlipView", "Outcome", "Pictures", "ResultView", "outcome", "result_view"]
+__all__ = ["Baseline", "FlipView", "Outcome", "Pictures", "ResultView", "outcome", "result_view"]
 
 Pictures = Callable[[int], Picture | None]
 """Gives the picture of a sample, by its index in the data; None where it is no image."""
@@ -34,6 +34,14 @@ class Outcome(View):
 
 
 @dataclass(frozen=True)
+class Baseline(View):
+    """What the numbers of now can be compared with, beside those before the last edit; on the same data."""
+
+    label: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
 class FlipView(View):
     """A sample whose prediction flipped, as in :class:`~qbench.report.report.Flip`.
 
@@ -45,6 +53,8 @@ class FlipView(View):
         What the sample looks like; None where it is no image.
     is_new
         Whether the config before the last edit did not flip it, as far as that is known.
+    names
+        What the two classes and the label are called, where the user said it.
     """
 
     sample: int
@@ -54,6 +64,7 @@ class FlipView(View):
     verdict: str | None
     picture: Picture | None
     is_new: bool
+    names: tuple[str, str, str | None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +77,8 @@ class ResultView(View):
         Its numbers.
     before
         Those of the config before the last edit, on the same data; None where that is not known.
+    baselines
+        What else they can be compared with: the session's start, and snapshots.
     top1_float
         Of the float model; None without labels.
     samples, data
@@ -84,6 +97,7 @@ class ResultView(View):
 
     now: Outcome
     before: Outcome | None
+    baselines: tuple[Baseline, ...]
     top1_float: float | None
     samples: int
     data: str
@@ -96,7 +110,13 @@ class ResultView(View):
     is_stale: bool
 
 
-def result_view(state: State, before: Report | None = None, pictures: Pictures = lambda _: None) -> ResultView:
+def result_view(
+    state: State,
+    before: Report | None = None,
+    pictures: Pictures = lambda _: None,
+    baselines: Mapping[str, Report] | None = None,
+    labels: Sequence[str] = (),
+) -> ResultView:
     """The result of a session's state.
 
     Parameters
@@ -107,6 +127,10 @@ def result_view(state: State, before: Report | None = None, pictures: Pictures =
         What the config before the last edit cost.
     pictures
         Of flipped samples.
+    baselines
+        Reports on the same data, by what they are called.
+    labels
+        Names of the classes, by number.
     """
     output, graph = state.report.output, state.quantized.graph
     old: set[int] = set() if before is None else {flip.sample for flip in before.output.flips}
@@ -119,12 +143,14 @@ def result_view(state: State, before: Report | None = None, pictures: Pictures =
             _verdict(flip),
             pictures(flip.sample),
             before is not None and flip.sample not in old,
+            _names(flip, labels),
         )
         for flip in output.flips[:_MOST_FLIPS]
     )
     return ResultView(
         now=outcome(output),
         before=None if before is None else outcome(before.output),
+        baselines=tuple(Baseline(name, outcome(report.output)) for name, report in (baselines or {}).items()),
         top1_float=output.top1_float,
         samples=output.samples,
         data=output.data,
@@ -151,6 +177,14 @@ def constant_bytes(graph: Graph) -> int:
         each = (high - low).bit_length() or 8 * numpy_dtype(constant.dtype).itemsize
         bits += each * int(np.prod(constant.shape, dtype=np.int64))
     return (bits + 7) // 8
+
+
+def _names(flip: Flip, labels: Sequence[str]) -> tuple[str, str, str | None] | None:
+    classes = [each for each in (flip.float_class, flip.quantized_class, flip.label) if each is not None]
+    if not labels or not all(0 <= each < len(labels) for each in classes):
+        return None
+    right = None if flip.label is None else labels[flip.label]
+    return labels[flip.float_class], labels[flip.quantized_class], right
 
 
 def _verdict(flip: Flip) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qbench.errors import SessionError
@@ -42,8 +43,10 @@ def workbench_view(
     part: Part = "activation",
     before: Report | None = None,
     pictures: Pictures = lambda _: None,
+    baselines: Mapping[str, Report] | None = None,
+    labels: Sequence[str] = (),
 ) -> WorkbenchView:
-    """The workbench with a layer chosen; None: the one to look at first. `before` and `pictures` as in `result_view`.
+    """The workbench with a layer chosen; None: the one to look at first. The rest is as in `result_view`.
 
     Raises
     ------
@@ -58,7 +61,7 @@ def workbench_view(
         title=state.quantized.prepared.name,
         layers=layer_table(state, found),
         tensor=tensor_view(state, chosen, part),
-        result=result_view(state, before, pictures),
+        result=result_view(state, before, pictures, baselines, labels),
         profile=profile_view(state, found),
     )
 

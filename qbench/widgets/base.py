@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
@@ -37,6 +38,12 @@ class SessionWidget(PicturedWidget):
     """
 
     def __init__(self, session: Session) -> None:
+        if not isinstance(session, Session):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
+            name = type(self).__name__  # pyright: ignore[reportUnreachable]
+            raise SessionError(
+                f"{name} shows a session, not {type(session).__name__}: make one with "
+                "qbench.Session(qbench.load(path), calibration, evaluation)"
+            )
         self._session, self._live = session, Live.of(session)
         self._lock = threading.RLock()  # around all that is drawn: messages come on several threads
         self._message, self._error, self._undrawn = "", None, None
@@ -117,7 +124,8 @@ class SessionWidget(PicturedWidget):
             own = set(self.trait_names(sync=True)) - set(anywidget.AnyWidget.class_trait_names())
             shown = {name: getattr(self, name) for name in own if not name.startswith("_")} | self._drawn(state)
         shown["status"] = self._status() | {"is_busy": False, "message": "", "error": None, "path": None}
-        data = {"traits": shown} | {name: view.to_dict() for name, view in self._still(state).items()}
+        made = {"made": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", "config": self._session.config.to_json()}
+        data = {"traits": shown, **made} | {name: view.to_dict() for name, view in self._still(state).items()}
         return self._write_page(path, self._session.prepared.name, data)
 
     def close(self) -> None:
@@ -199,5 +207,6 @@ class SessionWidget(PicturedWidget):
         text = str(error) if isinstance(error, QBenchError) else f"{type(error).__name__}: {error}"
         notes = [str(note) for note in getattr(error, "__notes__", ())]
         stale = self._session.is_stale
-        way_out = "Undo takes the last edit back." if stale else "Nothing was changed."
+        quiet = "The session is as it was." if where == "export" else "Nothing was changed."
+        way_out = "Undo takes the last edit back." if stale else quiet
         return {"text": "\n".join([text, *notes, way_out]), "where": where, "can_undo": stale}

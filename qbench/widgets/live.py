@@ -123,6 +123,16 @@ class Live:
             reports = self._probed if self._shown.output.data == "probe" else self._full
             return reports.get(self._earlier) if self._earlier != self._config else None
 
+    @property
+    def baselines(self) -> dict[str, Report]:
+        """What is known of the config at the start and of snapshots, on the data that is drawn."""
+        named = {"start": self.session.history.base}
+        named |= {f"snapshot {name}": kept.config for name, kept in self.session.snapshots.items()}
+        with self._lock:
+            reports = self._probed if self._shown.output.data == "probe" else self._full
+            found = {name: reports.get(config) for name, config in named.items()}
+        return {name: report for name, report in found.items() if report is not None}
+
     def report_of(self, config: QuantConfig) -> Report | None:
         """What is known of another config, on all data."""
         with self._lock:

@@ -53,8 +53,8 @@ def page(widget: str, title: str, data: Mapping[str, Any], picture: bytes) -> st
     title
         Of the page; may be any text.
     data
-        ``traits``, and what `qbench.views.still_tensors` and `qbench.views.still_graphs` gave as ``tensors`` and
-        ``graphs``.
+        ``traits``, perhaps ``made`` (a time) and ``config`` (its JSON), and what `qbench.views.still_tensors` and
+        `qbench.views.still_graphs` gave as ``tensors`` and ``graphs``.
     picture
         PNG for where scripts do not run, as in a mail's preview.
     """
@@ -63,11 +63,21 @@ def page(widget: str, title: str, data: Mapping[str, Any], picture: bytes) -> st
         policy=_POLICY.format(base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()),
         title=html.escape(f"{title[:200]} - qbench"),
         style=f"{style()}\n{(FOLDER / 'page.css').read_text('utf-8')}",
-        about="Made by qbench. Drawn from what this file holds: nothing is fetched, and nothing is sent.",
+        about=_about(data),
         picture=base64.b64encode(picture).decode(),
         data=_embedded(data),
         script=script,
     )
+
+
+def _about(data: Mapping[str, Any]) -> str:
+    """When it was made and by which config, as HTML."""
+    made = f" on {html.escape(str(data['made']))}" if "made" in data else ""
+    said = f"Made by qbench{made}. Drawn from what this file holds: nothing is fetched, and nothing is sent."
+    if "config" not in data:
+        return said
+    config = html.escape(str(data["config"]))
+    return f"{said}</p><details class=qb-made><summary>Config</summary><pre>{config}</pre></details><p>"
 
 
 def write_page(path: str | PathLike[str], text: str) -> Path:

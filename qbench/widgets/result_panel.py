@@ -34,11 +34,13 @@ class ResultPanel(SessionWidget):
 
     def view(self) -> ResultView:
         """What is shown now, as frozen data."""
-        return result_view(self._live.state(), self._live.before, self._live.picture)
+        live = self._live
+        return result_view(live.state(), live.before, live.picture, live.baselines)
 
     def figure(self) -> Figure:
         """The result as a picture."""
         return result_figure(self.view())
 
     def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
-        return {"result": result_view(state, self._live.before, self._live.picture).to_dict()}
+        live = self._live
+        return {"result": result_view(state, live.before, live.picture, live.baselines).to_dict()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,9 +43,11 @@ class Workbench(SessionWidget):
         What :func:`qbench.compare` gave, to be shown too; a layer chosen there is chosen everywhere. It stays as it is
         when the session is edited.
     layer
-        Which layer to look at first; None: the quantized one with the lowest SQNR.
+        Which layer to look at first; None: the one where most is lost for good.
     folder
         Where the export button writes to.
+    labels
+        Names of the classes, by number, for samples whose prediction flipped.
 
     Raises
     ------
@@ -71,7 +73,9 @@ class Workbench(SessionWidget):
         *,
         layer: str | None = None,
         folder: str | Path = "quantized",
+        labels: Sequence[str] = (),
     ) -> None:
+        self._labels = tuple(map(str, labels))
         self._layer, self._folder = layer, Path(folder)
         self._part: Part = "activation"
         self._steps: tuple[int | None, int | None] = (None, None)
@@ -107,7 +111,7 @@ class Workbench(SessionWidget):
 
     def view(self) -> views.WorkbenchView:
         """What is shown now, as frozen data."""
-        return views.workbench_view(self._live.state(), self._layer, self._part, self._live.before, self._live.picture)
+        return self._view(self._live.state())
 
     def figure(self) -> Figure:
         """The workbench as a picture."""
@@ -152,7 +156,7 @@ class Workbench(SessionWidget):
     def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
         if self._layer is None:
             self._layer = first_layer(state)
-        view = views.workbench_view(state, self._layer, self._part, self._live.before, self._live.picture)
+        view = self._view(state)
         history = views.history_view(self._session, self._live.report_of)
         drawn = {
             "layers": view.layers.to_dict(),
@@ -171,6 +175,12 @@ class Workbench(SessionWidget):
             drawn["graph"] = views.ir_diff_view(state, before, after).to_dict()
             self._compared = state.quantized, self._steps
         return drawn
+
+    def _view(self, state: State) -> views.WorkbenchView:
+        live = self._live
+        return views.workbench_view(
+            state, self._layer, self._part, live.before, live.picture, live.baselines, self._labels
+        )
 
     def _still(self, state: State) -> dict[str, View]:
         return {"tensors": views.still_tensors(state), "graphs": views.still_graphs(state, self._steps)}

@@ -39,6 +39,7 @@ def test_layers_are_looked_at_and_thresholds_tried_without_a_kernel(page: Page, 
     expect(page.locator(".qb-tensor h3")).to_have_text("dense_0")
     page.get_by_role("button", name="weight", exact=True).click()
     expect(page.locator(".qb-facts")).to_contain_text("a scale for each of 16 channels")
+    page.get_by_label("unfold", exact=True).check()
     page.locator(".qb-body [role=row]", has_text="relu_0").click()
     handle = page.get_by_role("slider", name="Clipping threshold")
     before = float(handle.get_attribute("aria-valuenow"))

@@ -86,6 +86,44 @@ def test_the_probe_is_called_so_and_the_reader_hears_only_of_all_data(page: Page
     expect(page.locator('[data-name="sqnr"]')).not_to_contain_text("probe")
 
 
+def test_a_probe_counts_samples_and_says_what_that_means_for_all(page: Page, result: dict[str, Any]):
+    now = result["edited"]["now"] | {"agreement": 29 / 32, "flipped": 3}
+    before = result["edited"]["before"] | {"agreement": 1.0, "flipped": 0}
+    stub = panel(page, result["edited"] | {"data": "probe", "samples": 32, "now": now, "before": before})
+    card = page.locator('[data-name="agreement"]')
+    expect(card).to_contain_text("29 of 32")
+    expect(card).to_contain_text("of all: 76 to 97 %")  # Wilson's interval of 29 in 32: 0.758 to 0.968
+    expect(card).to_contain_text("\u25bc \u22123 samples by last edit")
+    expect(card).not_to_contain_text("points")
+    assert stub.errors == []
+
+
+def test_changes_are_told_since_the_start_or_a_snapshot_too_and_not_of_stale_numbers(
+    page: Page, result: dict[str, Any]
+):
+    start = result["edited"]["now"] | {"sqnr_db": 30.5}
+    view = result["edited"] | {"baselines": [{"label": "start", "outcome": start}]}
+    stub = panel(page, view)
+    card = page.locator('[data-name="sqnr"]')
+    expect(card).to_contain_text("\u22121.50 dB by last edit")
+    page.get_by_label("Compare the result with").select_option("start")
+    expect(card).to_contain_text("\u221210.00 dB since start")
+    stub.update(result=view)
+    expect(card).to_contain_text("since start")
+    stub.update(result=view | {"is_stale": True})
+    expect(card).not_to_contain_text("since start")
+    expect(page.locator('[data-name="top1"]')).not_to_contain_text("same")
+    assert stub.errors == []
+
+
+def test_classes_have_names_where_the_user_gave_them(page: Page, result: dict[str, Any]):
+    flips = [flip | {"names": ["<b>cat</b>", "dog", "cow"]} for flip in result["edited"]["flips"]]
+    stub = panel(page, result["edited"] | {"flips": flips})
+    items = page.get_by_role("region", name="Samples whose prediction flipped").get_by_role("listitem")
+    expect(items.nth(2)).to_contain_text("float says <b>cat</b>, quantized dog; neither is right: it is cow")
+    assert stub.errors == []
+
+
 def test_latency_is_measured_on_demand(page: Page, result: dict[str, Any]):
     stub = panel(page, result["first"])
     page.get_by_role("button", name="Measure").click()

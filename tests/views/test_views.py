@@ -12,6 +12,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
+from qbench.report.entries import Flip
 from qbench.report.report import Report
 from qbench.session.session import Session
 from qbench.views import State, ir_diff_view, layer_table, result_view, tensor_view, workbench_view
@@ -117,6 +118,15 @@ def test_result_before_and_after_an_edit(session: Session):
     assert view.now.sqnr_db == session.report.output.sqnr_db < view.before.sqnr_db
     assert 0 < view.steps_ran < view.steps
     assert (view.samples, view.data) == (30, "evaluation")
+
+
+def test_results_have_baselines_and_names_of_classes(session: Session):
+    report = session.run()
+    flipping = replace(report, output=replace(report.output, flips=(Flip(3, 1, 2, 0), Flip(4, 1, 9))))
+    state = replace(State.of(session), report=flipping)
+    view = result_view(state, None, baselines={"start": report}, labels=("a", "b", "c"))
+    assert [(one.label, one.outcome.sqnr_db) for one in view.baselines] == [("start", report.output.sqnr_db)]
+    assert [flip.names for flip in view.flips] == [("b", "c", "a"), None]  # there is no tenth name
 
 
 def test_size_counts_bits():

@@ -302,3 +302,18 @@ def test_modules_are_linked_into_one():
     assert text.count("const $dom = ") == 1
     assert text.index("const $dom") < text.index("const $histogram")
     assert ".qb" in style()
+
+
+def test_what_is_no_session_is_refused_with_the_way_to_make_one():
+    with pytest.raises(SessionError, match=r"shows a session, not str: make one with qbench.Session"):
+        Workbench("model.onnx")
+
+
+def test_results_are_compared_with_the_start_and_flips_have_names(session: Session):
+    bench = Workbench(session, labels=["zero", "one", "two", "three", "four"])
+    session.snapshot("kept")
+    send(bench, do="override", layer="relu_0", part="activation", settings={"threshold": 0.02})
+    labels = [one["label"] for one in bench.result["baselines"]]
+    assert labels == ["start", "snapshot kept"]
+    assert bench.result["flips"]
+    assert all(set(flip["names"][:2]) <= {"zero", "one", "two", "three", "four"} for flip in bench.result["flips"])

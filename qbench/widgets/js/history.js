@@ -26,9 +26,12 @@ export function historyPanel(send) {
     if (chosen) say({ do: "load_config", name: chosen.name, text: await chosen.text() });
     file.value = "";
   };
-  const before = h("select", { "aria-label": "Compare: before", onchange: () => ask() });
-  const after = h("select", { "aria-label": "Compare: after", onchange: () => ask() });
-  const ask = () => say({ do: "compare_versions", before: before.value, after: after.value });
+  const before = h("select", { "aria-label": "Compare: before", onchange: (event) => ask(event) });
+  const after = h("select", { "aria-label": "Compare: after", onchange: (event) => ask(event) });
+  const ask = (event) => {
+    if (event) event.target.dataset.isChosen = "true"; // from now on it stays, whatever is edited
+    say({ do: "compare_versions", before: before.value, after: after.value });
+  };
   const outcome = h("div", { class: "qb-comparison", "aria-live": "polite" });
 
   const element = h(
@@ -50,12 +53,12 @@ export function historyPanel(send) {
         h("label", { class: "qb-fields" }, "or load from this computer ", file),
         saved,
       ),
-      h("section", { class: "qb-compare", "aria-label": "Compare two versions" }, h("h4", {}, "Compare"), h("div", { class: "qb-fields" }, before, " with ", after, small("Compare", "Show what differs", ask)), outcome),
+      h("section", { class: "qb-compare", "aria-label": "Compare two versions" }, h("h4", {}, "Compare"), h("div", { class: "qb-fields" }, before, " with ", after, small("Compare", "Show what differs", () => ask())), outcome),
     ),
   );
 
   function fill(select, versions, wanted) {
-    const old = select.value || wanted;
+    const old = select.dataset.isChosen ? select.value : wanted;
     select.replaceChildren(...versions.map(([key, label]) => h("option", { value: key }, label)));
     select.value = versions.some(([key]) => key === old) ? old : wanted;
   }
@@ -79,7 +82,7 @@ export function historyPanel(send) {
       );
       if (!view.snapshots.length) kept.replaceChildren(h("li", { class: "qb-sub" }, "None yet: a snapshot keeps a config and its result, to compare with or to return to."));
       const versions = [...view.snapshots.map((one) => [one.key, `snapshot ${short(one.name, 30)}`]), ...view.edits.map((edit) => [edit.key, `${edit.position}: ${short(edit.label, 50)}`]).reverse()];
-      fill(before, versions, view.edits[Math.max(0, now - 1)].key);
+      fill(before, versions, view.edits[0].key);
       fill(after, versions, view.edits[now].key);
       const count = (n, one) => `${n} ${n === 1 ? one : `${one}s`}`;
       summary.textContent = `${count(view.edits.length - 1, "edit")}, ${count(view.snapshots.length, "snapshot")}`;

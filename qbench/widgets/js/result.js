@@ -1,7 +1,8 @@
 // What the whole network lost, beside what it lost before the last edit; the samples whose prediction flipped.
 import { h, set } from "./dom.js";
-import { bytes, count, decibels, duration, number, percent } from "./numbers.js";
+import { bytes, count, decibels, duration, number, percent, short } from "./numbers.js";
 
+const LAST = "last edit";
 const SAME = 0.005; // a smaller change is none
 const DATA = {
   evaluation: "evaluation data",
@@ -11,39 +12,54 @@ const DATA = {
 
 /** Returns { element, draw(view) }; `send(message)` talks to the kernel. */
 export function resultPanel(send) {
+  let shown = null;
+  let since = LAST;
   const cards = h("div", { class: "qb-results" });
+  const baseline = h("select", { "aria-label": "Compare the result with", onchange: () => {
+    since = baseline.value;
+    draw(shown);
+  } });
+  const compared = h("label", { class: "qb-sub qb-since", hidden: true }, "changes since ", baseline);
   const heard = h("p", { class: "qb-heard", role: "status" });
   const list = h("ul", { class: "qb-flip-list" });
   const title = h("h3", {});
   const flips = h("section", { class: "qb-flips", "aria-label": "Samples whose prediction flipped" }, title, list);
-  const element = h("section", { class: "qb-result", "aria-label": "Result", "data-where": "result" }, cards, heard, flips);
-  return {
-    element,
-    draw(view) {
-      const { now, before } = view;
-      const isProbe = view.data === "probe";
-      cards.classList.toggle("qb-stale", view.is_stale);
-      const badge = () => (isProbe ? h("span", { class: "qb-mark qb-probe", title: `of ${count(view.samples)} samples` }, "probe") : null);
-      const smaller = number(view.bytes_float / Math.max(1, view.bytes_now), 2);
-      cards.replaceChildren(
-        card("sqnr", "Output SQNR", badge(), decibels(now.sqnr_db), unit(now.sqnr_db), change(now.sqnr_db, before?.sqnr_db, 1, "dB")),
-        card("agreement", "Agrees with float", badge(), ...split(percent(now.agreement)), now.agreement === null ? "the output is no choice between classes" : change(now.agreement, before?.agreement, 100, "points")),
-        card("top1", "Top-1", badge(), ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, change(now.top1, before?.top1, 100, "points")]),
-        card("size", "Size of constants", null, ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${smaller}\u00d7)`),
-        latency(view.latency, send),
-        card("samples", "Measured on", null, count(view.samples), view.samples === 1 ? "sample" : "samples", [DATA[view.data] ?? view.data, isProbe ? null : h("span", { class: "qb-change" }, view.steps_ran ? `${count(view.steps_ran)} of ${count(view.steps)} steps ran` : "known already: nothing had to run")]),
-      );
-      if (!isProbe && !view.is_stale) announce(heard, view);
-      const flipped = now.flipped;
-      set(flips, { hidden: !flipped });
-      if (!flipped) return;
-      const some = view.flips.length < flipped ? `, the first ${view.flips.length}` : "";
-      title.textContent = `${count(flipped)} ${flipped === 1 ? "prediction" : "predictions"} flipped${some}${isProbe ? " (of the probe)" : ""}`;
-      set(title, { title: "Class that the float model predicts, then the quantized one; \u2713 is right" });
-      const fresh = new Set(view.flips.filter((flip) => flip.is_new).map((flip) => flip.sample));
-      list.replaceChildren(...view.flips.map((flip) => sample(flip, fresh.size < view.flips.length && flip.is_new)));
-    },
-  };
+  const element = h("section", { class: "qb-result", "aria-label": "Result", "data-where": "result" }, cards, compared, heard, flips);
+
+  function draw(view) {
+    shown = view;
+    const others = (view.baselines ?? []).map((one) => one.label);
+    const choices = [LAST, ...others];
+    if (!choices.includes(since)) since = LAST;
+    set(compared, { hidden: !others.length });
+    baseline.replaceChildren(...choices.map((name) => h("option", { value: name, selected: name === since }, name)));
+    const { now } = view;
+    const before = since === LAST ? view.before : view.baselines.find((one) => one.label === since).outcome;
+    const isProbe = view.data === "probe";
+    const few = isProbe ? counted(now, view.samples) : null;
+    const moved = (...what) => (view.is_stale ? null : change(...what.slice(0, 4), since, what[4]));
+    cards.classList.toggle("qb-stale", view.is_stale);
+    const badge = () => (isProbe ? h("span", { class: "qb-mark qb-probe", title: `of ${count(view.samples)} samples` }, "probe") : null);
+    const smaller = number(view.bytes_float / Math.max(1, view.bytes_now), 2);
+    cards.replaceChildren(
+      card("sqnr", "Output SQNR", badge(), decibels(now.sqnr_db), unit(now.sqnr_db), moved(now.sqnr_db, before?.sqnr_db, 1, "dB")),
+      card("agreement", "Agrees with float", badge(), ...(few ? few.value : split(percent(now.agreement))), now.agreement === null ? "the output is no choice between classes" : few ? [few.interval, moved(now.agreement, before?.agreement, view.samples, "samples", 0)] : moved(now.agreement, before?.agreement, 100, "points")),
+      card("top1", "Top-1", badge(), ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, isProbe ? moved(now.top1, before?.top1, view.samples, "samples", 0) : moved(now.top1, before?.top1, 100, "points")]),
+      card("size", "Size of constants", null, ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${smaller}\u00d7)`),
+      latency(view.latency, send),
+      card("samples", "Measured on", null, count(view.samples), view.samples === 1 ? "sample" : "samples", [DATA[view.data] ?? view.data, isProbe ? null : h("span", { class: "qb-change" }, view.steps_ran ? `${count(view.steps_ran)} of ${count(view.steps)} steps ran` : "known already: nothing had to run")]),
+    );
+    if (!isProbe && !view.is_stale) announce(heard, view);
+    const flipped = now.flipped;
+    set(flips, { hidden: !flipped });
+    if (!flipped) return;
+    const some = view.flips.length < flipped ? `, the first ${view.flips.length}` : "";
+    title.textContent = `${count(flipped)} ${flipped === 1 ? "prediction" : "predictions"} flipped${some}${isProbe ? " (of the probe)" : ""}`;
+    set(title, { title: "Class that the float model predicts, then the quantized one; \u2713 is right" });
+    const fresh = new Set(view.flips.filter((flip) => flip.is_new).map((flip) => flip.sample));
+    list.replaceChildren(...view.flips.map((flip) => sample(flip, fresh.size < view.flips.length && flip.is_new)));
+  }
+  return { element, draw };
 }
 
 function card(name, title, badge, value, suffix, note) {
@@ -68,8 +84,9 @@ function latency(view, send) {
 
 /** One sample: its picture, what both models say, and who is right in words. */
 function sample(flip, isNew) {
-  const right = { float: "float is right", quantized: "the quantized model is right", neither: `neither is right: it is ${flip.label}` }[flip.verdict] ?? null;
-  const said = `sample ${flip.sample}: float says ${flip.float_class}, quantized ${flip.quantized_class}${right ? `; ${right}` : ""}${isNew ? "; new with the last edit" : ""}`;
+  const right = { float: "float is right", quantized: "the quantized model is right", neither: `neither is right: it is ${flip.names?.[2] ?? flip.label}` }[flip.verdict] ?? null;
+  const [one, other] = flip.names ?? [flip.float_class, flip.quantized_class];
+  const said = `sample ${flip.sample}: float says ${one}, quantized ${other}${right ? `; ${right}` : ""}${isNew ? "; new with the last edit" : ""}`;
   const look = flip.picture
     ? h("img", { src: `data:image/png;base64,${flip.picture.png}`, alt: `Sample ${flip.sample}`, width: flip.picture.width, height: flip.picture.height })
     : h("span", { class: "qb-no-picture" }, `#${flip.sample}`);
@@ -79,7 +96,7 @@ function sample(flip, isNew) {
     { title: said, class: isNew ? "qb-new" : "" },
     look,
     h("span", { class: "qb-heard" }, said),
-    h("span", { "aria-hidden": "true" }, `${flip.float_class}${marks[0]} \u2192 ${flip.quantized_class}${marks[1]}`),
+    h("span", { "aria-hidden": "true" }, `${short(String(one), 18)}${marks[0]} \u2192 ${short(String(other), 18)}${marks[1]}`),
     h("span", { class: "qb-sub", "aria-hidden": "true" }, isNew ? "new" : `#${flip.sample}`),
   );
 }
@@ -102,12 +119,22 @@ function split(text) {
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
 }
 
-function change(now, before, factor, name) {
+/** Few samples as a count, and what that says of many: a 95 % interval (Wilson 1927). Null where a sample has not one prediction. */
+function counted(now, samples) {
+  if (now.agreement === null || samples - Math.round(now.agreement * samples) !== now.flipped) return null;
+  const z = 1.96;
+  const middle = now.agreement + z ** 2 / (2 * samples);
+  const half = z * Math.sqrt((now.agreement * (1 - now.agreement)) / samples + z ** 2 / (4 * samples ** 2));
+  const [low, high] = [middle - half, middle + half].map((share) => Math.min(1, Math.max(0, share / (1 + z ** 2 / samples))));
+  return { value: [count(samples - now.flipped), `of ${count(samples)}`], interval: `of all: ${(100 * low).toFixed(0)} to ${(100 * high).toFixed(0)} %` };
+}
+
+function change(now, before, factor, name, since, digits = 2) {
   if (before === undefined || before === null || now === null) return null;
   const difference = factor * (Number(now) - Number(before));
   if (!Number.isFinite(difference)) return null;
-  if (Math.abs(difference) < SAME) return h("span", { class: "qb-change" }, "same after last edit");
+  if (Math.abs(difference) < SAME) return h("span", { class: "qb-change" }, since === LAST ? "same after last edit" : `same as at ${since}`);
   const better = difference > 0;
-  const text = `${better ? "\u25b2 +" : "\u25bc \u2212"}${Math.abs(difference).toFixed(2)} ${name} by last edit`;
+  const text = `${better ? "\u25b2 +" : "\u25bc \u2212"}${Math.abs(difference).toFixed(digits)} ${name} ${since === LAST ? "by last edit" : `since ${since}`}`;
   return h("span", { class: better ? "qb-change qb-better" : "qb-change qb-worse" }, text);
 }

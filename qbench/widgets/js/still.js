@@ -18,6 +18,7 @@ export function show(widget) {
   const answers = {
     opened() {},
     closed() {},
+    region() {},
     dismiss: () => say({}),
     select({ layer, part }) {
       const of = tensors?.layers.filter((one) => one.layer === layer) ?? [];
