@@ -40,7 +40,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _folder(variable: str, default: Path) -> Path:
     folder = Path(os.environ.get(variable, default))
     if not folder.is_dir():
-        pytest.skip(f"{folder} is absent (set {variable} to another place)")
+        absent = f"{folder} is absent (set {variable} to another place)"
+        if os.environ.get("QBENCH_DEMAND_SHARED") == "1":
+            pytest.fail(f"QBENCH_DEMAND_SHARED=1, but {absent}")
+        pytest.skip(absent)
     return folder
 
 

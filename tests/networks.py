@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 
 import qbench.ops  # noqa: F401  fills the registry
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Graph, Node
+from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.types import TensorType
 
 
-def node(op: str, inputs: list[str], output: str, **attrs: object) -> Node:
+def node(op: str, inputs: Iterable[str], output: str, **attrs: Attr) -> Node:
+    """A node called like its output and its source."""
     return Node(output, op, tuple(inputs), (output,), FrozenMap(attrs), (output,))
 
 

@@ -8,19 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.build import build
-from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph, Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.passes.legalize import LegalizePass
 from qbench.runtime import interpreter
 from qbench.runtime.programs import plan
+from tests.networks import node
+
+__all__ = ["Array", "graph_of", "node", "per_axis", "q", "run"]
 
 Array = NDArray[np.generic]
-
-
-def node(op: str, inputs: Iterable[str], output: str, **attrs: Attr) -> Node:
-    return Node(output, op, tuple(inputs), (output,), FrozenMap(attrs), (output,))
 
 
 def q(scale: float, zero_point: int = 0, dtype: str = "int8") -> QParams:

@@ -9,14 +9,9 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
 from qbench.ir.types import TensorType
 from qbench.passes.rewrite import Rewriter
+from tests.passes.graphs import node
 
 X = TensorType(("N", 4), "float32")
-
-
-def node(name: str, op: str, *inputs: str, **attrs: object) -> Node:
-    from qbench.passes.rewrite import attrs as frozen
-
-    return Node(name, op, inputs, (name,), frozen(attrs), sources=(name,))  # type: ignore[arg-type]
 
 
 def graph(*nodes: Node, outputs: tuple[str, ...] = ("z",), **constants: np.ndarray) -> Graph:
