@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from qbench.ir.qparams import QParams
 from qbench.forms.sums import product_qparams
+from qbench.ir.qparams import QParams
 from tests.ops.one_op import SEED, WIDTH, every, few, ours, qparams, reference, requantized, some
 
 SHAPES = st.sampled_from([(3, 5, 7), (1, 7), (5, 1), (3, 1, 7), (1,)])

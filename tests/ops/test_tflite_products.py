@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from qbench.forms.sums import product_qparams
 from qbench.ir.dtypes import DType
 from qbench.ir.qparams import QParams
-from qbench.forms.sums import product_qparams
 from qbench.quant.semantics import rounding_of
 from tests.ops.one_op import SEED, few, nchw, nhwc, ours, qparams, reference, requantized, some
 from tests.tflite_files import Tensor, litert, model, operator
