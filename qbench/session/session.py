@@ -17,12 +17,11 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import check_config
 from qbench.report.compare import compare
 from qbench.report.report import Report
-from qbench.session.edits import Edits
 from qbench.session.folder import SessionFolder
 from qbench.session.history import History
 from qbench.session.model import Model
 from qbench.session.quantizer import Quantizer
-from qbench.session.runs import Runs
+from qbench.session.searches import Searches
 from qbench.session.snapshots import Snapshot
 from qbench.session.state import State
 
@@ -34,7 +33,7 @@ __all__ = ["Session"]
 _CACHE_BYTES = 1 << 30
 
 
-class Session(Edits, Runs):
+class Session(Searches):
     """Quantize a model, look, change, run again; everything can be undone, and nothing is lost.
 
     All methods may be called from any thread: each works on an immutable snapshot of the config, and the result of a

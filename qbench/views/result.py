@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from qbench.ir.dtypes import integer_range, is_integer, numpy_dtype
-from qbench.ir.graph import Graph
 from qbench.report.entries import Flip, Latency, OutputReport
 from qbench.report.report import Report
+from qbench.search.cost import constant_bytes
 from qbench.views.pictures import Picture
 from qbench.views.state import State
 from qbench.views.view import View
@@ -167,16 +164,6 @@ def result_view(
 def outcome(output: OutputReport) -> Outcome:
     """The numbers of a report's output."""
     return Outcome(output.sqnr_db, output.agreement, output.top1, output.flipped)
-
-
-def constant_bytes(graph: Graph) -> int:
-    """Bytes of all constants; two int4 values share one."""
-    bits = 0
-    for constant in graph.constants.values():
-        low, high = integer_range(constant.dtype) if is_integer(constant.dtype) else (0, 0)
-        each = (high - low).bit_length() or 8 * numpy_dtype(constant.dtype).itemsize
-        bits += each * int(np.prod(constant.shape, dtype=np.int64))
-    return (bits + 7) // 8
 
 
 def _names(flip: Flip, labels: Sequence[str]) -> tuple[str, str, str | None] | None:

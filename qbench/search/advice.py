@@ -1,0 +1,184 @@
+"""What to do: repairs with what each gives and costs, measured, the best first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qbench.passes.groups import group_of
+from qbench.progress import Progress
+from qbench.quant.config import QuantConfig
+from qbench.search.attribution import Attribution
+from qbench.search.cost import Cost
+from qbench.search.joint import PRICE, Joint, joint_gains, score
+from qbench.search.judge import Worth
+from qbench.search.regions import groups_of, regions_of
+from qbench.search.repairs import KeepFloat, Repair, Widen, global_repairs
+from qbench.search.subject import Quality, Subject
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RUNGS", "Advice", "advice_table", "advise", "regional"]
+
+RUNGS = (4, 16)
+"""Samples of the calibration data that regions are tried on: all on the first so many, the best on more."""
+
+_REGIONS, _GLOBAL = 3, 3
+_LEAST_DB = 0.1
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One repair and what was measured of it.
+
+    Parameters
+    ----------
+    repair
+        What to do; ``session.apply(advice.repair)`` does it.
+    probe_gain_db
+        By how much it raises the output's SQNR on the samples that it was found on.
+    before, after, exact
+        On the data that results are checked on: as it is now, after the repair, and the float model.
+    cost, cost_before
+        Measured by the program.
+    worth, worth_before
+        On the samples that it was found on.
+    """
+
+    repair: Repair
+    probe_gain_db: float
+    before: Quality
+    after: Quality
+    exact: Quality
+    cost: Cost
+    cost_before: Cost
+    worth: Worth
+    worth_before: Worth
+
+    @property
+    def score(self) -> float:
+        """Share of what was lost that comes back, for the time that it costs; on the samples that choices see."""
+        now, then, best = (
+            quality.metric if quality.chosen_on is None else quality.chosen_on
+            for quality in (self.before, self.after, self.exact)
+        )
+        if not math.isfinite(best) or best <= now:
+            return score(self.worth_before, self.worth)
+        dearer = max(0.0, self.worth.effort / self.worth_before.effort - 1)
+        return min((then - now) / (best - now), 1.0) / (PRICE + dearer)
+
+
+def advise(
+    subject: Subject, config: QuantConfig, attribution: Attribution, progress: Progress | None = None
+) -> tuple[Advice, ...]:
+    """Find repairs of a config, measure them, rank them.
+
+    Parameters
+    ----------
+    subject
+        The model and its data. Repairs are found on calibration data, and ranked on the half of the evaluation data
+        that choices are made on (all of it, where the metric knows its own truths).
+    config, attribution
+        What to repair, and where it loses.
+    progress
+        Told what is done, of how much.
+    """
+    subject.check_metric(config)
+    rung = subject.rung(RUNGS[-1])
+    coming = [*regional(subject, config, attribution, _REGIONS, progress), *global_repairs(config)]
+    now, *then = rung([config, *(repair.apply(config) for repair in coming)])
+    gains = [
+        (repair, worth) for repair, worth in zip(coming, then, strict=True) if worth.sqnr_db > now.sqnr_db + _LEAST_DB
+    ]
+    before, exact, cost = subject.quality(config), subject.float_quality(config), subject.cost(config)
+    found = list[Advice]()
+    for done, (repair, worth) in enumerate(gains):
+        if progress is not None:
+            progress(done, len(gains))
+        repaired = repair.apply(config)
+        measured = subject.quality(repaired), exact, subject.cost(repaired), cost
+        found.append(Advice(repair, worth.sqnr_db - now.sqnr_db, before, *measured, worth, now))
+    return tuple(sorted(found, key=lambda advice: -advice.score))
+
+
+def regional(
+    subject: Subject, config: QuantConfig, attribution: Attribution, most: int, progress: Progress | None = None
+) -> list[Repair]:
+    """Repairs of the regions that cost most together: in float, and in 16 bits."""
+    prepared = subject.prepared.graph
+    members = groups_of(prepared)
+
+    def in_float(config: QuantConfig, groups: Sequence[str]) -> QuantConfig:
+        return _float(members, groups, "").apply(config)
+
+    regions = regions_of(prepared, attribution)
+    rungs = [subject.rung(samples) for samples in RUNGS]
+    joints = joint_gains(config, regions, in_float, rungs, most, progress)
+    found = list[Repair]()
+    for joint in joints:
+        found.append(_float(members, joint.groups, _said(joint)))
+        tensors = _tensors(subject, config, joint.groups)
+        if tensors:
+            found.append(Widen(_said(joint), tensors))
+    return found
+
+
+def advice_table(advice: Iterable[Advice]) -> pd.DataFrame:
+    """One row for each repair, the best first.
+
+    Columns: ``repair`` (what ``session.apply`` takes), ``what``, ``where``, ``gain_db_probe`` (on the samples that it
+    was found on), ``gain_db`` and ``gain_metric`` (on all), ``gain_chosen_on`` and ``gain_held_back`` (of the metric on
+    the samples that the ranking saw, and on those that it did not), ``metric``, ``sqnr_db``, ``ms``, ``bytes`` (all
+    after the repair), ``more_ms``, ``more_bytes``, ``why``.
+    """
+    import pandas as pd  # takes longer to import than all of qbench
+
+    rows = [
+        {
+            "repair": one.repair,
+            "what": one.repair.what,
+            "where": ", ".join(one.repair.where),
+            "gain_db_probe": one.probe_gain_db,
+            "gain_db": _less(one.after.sqnr_db, one.before.sqnr_db),
+            "gain_metric": one.after.metric - one.before.metric,
+            "gain_chosen_on": _less(one.after.chosen_on, one.before.chosen_on),
+            "gain_held_back": _less(one.after.held_back, one.before.held_back),
+            "metric": one.after.metric,
+            "sqnr_db": one.after.sqnr_db,
+            "ms": one.cost.ms,
+            "bytes": one.cost.bytes,
+            "more_ms": one.cost.ms - one.cost_before.ms,
+            "more_bytes": one.cost.bytes - one.cost_before.bytes,
+            "why": one.repair.why,
+        }
+        for one in advice
+    ]
+    columns = (
+        "repair what where gain_db_probe gain_db gain_metric gain_chosen_on gain_held_back metric sqnr_db ms bytes "
+        "more_ms more_bytes why"
+    )
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+def _float(members: dict[str, tuple[str, ...]], groups: Sequence[str], why: str) -> KeepFloat:
+    return KeepFloat(why, tuple(name for group in groups for name in members[group]))
+
+
+def _tensors(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> tuple[str, ...]:
+    """What the groups make, as far as it is quantized."""
+    encodings, made = subject.quantize(config).encodings, group_of(subject.prepared.graph)
+    return tuple(dict.fromkeys(made[name] for name in groups if made[name] in encodings))
+
+
+def _said(joint: Joint) -> str:
+    together = f"{joint.region.kind}: {joint.gain_db:.1f} dB together"
+    if len(joint.groups) == 1:
+        return f"{joint.region.kind}: {joint.gain_db:.1f} dB"
+    return f"{together}, {sum(joint.alone_db):.1f} dB as the sum of each alone"
+
+
+def _less(after: float | None, before: float | None) -> float | None:
+    return None if after is None or before is None else after - before

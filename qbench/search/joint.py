@@ -1,0 +1,130 @@
+"""What regions cost together: many tried on few samples, the best of them on more, then what is not needed left out.
+
+Errors act jointly: three layers of a stem may cost a detector a quarter of its precision, and each of them alone
+nothing. So regions are measured whole. Successive halving (K. Jamieson, A. Talwalkar, Non-stochastic Best Arm
+Identification and Hyperparameter Optimization, AISTATS 2016) spends the samples on those that promise most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from qbench.progress import Progress
+from qbench.quant.config import QuantConfig
+from qbench.search.judge import Worth
+from qbench.search.regions import Region
+
+__all__ = ["PRICE", "Joint", "joint_gains", "score"]
+
+PRICE = 0.05
+"""Part of the network's time that any change is taken to cost."""
+
+Edit = Callable[[QuantConfig, Sequence[str]], QuantConfig]
+"""A config with the groups of these names repaired."""
+
+Rung = Callable[[Sequence[QuantConfig]], Sequence[Worth]]
+"""Measures configs on some samples."""
+
+_KEPT = 4  # one in so many regions goes on to more samples
+_MOST = 24  # groups of a region from which single ones are left out
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What a region gives back when all of it is repaired.
+
+    Parameters
+    ----------
+    region
+        What was tried first.
+    groups
+        What is needed of it.
+    before, after
+        Without the repair, and with it.
+    alone_db
+        By how many dB each of `groups` raises the output's SQNR if nothing else is repaired.
+    """
+
+    region: Region
+    groups: tuple[str, ...]
+    before: Worth
+    after: Worth
+    alone_db: tuple[float, ...]
+
+    @property
+    def gain_db(self) -> float:
+        """By how much the output's SQNR rises."""
+        return self.after.sqnr_db - self.before.sqnr_db
+
+    @property
+    def interaction_db(self) -> float:
+        """What the groups give together beyond the sum of what each gives alone."""
+        return self.gain_db - sum(self.alone_db)
+
+    @property
+    def score(self) -> float:
+        """Share of the error's power that goes, for the time that it costs."""
+        return score(self.before, self.after)
+
+
+def score(before: Worth, after: Worth) -> float:
+    """Share of the error's power that a change takes away, over the share of time that it adds."""
+    dearer = max(0.0, after.effort / before.effort - 1)
+    return (1 - after.noise / before.noise) / (PRICE + dearer)
+
+
+def joint_gains(
+    config: QuantConfig,
+    regions: Iterable[Region],
+    edit: Edit,
+    rungs: Sequence[Rung],
+    most: int = 4,
+    progress: Progress | None = None,
+) -> tuple[Joint, ...]:
+    """The regions whose repair gives most for its price, the best first.
+
+    Parameters
+    ----------
+    config
+        To start from.
+    regions
+        To try.
+    edit
+        What a repair makes of a config.
+    rungs
+        How configs are measured, on ever more samples; each is given a quarter of the regions of the one before.
+    most
+        How many regions to give back.
+    progress
+        Told the rungs done, and their number.
+    """
+    left = list(regions)
+    for number, rung in enumerate(rungs):
+        before, *after = rung([config, *(edit(config, region.groups) for region in left)])
+        ranked = sorted(zip(left, after, strict=True), key=lambda pair: -score(before, pair[1]))
+        last = number == len(rungs) - 1
+        left = [region for region, _ in ranked[: most if last else max(most, len(ranked) // _KEPT)]]
+        if progress is not None:
+            progress(number + 1, len(rungs))
+    found = dict[tuple[str, ...], Joint]()
+    for region in left:
+        joint = _needed(config, region, edit, rungs[-1])
+        if joint.gain_db > 0:
+            found.setdefault(joint.groups, joint)
+    return tuple(sorted(found.values(), key=lambda joint: -joint.score))
+
+
+def _needed(config: QuantConfig, region: Region, edit: Edit, rung: Rung) -> Joint:
+    """The region without the groups whose part in the gain is not worth their price."""
+    groups = region.groups
+    before, after = rung([config, edit(config, groups)])
+    while 1 < len(groups) <= _MOST:
+        fewer = [tuple(g for g in groups if g != left_out) for left_out in groups]
+        tried = rung([edit(config, some) for some in fewer])
+        best, worth = max(zip(fewer, tried, strict=True), key=lambda pair: score(before, pair[1]))
+        if score(before, worth) <= score(before, after):  # what follows its neighbours anyway is part of it
+            break
+        groups, after = best, worth
+    alone = rung([edit(config, (group,)) for group in groups])
+    return Joint(region, groups, before, after, tuple(worth.sqnr_db - before.sqnr_db for worth in alone))

@@ -1,0 +1,152 @@
+"""Repairs: edits of a config that may give quality back, each with where it acts and why it is thought to help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from qbench.errors import shown
+from qbench.quant.calibrator_specs import MaxSpec, MseSpec, PercentileSpec
+from qbench.quant.config import QuantConfig
+
+__all__ = ["Calibrate", "CorrectBias", "KeepFloat", "NarrowWeights", "PerChannel", "Repair", "Widen", "global_repairs"]
+
+_FEW = 3
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One edit of a config; equal repairs are the same edit.
+
+    Parameters
+    ----------
+    why
+        Why it is thought to help, in words.
+    """
+
+    what: ClassVar[str]
+    why: str
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Names of the layers or tensors that it is about; empty: the whole model."""
+        return ()
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """The config after the repair."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"{self.what} {_few(self.where)}".rstrip()
+
+
+@dataclass(frozen=True)
+class KeepFloat(Repair):
+    """Layers that run in float; what only they read and make follows them."""
+
+    what: ClassVar[str] = "keep float"
+    layers: tuple[str, ...]
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """The layers."""
+        return self.layers
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """An override of each layer."""
+        return config.override_many("layers", self.layers, keep_float=True)
+
+
+@dataclass(frozen=True)
+class Widen(Repair):
+    """Activations of 16 bits."""
+
+    what: ClassVar[str] = "int16"
+    tensors: tuple[str, ...]
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """The tensors."""
+        return self.tensors
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """An override of each tensor."""
+        return config.override_many("tensors", self.tensors, dtype="int16")
+
+
+@dataclass(frozen=True)
+class NarrowWeights(Repair):
+    """Weights of 4 bits: no repair but a saving, which a search weighs against repairs."""
+
+    what: ClassVar[str] = "int4 weights"
+    tensors: tuple[str, ...]
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """The weights."""
+        return self.tensors
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """An override of each weight."""
+        return config.override_many("tensors", self.tensors, dtype="int4")
+
+
+@dataclass(frozen=True)
+class Calibrate(Repair):
+    """Another calibrator for all activations that no rule or override speaks of."""
+
+    calibrator: MaxSpec | MseSpec | PercentileSpec
+
+    @property
+    def what(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] it names the calibrator
+        """Which calibrator."""
+        return f"calibrator {self.calibrator.name}"
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """The default of activations."""
+        return config.with_value("activations.calibrator", self.calibrator)
+
+
+@dataclass(frozen=True)
+class PerChannel(Repair):
+    """A scale for each output channel of the weights."""
+
+    what: ClassVar[str] = "weights per channel"
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """The default of weights."""
+        return config.with_value("weights.axis", "channel")
+
+
+@dataclass(frozen=True)
+class CorrectBias(Repair):
+    """Biases with or without what rounding the weights adds on average."""
+
+    on: bool
+
+    @property
+    def what(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] on or off
+        """On or off."""
+        return f"bias correction {'on' if self.on else 'off'}"
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """The default of weights."""
+        return config.with_value("weights.bias_correction", self.on)
+
+
+def global_repairs(config: QuantConfig) -> tuple[Repair, ...]:
+    """The few edits of the whole model that change this config."""
+    no_best = "no calibrator is best for every model; this one was measured"
+    tried: Iterable[Repair] = (
+        *(Calibrate(no_best, spec) for spec in (MseSpec(), MaxSpec(), PercentileSpec())),
+        CorrectBias("rounded weights shift what a layer makes; taking the shift back helps most models", True),
+        CorrectBias("where means over the calibration data do not fit the data, corrected biases harm", False),
+        PerChannel("one scale for all channels spoils those whose weights are small"),
+    )
+    return tuple(repair for repair in tried if repair.apply(config) != config)
+
+
+def _few(names: tuple[Any, ...]) -> str:
+    said = ", ".join(shown(name) for name in names[:_FEW])
+    return f"{said} and {len(names) - _FEW} more" if len(names) > _FEW else said

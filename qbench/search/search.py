@@ -1,0 +1,187 @@
+"""Search for a config within a budget: repairs, one after the other, until what is wanted is reached or time is up.
+
+Every trial is a value in a ledger, so that a search which was killed finds at once what it had measured; and after each
+trial the best so far is known. The order of the trials depends on data and config alone, not on what time they take.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from qbench.errors import Cancelled
+from qbench.evaluate.evaluate import evaluate
+from qbench.evaluate.probe import Probe
+from qbench.ops.products import macs
+from qbench.progress import Cancel
+from qbench.quant.config import QuantConfig
+from qbench.search.advice import RUNGS, regional
+from qbench.search.attribution import attribute
+from qbench.search.front import Found, Front, Limits
+from qbench.search.joint import score
+from qbench.search.regions import groups_of
+from qbench.search.repairs import NarrowWeights, Repair, global_repairs
+from qbench.search.subject import Subject
+
+__all__ = ["search"]
+
+_LEAST_DB = 0.2  # what a repair must give on calibration data to stay
+_SMALLER = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # shares of the weights that are tried in 4 bits
+
+
+@dataclass
+class _Deadline:
+    """Set when the time is up, or when somebody else asks to stop."""
+
+    seconds: float | None
+    other: Cancel | None
+    started: float = field(default_factory=time.monotonic)
+
+    def is_set(self) -> bool:
+        late = self.seconds is not None and time.monotonic() - self.started > self.seconds
+        return late or (self.other is not None and self.other.is_set())
+
+
+def search(
+    subject: Subject,
+    config: QuantConfig,
+    limits: Limits,
+    tell: Callable[[Front], object] | None = None,
+) -> Front:
+    """Look for configs that lose less, or cost less, than the one that is given.
+
+    Parameters
+    ----------
+    subject
+        The model, its data and metric; its `cancel` ends the search with what was found by then.
+    config
+        To start from.
+    limits
+        What is wanted, and for how long to look.
+    tell
+        Called with all that was found whenever there is more.
+
+    Returns
+    -------
+    Front
+        All that was measured; see :attr:`~qbench.search.front.Front.best`.
+
+    Raises
+    ------
+    DataError
+        A metric that is constant, raises, or gives no finite number.
+    Cancelled
+        Stopped before anything was measured.
+    """
+    deadline = _Deadline(limits.seconds, subject.cancel)
+    subject.check_metric(config)
+    rows, exact = [_found(subject, "start", config)], subject.float_quality(config).metric
+    hurried = replace(subject, cancel=deadline)
+    try:
+        for label, tried in _proposals(hurried, config, limits, lambda: rows[-1]):
+            rows.append(_found(hurried, label, tried))
+            if tell is not None:
+                tell(Front(tuple(rows), exact, limits))
+    except Cancelled:
+        return Front(tuple(rows), exact, limits, stopped=True)
+    return Front(tuple(rows), exact, limits)
+
+
+def _proposals(
+    subject: Subject, config: QuantConfig, limits: Limits, newest: Callable[[], Found]
+) -> Iterator[tuple[str, QuantConfig]]:
+    """Configs worth measuring on all data, in turn; what is measured of one decides on the next."""
+    rung = subject.rung(RUNGS[-1])
+    before = rung([config])[0]
+    for repair in global_repairs(config):  # each stays where the output gains by it on calibration data
+        tried = repair.apply(config)
+        worth = rung([tried])[0]
+        if worth.sqnr_db > before.sqnr_db + _LEAST_DB:
+            yield str(repair), tried
+            config, before = tried, worth
+    enough = -math.inf if limits.at_least is None else limits.at_least
+    while not (limits.at_least is not None and newest().metric >= enough):
+        ranked = [*_regions(subject, config)]
+        if not ranked:
+            break
+        yield from reversed(ranked)  # the best last: what it reaches decides whether to go on
+        config = ranked[0][1]
+    if newest().metric >= enough and limits.at_least is not None:
+        yield from _cheaper(subject, config, enough, newest)
+    if limits.max_bytes is not None:
+        yield from _smaller(subject, config)
+
+
+def _regions(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
+    """The best repairs of regions, best first; none where nothing is to be gained."""
+    quantized = subject.quantize(config)
+    probe = Probe(subject.fed, subject.calibration, RUNGS[-1]).data
+    report = evaluate(quantized, probe, subject.cache, probe=probe, cancel=subject.cancel)
+    found = attribute(subject.prepared.graph, report)
+    repairs = regional(subject, config, found, 2)
+    now, *then = subject.rung(RUNGS[-1])([config, *(repair.apply(config) for repair in repairs)])
+    ranked = sorted(zip(repairs, then, strict=True), key=lambda pair: -score(now, pair[1]))
+    for repair, worth in ranked:
+        if worth.sqnr_db > now.sqnr_db + _LEAST_DB:
+            yield f"{_before(config)}{repair}", repair.apply(config)
+
+
+def _cheaper(
+    subject: Subject, config: QuantConfig, enough: float, newest: Callable[[], Found]
+) -> Iterator[tuple[str, QuantConfig]]:
+    """The config with fused groups back in integers, one after the other, as long as it has the quality wanted."""
+    rung = subject.rung(RUNGS[0])
+    for head, members in groups_of(subject.prepared.graph).items():
+        if not any(config.layers[name].keep_float for name in members if name in config.layers):
+            continue
+        fewer = config.override_many("layers", members, keep_float=None)
+        now, then = rung([config, fewer])
+        if then.effort < now.effort:
+            yield f"{_before(fewer)}without {head}", fewer
+            config = fewer if newest().metric >= enough else config
+
+
+def _smaller(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
+    """Ever more weights in 4 bits, those first whose loss is least for the bytes that it saves."""
+    graph = subject.prepared.graph
+    weights = {
+        node.inputs[1]: graph.constants[node.inputs[1]].array.size
+        for node in graph.nodes
+        if macs(graph, node) and node.inputs[1] in graph.constants
+    }
+    names = [name for name in weights if name in subject.quantize(config).encodings]
+    tried = [NarrowWeights("", (name,)).apply(config) for name in names]
+    now, *then = subject.rung(RUNGS[0])([config, *tried])
+    loss = {name: (worth.noise - now.noise) / weights[name] for name, worth in zip(names, then, strict=True)}
+    ranked = sorted(names, key=loss.__getitem__)
+    total, counts = sum(weights[name] for name in names), list[int]()
+    for share in _SMALLER:
+        spent, count = 0, 0
+        while count < len(ranked) and spent + weights[ranked[count]] <= share * total:
+            spent, count = spent + weights[ranked[count]], count + 1
+        counts.append(count)
+    for count in dict.fromkeys(number for number in counts if number):
+        repair: Repair = NarrowWeights("their loss is least for the bytes that it saves", tuple(ranked[:count]))
+        yield f"{_before(config)}{repair}", repair.apply(config)
+
+
+def _before(config: QuantConfig) -> str:
+    """What a label says of the repairs that a config has already."""
+    kept = sum(layer.keep_float is True for layer in config.layers.values())
+    return f"{kept} layers in float, " if kept else ""
+
+
+def _found(subject: Subject, label: str, config: QuantConfig) -> Found:
+    quality, cost = subject.quality(config), subject.cost(config)
+    return Found(
+        label=label,
+        config=config,
+        metric=quality.metric,
+        metric_chosen_on=quality.chosen_on,
+        metric_held_back=quality.held_back,
+        sqnr_db=quality.sqnr_db,
+        ms=cost.ms,
+        bytes=cost.bytes,
+    )

@@ -1,0 +1,128 @@
+"""What a session finds out by itself: repairs, and configs within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING
+
+from qbench.progress import Cancel, Progress, StageProgress, showing
+from qbench.search.advice import advice_table, advise
+from qbench.search.front import Front, Limits
+from qbench.search.ledger import Ledger
+from qbench.search.metric import MetricFunction, resolve_metric
+from qbench.search.repairs import Repair
+from qbench.search.search import search
+from qbench.search.subject import Subject
+from qbench.session.edits import Edits
+from qbench.session.runs import Runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Searches"]
+
+
+class Searches(Edits, Runs):
+    """What to do about the config that counts now, measured."""
+
+    def repairs(
+        self,
+        metric: str | MetricFunction | None = None,
+        progress: bool | StageProgress = True,
+        cancel: Cancel | None = None,
+        executor: Executor | None = None,
+    ) -> pd.DataFrame:
+        """What to do about the config that counts now: repairs with what each gives and costs, the best first.
+
+        Parameters
+        ----------
+        metric
+            A callable (outputs by name, y) -> number, the higher the better, or ``"module:function"``; None: SQNR.
+        progress, cancel
+            As for :meth:`run`.
+        executor
+            Where trials run; None: here.
+
+        Returns
+        -------
+        DataFrame
+            See :func:`qbench.search.advice.advice_table`; :meth:`apply` takes what is in its column ``repair``.
+
+        Raises
+        ------
+        DataError
+            A metric that is constant, raises, or gives no finite number.
+        Cancelled
+            `cancel` was set; what was measured by then is not measured again.
+        """
+        with showing(progress) as tell:
+            subject = self._subject(metric, executor, cancel, partial(tell, "calibration"))
+            return advice_table(advise(subject, self.config, self.attribution(cancel), partial(tell, "repairs")))
+
+    def search(
+        self,
+        metric: str | MetricFunction | None = None,
+        *,
+        at_least: float | None = None,
+        max_ms: float | None = None,
+        max_bytes: int | None = None,
+        seconds: float | None = None,
+        executor: Executor | None = None,
+        cancel: Cancel | None = None,
+        tell: Callable[[Front], object] | None = None,
+    ) -> Front:
+        """Look for a config within a budget, see :func:`qbench.search.search.search`.
+
+        The config that counts stays what it is: ``session.edit("search", front.best.config)`` takes the best. Trials
+        are saved in the session's folder, and a later search goes on from there.
+
+        Parameters
+        ----------
+        metric
+            As for :meth:`repairs`.
+        at_least
+            Of the metric: then the fastest config that has it is wanted, else the best one.
+        max_ms, max_bytes
+            Of one run, and of the constants.
+        seconds
+            How long to search; None: until nothing is to be gained.
+        executor, cancel
+            Where trials run, and what ends the search; what was found by then is given.
+        tell
+            Called with all that was found whenever there is more.
+
+        Raises
+        ------
+        DataError
+            A metric that is constant, raises, or gives no finite number; a limit that is no number.
+        """
+        limits = Limits(at_least, max_ms, max_bytes, seconds)
+        return search(self._subject(metric, executor, cancel), self.config, limits, tell)
+
+    def apply(self, repair: Repair) -> None:
+        """Do what a repair says, as one edit."""
+        self._change(str(repair), repair.apply)
+
+    def _subject(
+        self,
+        metric: str | MetricFunction | None,
+        executor: Executor | None,
+        cancel: Cancel | None,
+        progress: Progress | None = None,
+    ) -> Subject:
+        data = self._evaluation or self._quantizer.calibration
+        return Subject(
+            self._quantizer.prepared,
+            self._model.fed,
+            self._quantizer.statistics(progress, cancel),
+            partial(self._quantizer.quantize, cancel=cancel),
+            self._quantizer.calibration,
+            self._evaluation,
+            self._cache,
+            None if metric is None else resolve_metric(metric, data.labels),
+            Ledger(None if self.path is None else self.path / "trials.json"),
+            executor,
+            cancel,
+        )

@@ -1,0 +1,114 @@
+"""A search reaches what is wanted, says the nearest where nothing does, and goes on after a kill."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbench.errors import DataError
+from qbench.quant.config import QuantConfig
+from qbench.search.front import Found, Front, Limits
+from qbench.search.ledger import Ledger
+from tests.search.planted import session
+
+
+def found(label: str, metric: float, ms: float, size: int = 100) -> Found:
+    nothing = {"metric_chosen_on": None, "metric_held_back": None, "sqnr_db": None}
+    return Found(label=label, config=QuantConfig(), metric=metric, ms=ms, bytes=size, **nothing)
+
+
+ROWS = (found("start", 0.5, 1.0), found("slow", 0.95, 3.0), found("mid", 0.9, 2.0), found("poor", 0.4, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("limits", "best", "met"),
+    [
+        (Limits(), "slow", True),
+        (Limits(at_least=0.85), "mid", True),
+        (Limits(at_least=0.99), "slow", False),
+        (Limits(max_ms=2.2), "mid", True),
+        (Limits(at_least=0.92, max_ms=2.9), "mid", False),
+        (Limits(max_bytes=10), "slow", False),
+    ],
+)
+def test_the_one_to_take(limits: Limits, best: str, met: bool):
+    front = Front(ROWS, 1.0, limits)
+    assert (front.best.label, front.met) == (best, met)
+    assert [row.label for row in front.pareto] == ["start", "mid", "slow"]
+    assert ("nothing meets what is wanted" in str(front)) is not met
+
+
+@pytest.mark.parametrize("limits", [{"seconds": 0.0}, {"max_ms": -1.0}, {"at_least": math.nan}, {"max_bytes": 0}])
+def test_a_limit_that_is_none(limits: dict[str, float]):
+    with pytest.raises(DataError, match=f"{next(iter(limits))}=.*: it must be a"):
+        Limits(**limits)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_search_reaches_what_is_wanted_and_a_second_one_measures_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    told: list[Front] = []
+    s = session(path=tmp_path / "s")
+    front = s.search(at_least=45.0, tell=told.append)
+    assert front.met
+    assert front.best.metric >= 45 > front.rows[0].metric
+    assert [len(one.rows) for one in told] == list(range(2, len(front.rows) + 1))
+    assert s.config == front.rows[0].config
+    s.edit("search", front.best.config)
+    assert s.run(progress=False).output.sqnr_db == front.best.sqnr_db
+
+    monkeypatch.setattr("qbench.search.subject.judged", lambda judge, configs, *_: [1 / 0 for _ in configs])
+    again = session(path=tmp_path / "s").search(at_least=45.0)
+    assert [(row.label, row.config, row.metric) for row in again.rows] == [
+        (row.label, row.config, row.metric) for row in front.rows
+    ]
+
+
+def test_bytes_are_saved_where_they_are_wanted():
+    s = session()
+    start = s.search(seconds=1e-9).rows[0]
+    front = s.search(max_bytes=start.bytes - 200)
+    assert front.met
+    assert front.best.bytes <= start.bytes - 200
+    sizes = [row.bytes for row in front.rows if "int4 weights" in row.label]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_time_is_up_or_somebody_stops_it():
+    stop = threading.Event()
+    stop.set()
+    for front in (session().search(seconds=1e-9),):
+        assert front.stopped
+        assert len(front.rows) == 1
+    several = session().search(at_least=1e9, tell=lambda front: stop.set(), cancel=(later := threading.Event()))
+    assert not several.met
+    assert not later.is_set()
+
+
+def test_front_as_json():
+    front = session().search(lambda outputs, y: float(outputs["y"][np.arange(len(y)), y].mean()), seconds=1e-9)
+    data = json.loads(front.to_json())
+    assert data["trials"] == 1
+    (row,) = data["rows"]
+    assert {"metric", "metric_chosen_on", "metric_held_back", "sqnr_db", "ms", "bytes", "config", "best"} <= {*row}
+    assert QuantConfig.from_data(row["config"]) == front.best.config
+    assert row["best"] is True
+    assert list(front.frame().pareto) == [True]
+
+
+def test_a_ledger_is_read_again_and_a_damaged_one_is_told(tmp_path: Path):
+    from qbench.errors import SessionError
+
+    path = tmp_path / "trials.json"
+    key = Ledger.key(QuantConfig(), "data")
+    Ledger(path).put({key: {"sqnr_db": 3.5}})
+    assert Ledger(path).get(key) == {"sqnr_db": 3.5}
+    assert Ledger(path).get(Ledger.key(QuantConfig(), "other data")) is None
+    path.write_text("{")
+    with pytest.raises(SessionError, match="cannot be read"):
+        Ledger(path)
