@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from qbench.cli import accuracy, bench, check, diff, golden, inspect, quantize, run
+from qbench.cli import accuracy, bench, check, diff, golden, inspect, quantize, run, tune
 from qbench.errors import QBenchError
 
 __all__ = ["main"]
@@ -49,6 +49,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="qbench", description="Quantize neural networks, and see what it costs.")
     parser.add_argument("--version", action="version", version=f"qbench {version('qbench')}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (quantize, inspect, diff, run, bench, check, golden, accuracy):
+    for command in (quantize, tune, inspect, diff, run, bench, check, golden, accuracy):
         command.add(commands)
     return parser

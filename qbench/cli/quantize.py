@@ -3,24 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
-import re
-import tempfile
-from pathlib import Path
 from typing import Any
 
-from qbench.cli.options import (
-    DATA,
-    add_image_options,
-    add_shape_option,
-    check_image_options,
-    read_data,
-    read_graph,
-    sized_by,
-)
-from qbench.errors import shown
-from qbench.ir import archive
-from qbench.quant.config import QuantConfig
+from qbench.cli.sessions import add_session_options, session_of
 
 __all__ = ["add"]
 
@@ -28,76 +13,17 @@ __all__ = ["add"]
 def add(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser("quantize", help="turn a float model into integers, and say what it cost")
-    parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TFLite file, float or quantized")
-    parser.add_argument("--calibration", type=Path, required=True, metavar="X", help=DATA)
-    parser.add_argument(
-        "--evaluation", type=Path, metavar="X", help="the same; without it, cost is measured on --calibration"
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="C", help="QuantConfig in JSON (default: qbench's; the file's own scales)"
-    )
-    parser.add_argument(
-        "--set",
-        type=_assignment,
-        action="append",
-        default=[],
-        metavar="PATH=JSON",
-        help="change the config, such as weights.axis=null; can be given again",
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to; made if need be")
+    add_session_options(parser)
     parser.add_argument("--tflite", action="store_true", help="write model.tflite too (needs the extra tflite)")
-    add_image_options(parser)
-    add_shape_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qbench.session.export import export_all  # these take longer to import than all of the other commands
+    from qbench.session.export import export_all  # takes longer to import than all of the other commands
     from qbench.session.exports import USUAL
-    from qbench.session.model import Model
-    from qbench.session.session import Session
 
-    check_image_options(options, options.calibration, options.evaluation)
-    config = QuantConfig() if options.config is None else QuantConfig.load(options.config)
-    config = _changed(config, options)  # a wrong change is told before anything long begins
-    graph = read_graph(options.model, options)
-    out: Path = options.out
-    _check_writable(out)
-    calibration = read_data(options.calibration, options, graph)
-    evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
-    graph = sized_by(graph, calibration, options.model, options)
-    if options.config is None and graph.qparams:
-        config = _changed(Model(graph).config, options)
-    session = Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
+    session = session_of(options)
     print(session.run())
     files = (*USUAL, "model.tflite") if options.tflite else USUAL
-    written = ", ".join(path.name for path in export_all(session, out, files))
-    print(f"wrote {written} to {out}")
-
-
-def _changed(config: QuantConfig, options: argparse.Namespace) -> QuantConfig:
-    for path, value in options.set:
-        config = config.with_value(path, value)
-    return config
-
-
-def _check_writable(out: Path) -> None:
-    """Fail now rather than after all the work."""
-    out.mkdir(parents=True, exist_ok=True)
-    archive.check_target(out / "model.qbench")
-    tempfile.TemporaryFile(dir=out).close()
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    """``PATH=JSON``; a bare word is a string, so that nobody has to quote quotes for the shell."""
-    match = re.fullmatch(r"((?:[^=\"]|\"(?:[^\"\\]|\\.)*\")+)=(.*)", text, re.DOTALL)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{shown(text)} is not PATH=JSON, such as weights.axis=null")
-    path, value = match.groups()
-    try:
-        return path, json.loads(value)
-    except (ValueError, RecursionError):
-        if re.fullmatch(r"[A-Za-z_]\w*", value):
-            return path, value
-        said = f"{shown(value)} is not JSON for {shown(path)} (strings need quotes: '\"...\"')"
-        raise argparse.ArgumentTypeError(said) from None
+    written = ", ".join(path.name for path in export_all(session, options.out, files))
+    print(f"wrote {written} to {options.out}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from qbench.plots.curves import curves_figure
 from qbench.plots.exactness import exactness_figure
 from qbench.plots.figures import png
+from qbench.plots.front import front_figure
 from qbench.plots.histogram import channels_figure, histogram_figure
 from qbench.plots.ir_diff import ir_diff_figure
 from qbench.plots.layers import layers_figure
@@ -18,6 +19,7 @@ __all__ = [
     "channels_figure",
     "curves_figure",
     "exactness_figure",
+    "front_figure",
     "histogram_figure",
     "ir_diff_figure",
     "layers_figure",

@@ -100,9 +100,12 @@ class Limits:
         """By how much the limits are missed, as shares of them; 0 where all are met."""
         wanted = self.at_least
         short = 0.0 if wanted is None else max(0.0, wanted - found.metric) / max(abs(wanted), 1e-9)
+        return short + self.spent(found)
+
+    def spent(self, found: Found) -> float:
+        """By how much it takes more time and bytes than are allowed, as shares of them."""
         slow = 0.0 if self.max_ms is None else max(0.0, found.ms / self.max_ms - 1)
-        large = 0.0 if self.max_bytes is None else max(0.0, found.bytes / self.max_bytes - 1)
-        return short + slow + large
+        return slow + (0.0 if self.max_bytes is None else max(0.0, found.bytes / self.max_bytes - 1))
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import math
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -33,11 +36,14 @@ class Metric:
     truths
         With one entry for each sample, so that parts can be asked about; None: the function knows them itself, or
         needs none, and is only ever asked about all samples.
+    identity
+        Equal only where the function is the same: answers are remembered under it.
     """
 
     name: str
     function: MetricFunction
     truths: Sequence[Any] | NDArray[Any] | None = None
+    identity: str = field(default_factory=secrets.token_hex)
 
     def __call__(self, outputs: Mapping[str, Array], rows: Sequence[int] | None = None) -> float:
         """The number for these outputs; `rows` picks samples, of a metric with truths.
@@ -103,7 +109,9 @@ def resolve_metric(given: str | MetricFunction, truths: Sequence[Any] | NDArray[
     function = getattr(module, name, None)
     if not callable(function):
         raise DataError(f"module {shown(place)} has no function {shown(name)}")
-    return Metric(given, cast("MetricFunction", function), truths)
+    source = Path(getattr(module, "__file__", None) or "")
+    code = hashlib.sha256(source.read_bytes()).hexdigest() if source.is_file() else ""
+    return Metric(given, cast("MetricFunction", function), truths, f"{given} {code}")
 
 
 def _picked(truths: Sequence[Any] | NDArray[Any], rows: Sequence[int]) -> Sequence[Any] | NDArray[Any]:

@@ -101,16 +101,20 @@ def _proposals(
         if worth.sqnr_db > before.sqnr_db + _LEAST_DB:
             yield str(repair), tried
             config, before = tried, worth
-    enough = -math.inf if limits.at_least is None else limits.at_least
-    while not (limits.at_least is not None and newest().metric >= enough):
+    if limits.max_bytes is not None:
+        yield from _smaller(subject, config)
+    enough = math.inf if limits.at_least is None else limits.at_least
+    while newest().metric < enough:
         ranked = [*_regions(subject, config)]
         if not ranked:
             break
         yield from reversed(ranked)  # the best last: what it reaches decides whether to go on
         config = ranked[0][1]
-    if newest().metric >= enough and limits.at_least is not None:
+        if limits.spent(newest()):
+            break
+    if newest().metric >= enough:
         yield from _cheaper(subject, config, enough, newest)
-    if limits.max_bytes is not None:
+    if limits.max_bytes is not None and config.layers:
         yield from _smaller(subject, config)
 
 

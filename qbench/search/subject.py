@@ -114,8 +114,8 @@ class Subject:
 
     def quality(self, config: QuantConfig) -> Quality:
         """What a config is worth on the data that it is checked on."""
-        name = "" if self.metric is None else self.metric.name
-        key = Ledger.key(config, "quality", self.identity, self.data.digest, self.data.labels_digest, name)
+        metric = "" if self.metric is None else self.metric.identity
+        key = Ledger.key(config, "quality", self.identity, self.data.digest, self.data.labels_digest, metric)
         known = self.ledger.get(key)
         if known is None:
             quantized = self.quantize(config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qbench.progress import Cancel, Progress, StageProgress, showing
@@ -72,6 +73,7 @@ class Searches(Edits, Runs):
         executor: Executor | None = None,
         cancel: Cancel | None = None,
         tell: Callable[[Front], object] | None = None,
+        trials: Path | None = None,
     ) -> Front:
         """Look for a config within a budget, see :func:`qbench.search.search.search`.
 
@@ -92,6 +94,8 @@ class Searches(Edits, Runs):
             Where trials run, and what ends the search; what was found by then is given.
         tell
             Called with all that was found whenever there is more.
+        trials
+            A file to save trials to, for a session that has no folder.
 
         Raises
         ------
@@ -99,7 +103,7 @@ class Searches(Edits, Runs):
             A metric that is constant, raises, or gives no finite number; a limit that is no number.
         """
         limits = Limits(at_least, max_ms, max_bytes, seconds)
-        return search(self._subject(metric, executor, cancel), self.config, limits, tell)
+        return search(self._subject(metric, executor, cancel, trials=trials), self.config, limits, tell)
 
     def apply(self, repair: Repair) -> None:
         """Do what a repair says, as one edit."""
@@ -111,6 +115,7 @@ class Searches(Edits, Runs):
         executor: Executor | None,
         cancel: Cancel | None,
         progress: Progress | None = None,
+        trials: Path | None = None,
     ) -> Subject:
         data = self._evaluation or self._quantizer.calibration
         return Subject(
@@ -122,7 +127,7 @@ class Searches(Edits, Runs):
             self._evaluation,
             self._cache,
             None if metric is None else resolve_metric(metric, data.labels),
-            Ledger(None if self.path is None else self.path / "trials.json"),
+            Ledger(trials if self.path is None else self.path / "trials.json"),
             executor,
             cancel,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from qbench.views.channels import ChannelsView, channels_view
 from qbench.views.curves import Choice, Curve, CurvesView, curves_view
 from qbench.views.exactness import ExactnessLayer, ExactnessView, exactness_view
+from qbench.views.front import FrontPoint, FrontView, front_view
 from qbench.views.histogram import HistogramView, histogram_view
 from qbench.views.history import ComparisonView, HistoryView, comparison_view, history_view
 from qbench.views.ir_diff import DiffLine, IRDiffView, ir_diff_view
@@ -30,6 +31,8 @@ __all__ = [
     "FlipView",
     "ExactnessLayer",
     "ExactnessView",
+    "FrontPoint",
+    "FrontView",
     "HistogramView",
     "HistoryView",
     "IRDiffView",
@@ -50,6 +53,7 @@ __all__ = [
     "comparison_view",
     "curves_view",
     "exactness_view",
+    "front_view",
     "histogram_view",
     "history_view",
     "ir_diff_view",

@@ -76,18 +76,17 @@ def test_bytes_are_saved_where_they_are_wanted():
     assert front.met
     assert front.best.bytes <= start.bytes - 200
     sizes = [row.bytes for row in front.rows if "int4 weights" in row.label]
-    assert sizes == sorted(sizes, reverse=True)
+    assert min(sizes) < start.bytes
 
 
 def test_time_is_up_or_somebody_stops_it():
+    front = session().search(seconds=1e-9)
+    assert front.stopped
+    assert len(front.rows) == 1
     stop = threading.Event()
-    stop.set()
-    for front in (session().search(seconds=1e-9),):
-        assert front.stopped
-        assert len(front.rows) == 1
-    several = session().search(at_least=1e9, tell=lambda front: stop.set(), cancel=(later := threading.Event()))
-    assert not several.met
-    assert not later.is_set()
+    stopped = session().search(tell=lambda front: stop.set(), cancel=stop)
+    assert stopped.stopped
+    assert len(stopped.rows) == 2
 
 
 def test_front_as_json():

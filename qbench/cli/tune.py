@@ -1,0 +1,70 @@
+"""``qbench tune MODEL --calibration X --evaluation X --metric module:function --at-least V --max-ms M --out DIR``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qbench.cli.sessions import add_session_options, session_of
+from qbench.files import write_bytes
+
+if TYPE_CHECKING:
+    from qbench.search.front import Front
+
+__all__ = ["add"]
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser("tune", help="search for a config within a budget of quality, time and size")
+    add_session_options(parser)
+    parser.add_argument(
+        "--metric",
+        metavar="MODULE:FUNCTION",
+        help="(outputs by name, y) -> a number, the higher the better (default: SQNR of the output in dB)",
+    )
+    parser.add_argument("--at-least", type=float, metavar="V", help="of the metric: the fastest such config is taken")
+    parser.add_argument("--max-ms", type=float, metavar="M", help="milliseconds of one run")
+    parser.add_argument("--max-bytes", type=int, metavar="B", help="bytes of the constants")
+    parser.add_argument("--seconds", type=float, metavar="S", help="how long to search (default: until nothing helps)")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from qbench.plots import front_figure, png  # these take longer to import than all of the other commands
+    from qbench.search.front import Limits
+    from qbench.search.metric import resolve_metric
+    from qbench.session.export import export_all
+    from qbench.views import front_view
+
+    Limits(options.at_least, options.max_ms, options.max_bytes, options.seconds)  # told before anything long begins
+    if options.metric is not None:
+        if str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))  # where a user's own module lies
+        resolve_metric(options.metric)
+    session, out = session_of(options), Path(options.out)
+    front = session.search(
+        options.metric,
+        at_least=options.at_least,
+        max_ms=options.max_ms,
+        max_bytes=options.max_bytes,
+        seconds=options.seconds,
+        trials=out / "trials.json",
+        tell=_said,
+    )
+    session.edit(f"tune: {front.best.label}", front.best.config)
+    print(session.run())
+    print(front)
+    written = export_all(session, out)
+    front.save(out / "front.json")
+    write_bytes(out / "front.png", png(front_figure(front_view(front))))
+    names = ", ".join([path.name for path in written] + ["front.json", "front.png"])
+    print(f"wrote {names} to {out}")
+
+
+def _said(front: Front) -> None:
+    """The newest config and the best so far, as they come."""
+    new, best = front.rows[-1], front.best
+    print(f"metric {new.metric:.4g}, {new.ms:.2f} ms: {new.label}; best so far {best.metric:.4g}", flush=True)

@@ -1,0 +1,79 @@
+"""``qbench tune``: from the files that go in to the files that come out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from qbench.cli import main
+from qbench.quant.config import QuantConfig
+from tests.frontends import models
+
+X = models.random(24, 3, 8, 8, seed=1)
+METRIC = """
+import numpy as np
+def likeness(outputs, y):
+    return float(np.mean(outputs["logits"][np.arange(len(y)), y]))
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    nodes = [
+        models.node("Conv", ["x", "w"], ["conv"], "conv", kernel_shape=[3, 3]),
+        models.node("Relu", ["conv"], ["relu"], "relu"),
+        models.node("GlobalAveragePool", ["relu"], ["pool"], "pool"),
+        models.node("Flatten", ["pool"], ["flat"], "flat"),
+        models.node("Gemm", ["flat", "v", "b"], ["logits"], "gemm"),
+    ]
+    constants = {"w": models.random(6, 3, 3, 3), "v": models.random(6, 4, seed=2), "b": models.random(4, seed=3)}
+    models.save(models.model(nodes, {"x": ("N", 3, 8, 8)}, ["logits"], constants), tmp_path)
+    np.savez(tmp_path / "cal.npz", x=X[:12])
+    np.savez(tmp_path / "eval.npz", x=X[12:], y=np.arange(12) % 4)
+    (tmp_path / "own_metric_of_tune.py").write_text(METRIC)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def tune(*more: str) -> int:
+    command = ["tune", "model.onnx", "--calibration", "cal.npz", "--evaluation", "eval.npz", "--out", "out"]
+    return main([*command, "--set", "weights.dtype=int4", *more])
+
+
+def test_what_is_written(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert tune("--metric", "own_metric_of_tune:likeness", "--at-least", "1e6", "--max-ms", "1e6") == 0
+    said = capsys.readouterr().out
+    assert "nothing meets what is wanted; the nearest is marked with a star" in said
+    assert "wrote config.json, report.json, model.qbench, model.qdq.onnx, front.json, front.png to out" in said
+    front = json.loads((here / "out/front.json").read_text())
+    assert front["met"] is False
+    assert all(row[key] is not None for row in front["rows"] for key in ("metric_chosen_on", "metric_held_back"))
+    assert sum(row["best"] for row in front["rows"]) == 1
+    best = next(row for row in front["rows"] if row["best"])
+    assert QuantConfig.load(here / "out/config.json") == QuantConfig.from_data(best["config"])
+    with Image.open(here / "out/front.png") as picture:
+        assert picture.width > 300
+
+    trials = json.loads((here / "out/trials.json").read_text())["trials"]
+    assert tune("--metric", "own_metric_of_tune:likeness", "--at-least", "1e6", "--max-ms", "1e6") == 0
+    assert json.loads((here / "out/trials.json").read_text())["trials"] == trials  # nothing was measured again
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--metric", "nowhere_at_all:f"], "the metric's module 'nowhere_at_all' cannot be imported"),
+        (["--seconds", "0"], "seconds=0.0: it must be a positive number"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_long(
+    here: Path, capsys: pytest.CaptureFixture[str], options: list[str], complaint: str
+):
+    assert tune(*options) == 2
+    assert complaint in capsys.readouterr().err
+    assert not (here / "out").exists()
