@@ -168,6 +168,11 @@ class Op(ABC):
         return self.form_of
 
     @property
+    def short_name(self) -> str:
+        """The name without its dialect."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def channels(self) -> Channels:
         """The axes that count channels; see `channel_axis_of`."""
         return Channels()

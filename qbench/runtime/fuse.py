@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from qbench.ir.graph import Graph, Node
+from qbench.ir.op import OPS, Epilogue
 
-__all__ = ["CLAMPS", "REQUANTIZES", "Fused", "fuse"]
-
-REQUANTIZES = frozenset(
-    {"integer.requantize", "integer.requantize_float32", "integer.requantize_float64", "integer.rounding_shift"}
-)
-CLAMPS = frozenset({"clip", "nn.relu"})
-_BIAS = frozenset({"nn.bias_add"})
-
-_FOLLOWERS: dict[str, tuple[frozenset[str], ...]] = {
-    **dict.fromkeys(("integer.conv2d", "integer.dense", "integer.batch_matmul"), (_BIAS, REQUANTIZES, CLAMPS)),
-    **dict.fromkeys(("integer.multiply", "integer.sum", "integer.sum_pool2d"), (REQUANTIZES, CLAMPS)),
-    **dict.fromkeys(
-        ("integer.add", "integer.add_float32", "integer.add_fused", "integer.tflite_add", *REQUANTIZES), (CLAMPS,)
-    ),
-    **dict.fromkeys(("integer.tflite_avg_pool2d", "integer.tflite_mean"), (CLAMPS,)),
-    **dict.fromkeys(("nn.conv2d", "nn.dense", "nn.batch_matmul"), (_BIAS, CLAMPS)),
-    **dict.fromkeys(("add", "subtract", "multiply", "nn.bias_add"), (CLAMPS,)),
-}
-"""What may follow a node within its step, in this order: one bias, one requantize, any number of clamps."""
+__all__ = ["Fused", "fuse"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +33,13 @@ class Fused:
         """Names of the values that the step makes."""
         return self.nodes[-1].outputs
 
-    def follower(self, ops: Collection[str]) -> Node | None:
-        """The first node after the head with one of these ops."""
-        return next((node for node in self.nodes[1:] if node.op in ops), None)
+    def follower(self, what: Epilogue) -> Node | None:
+        """The first node after the head that does this."""
+        return next(iter(self.followers(what)), None)
 
-    def followers(self, ops: Collection[str]) -> tuple[Node, ...]:
-        """All nodes after the head with one of these ops."""
-        return tuple(node for node in self.nodes[1:] if node.op in ops)
+    def followers(self, what: Epilogue) -> tuple[Node, ...]:
+        """All nodes after the head that do this."""
+        return tuple(node for node in self.nodes[1:] if OPS[node.op].epilogue is what)
 
     def inputs(self, graph: Graph) -> tuple[str, ...]:
         """Names of the values that the step reads: no constants, nothing made inside, each name once."""
@@ -65,7 +48,9 @@ class Fused:
         return tuple(name for name in read if name not in inside and name not in graph.constants)
 
 
-def fuse(graph: Graph, keep: Collection[str] = ()) -> tuple[Fused, ...]:
+def fuse(
+    graph: Graph, keep: Collection[str] = (), takes: Callable[[str], Collection[Epilogue]] = lambda _: Epilogue
+) -> tuple[Fused, ...]:
     """Group the nodes of a graph into steps, in an order in which they can run.
 
     Parameters
@@ -74,31 +59,28 @@ def fuse(graph: Graph, keep: Collection[str] = ()) -> tuple[Fused, ...]:
         Any graph.
     keep
         Values that must come out of a step: nothing is fused behind them. The graph's outputs always do.
+    takes
+        Of what an op absorbs, by the op's name, what a kernel can do: the rest is not fused.
     """
     visible = {*graph.outputs, *keep}
     taken: set[str] = set()
     steps: dict[str, Fused] = {}  # by the name of the last node
     for node in graph.nodes:
         if node.name not in taken:
-            chain = _chain(graph, node, visible)
+            chain = _chain(graph, node, visible, takes(node.op))
             taken.update(member.name for member in chain)
             steps[chain[-1].name] = Fused(chain)
     return tuple(steps[node.name] for node in graph.nodes if node.name in steps)
 
 
-def _chain(graph: Graph, head: Node, visible: Collection[str]) -> tuple[Node, ...]:
-    chain = [head]
-    stages = list(_FOLLOWERS.get(head.op, ()))
-    while stages:
-        follower = _only_follower(graph, chain[-1], visible)
-        if follower is None:
+def _chain(graph: Graph, head: Node, visible: Collection[str], taken: Collection[Epilogue]) -> tuple[Node, ...]:
+    chain, left = [head], [what for what in OPS[head.op].absorbs if what in taken]
+    while left and (follower := _only_follower(graph, chain[-1], visible)) is not None:
+        what = OPS[follower.op].epilogue
+        if what is None or what not in left:
             break
-        while stages and follower.op not in stages[0]:
-            del stages[0]
-        if stages:
-            chain.append(follower)
-            if stages[0] is not CLAMPS:
-                del stages[0]
+        chain.append(follower)
+        del left[: left.index(what) + (what is not Epilogue.CLAMP)]
     return tuple(chain)
 
 

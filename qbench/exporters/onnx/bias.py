@@ -8,26 +8,27 @@ from qbench.errors import ExportError, shown
 from qbench.exporters.onnx.writer import Writer
 from qbench.forms.sums import bias_units, quantized_bias
 from qbench.ir.graph import Graph, Node
+from qbench.ir.op import bind, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.float.dense import BiasAdd, Dense
 
 __all__ = ["bias_after", "bias_input", "column_input"]
 
-_LAYERS = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 _LARGEST = 2**31 - 1
 
 
 def bias_after(graph: Graph, node: Node) -> Node | None:
     """The bias_add that follows a layer alone and adds a constant to each channel; None where there is none."""
-    if node.op not in _LAYERS or node.output in graph.outputs or len(graph.consumers[node.output]) != 1:
+    layer = bind(node)
+    if not layer.has_weight() or node.output in graph.outputs or len(graph.consumers[node.output]) != 1:
         return None
     follower, rank = graph.consumers[node.output][0], graph.types[node.output].rank
-    if follower.op != "nn.bias_add" or follower.inputs[0] != node.output or follower.inputs[1] not in graph.constants:
+    if not is_op(follower, BiasAdd) or follower.inputs[0] != node.output or follower.inputs[1] not in graph.constants:
         return None
-    if rank != 2 and node.op == "nn.dense" and node.inputs[1] not in graph.qparams:
+    if rank != 2 and is_op(node, Dense) and node.inputs[1] not in graph.qparams:
         return None  # in float, a MatMul and an Add, with both names
-    axis = follower.attrs.get("axis", 1)
-    channels = rank - 1 if node.op == "nn.dense" else 1
-    return follower if isinstance(axis, int) and axis % rank == channels else None
+    axis = bind(follower).channel_axis_of("output", rank)
+    return follower if axis == layer.channel_axis_of("output", rank) else None
 
 
 def bias_input(writer: Writer, bias: Node, layer: Node) -> str:

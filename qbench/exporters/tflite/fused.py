@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from qbench.exporters.tflite.writer import Inexpressible, Writer
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import bind
+from qbench.ir.op import bind, is_op
+from qbench.ops.float.activation import Relu
+from qbench.ops.float.dense import BiasAdd
+from qbench.ops.qnn.requantize import QnnRequantize
 from qbench.quant.activations import ACTIVATION_BOUNDS, activation_bounds
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import rounding_of
@@ -40,12 +43,12 @@ def followers(writer: Writer, head: Node) -> Followers:
     graph, last = writer.graph, head
     bias, wide = None, head.output in graph.qparams and graph.qparams[head.output].dtype in ("int32", "int64")
     after = _alone(graph, last)
-    if after is not None and after.op == "nn.bias_add" and after.inputs[1] in graph.constants and head.op in _BIASED:
+    if after is not None and is_op(after, BiasAdd) and after.inputs[1] in graph.constants and bind(head).has_weight():
         bias, last = after.inputs[1], after
         writer.done.add(after.name)
         after = _alone(graph, last)
     if wide:
-        if after is None or after.op != "qnn.requantize":
+        if after is None or not is_op(after, QnnRequantize):
             raise Inexpressible("a sum of products that is not narrowed at once")
         check_rounding(after, head.op)
         last = after
@@ -58,9 +61,6 @@ def followers(writer: Writer, head: Node) -> Followers:
     return Followers(last.output, bias)
 
 
-_BIASED = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense", "qnn.conv2d", "qnn.conv2d_transpose", "qnn.dense")
-
-
 def check_rounding(node: Node, head: str) -> None:
     """Raise Inexpressible where a node does not round as TFLite does after an op of that name."""
     rounding: Rounding = getattr(bind(node), "rounding")  # noqa: B009
@@ -71,18 +71,18 @@ def check_rounding(node: Node, head: str) -> None:
 
 def activation_of(writer: Writer, node: Node) -> str | None:
     """The fused activation that a clip or relu is; None where it is none."""
-    if node.op == "nn.relu":
-        return "RELU"
-    if node.op != "clip":
+    bounds, q = bind(node).bounds, writer.q(node.output)
+    if bounds is None:
         return None
-    op, q = bind(node), writer.q(node.output)
-    low, high = (float(getattr(op, key)) for key in ("a_min", "a_max"))
+    if is_op(node, Relu):
+        return "RELU"
+    low, high = bounds
     if q is None:
         return next((name for name in _FUSABLE if ACTIVATION_BOUNDS[name] == (low, high)), None)
     smallest, largest = writer.bounds(node.output)
     offset = writer.offset(node.output)
-    bounds = max(int(low) - offset, smallest), min(int(high) - offset, largest)
-    return next((name for name in _FUSABLE if activation_bounds(name, q) == bounds), None)
+    inside = max(int(low) - offset, smallest), min(int(high) - offset, largest)
+    return next((name for name in _FUSABLE if activation_bounds(name, q) == inside), None)
 
 
 def _alone(graph: Graph, node: Node) -> Node | None:

@@ -31,9 +31,9 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "maximum": _operator(lambda a, b: a if a > b or a != a else b),
     "minimum": _operator(lambda a, b: a if a < b or a != a else b),
     "power": _operator(lambda a, b: np.power(a, b)),
-    "nn.prelu": _operator(lambda a, b: a if a > np.float32(0) else a * b),
+    "prelu": _operator(lambda a, b: a if a > np.float32(0) else a * b),
 }
-"""``f(a, b) -> float32`` by the name of the op."""
+"""``f(a, b) -> float32`` by the name of the op without its dialect."""
 
 
 @cache

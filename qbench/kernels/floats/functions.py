@@ -111,17 +111,17 @@ def _function(body: Callable[..., Any]) -> Callable[..., Any]:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "clamp": _clamped,
-    "nn.leaky_relu": _function(lambda x, a, b: x if x > f32(0) else x * a),
-    "nn.elu": _function(lambda x, a, b: x if x > f32(0) else a * _expm1(min(x, f32(0)))),
+    "leaky_relu": _function(lambda x, a, b: x if x > f32(0) else x * a),
+    "elu": _function(lambda x, a, b: x if x > f32(0) else a * _expm1(min(x, f32(0)))),
     "sigmoid": _function(lambda x, a, b: _sigmoid(x)),
-    "nn.hard_sigmoid": _function(lambda x, a, b: _clamped(x * a + b, f32(0), f32(1))),
-    "nn.hard_swish": _function(lambda x, a, b: x * _clamped(x * f32(1 / 6) + f32(0.5), f32(0), f32(1))),
-    "nn.silu": _function(lambda x, a, b: x * _sigmoid(x)),
-    "nn.gelu": _function(lambda x, a, b: x * f32(0.5) * (f32(1) + _erf(x * f32(math.sqrt(0.5))))),
-    "nn.gelu.tanh": _function(
+    "hard_sigmoid": _function(lambda x, a, b: _clamped(x * a + b, f32(0), f32(1))),
+    "hard_swish": _function(lambda x, a, b: x * _clamped(x * f32(1 / 6) + f32(0.5), f32(0), f32(1))),
+    "silu": _function(lambda x, a, b: x * _sigmoid(x)),
+    "gelu": _function(lambda x, a, b: x * f32(0.5) * (f32(1) + _erf(x * f32(math.sqrt(0.5))))),
+    "gelu_tanh": _function(
         lambda x, a, b: x * f32(0.5) * (f32(1) + _tanh(f32(math.sqrt(2 / math.pi)) * (x + f32(0.044715) * x * x * x)))
     ),
-    "nn.softplus": _function(lambda x, a, b: max(x, f32(0)) + _log1p(exp(-abs(x)))),
+    "softplus": _function(lambda x, a, b: max(x, f32(0)) + _log1p(exp(-abs(x)))),
     "exp": _function(lambda x, a, b: exp(x)),
     "tanh": _function(lambda x, a, b: _tanh(x)),
     "erf": _function(lambda x, a, b: _erf(x)),
@@ -137,4 +137,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "reciprocal": _function(lambda x, a, b: f32(1) / x),
     "sign": _function(lambda x, a, b: np.sign(x)),
 }
-"""``f(x, alpha, beta) -> float32`` by the name of the op; ``clamp`` bounds x by its two parameters."""
+"""``f(x, alpha, beta) -> float32`` by the name of the op without its dialect; ``clamp`` bounds x by both."""

@@ -10,7 +10,7 @@ from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
 from qbench.ops.rules import require
 
-__all__ = ["BatchFlatten", "ExpandDims", "Reshape", "Squeeze", "Transpose"]
+__all__ = ["BatchFlatten", "ExpandDims", "Reshape", "Reshaping", "Squeeze", "Transpose"]
 
 
 class _Moved(Op):
@@ -21,9 +21,15 @@ class _Moved(Op):
     moves = keeps_sign = True
 
 
+class Reshaping(_Moved):
+    """All elements of the input in the same row-major order."""
+
+    keeps_order = True
+
+
 @register
 @dataclass(frozen=True, kw_only=True)
-class Reshape(_Moved):
+class Reshape(Reshaping):
     """The elements in row-major order, in another shape.
 
     One size may be -1, and is then what the others leave; beside it, a symbol must be the size of the same axis of the
@@ -31,7 +37,6 @@ class Reshape(_Moved):
     """
 
     name = "reshape"
-    keeps_order = True
     newshape: tuple[int | str, ...]
 
     def infer(self, data: TensorType) -> TensorType:
@@ -63,11 +68,10 @@ def _quotient(total: Dim, part: Dim) -> Dim | None:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class BatchFlatten(_Moved):
+class BatchFlatten(Reshaping):
     """A matrix: the sizes before `axis` multiplied into rows, the others into columns."""
 
     name = "nn.batch_flatten"
-    keeps_order = True
     axis: int = 1
 
     def infer(self, data: TensorType) -> TensorType:
@@ -101,11 +105,10 @@ class Transpose(_Moved):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class Squeeze(_Moved):
+class Squeeze(Reshaping):
     """Without these axes, which must be of size 1."""
 
     name = "squeeze"
-    keeps_order = True
     axes: tuple[int, ...]
 
     def infer(self, data: TensorType) -> TensorType:
@@ -121,11 +124,10 @@ class Squeeze(_Moved):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class ExpandDims(_Moved):
+class ExpandDims(Reshaping):
     """With new axes of size 1, at these positions of the result."""
 
     name = "expand_dims"
-    keeps_order = True
     axes: tuple[int, ...]
 
     def infer(self, data: TensorType) -> TensorType:

@@ -22,6 +22,7 @@ __all__ = [
     "IntegerRequantizeFloat32",
     "IntegerRequantizeFloat64",
     "IntegerRoundingShift",
+    "Requantize",
     "saturate",
 ]
 
@@ -43,7 +44,9 @@ class _Rescale(Op):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RescaleOne(_Rescale):
+class Requantize(_Rescale):
+    """An integer at one scale as an integer at another."""
+
     epilogue = Epilogue.REQUANTIZE
     data_zero_point: int = 0
     rounding: Rounding
@@ -60,7 +63,7 @@ class _RescaleOne(_Rescale):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class IntegerRequantize(_RescaleOne):
+class IntegerRequantize(Requantize):
     """``round((data - data_zero_point) * mantissa * 2^(shift - 31)) + zero_point``, saturated.
 
     `mantissa` and `shift` broadcast against `data`; `rounding` is one of the fixed-point modes.
@@ -76,7 +79,7 @@ class IntegerRequantize(_RescaleOne):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class IntegerRequantizeFloat32(_RescaleOne):
+class IntegerRequantizeFloat32(Requantize):
     """Rounding mode ``fp32_rne``: the accumulator as float32, times a float32 multiplier, ties to even."""
 
     name = "integer.requantize_float32"
@@ -94,7 +97,7 @@ class IntegerRequantizeFloat32(_RescaleOne):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class IntegerRequantizeFloat64(_RescaleOne):
+class IntegerRequantizeFloat64(Requantize):
     """Rounding mode ``fp64_away``: the accumulator times a float64 multiplier, ties away from zero.
 
     `mantissa` int64 and `shift` int32 hold the multiplier's 53 bits: it is ``mantissa * 2^(shift - 53)``.
@@ -111,7 +114,7 @@ class IntegerRequantizeFloat64(_RescaleOne):
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class IntegerRoundingShift(_RescaleOne):
+class IntegerRoundingShift(Requantize):
     """Rounding right shift (left where negative): requantize where every multiplier is a power of two."""
 
     name = "integer.rounding_shift"

@@ -13,7 +13,7 @@ from qbench.ir.qparams import QParams
 from qbench.kernels.border import dequantize_image_kernel, dequantize_kernel, quantize_image_kernel, quantize_kernel
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
-from qbench.ops.qnn.border import Quantize
+from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
@@ -39,7 +39,7 @@ class _Border(Lowering):
         return Layouts({self.data: plain_layout(home[self.data])}, {self.output: None})
 
 
-@lowers("qnn.quantize")
+@lowers(Quantize)
 class QuantizeLowering(_Border):
     """float32 to 8 or 16 bits; from row-major images to channels-last ones in the same pass, border included."""
 
@@ -86,7 +86,7 @@ def _quantize_image(kernel: Kernel, x: Place, out: Place, layout: Layout, how: M
     )  # fmt: skip
 
 
-@lowers("qnn.dequantize")
+@lowers(Dequantize)
 class DequantizeLowering(_Border):
     """8 to 64 bits to float32, per tensor or per axis."""
 

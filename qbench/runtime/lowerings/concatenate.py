@@ -17,7 +17,7 @@ from qbench.runtime.step import Instruction
 __all__ = ["ConcatenateLowering"]
 
 
-@lowers("concatenate")
+@lowers(Concatenate)
 class ConcatenateLowering(Lowering):
     """Joins values along an axis."""
 

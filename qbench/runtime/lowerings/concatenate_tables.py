@@ -22,7 +22,7 @@ from qbench.runtime.step import Instruction, Place, row_major
 __all__ = ["ConcatenateTablesLowering"]
 
 
-@lowers("integer.concatenate_tables")
+@lowers(ConcatenateTables)
 class ConcatenateTablesLowering(Lowering):
     """Joins values along an axis, each through a table of its own."""
 

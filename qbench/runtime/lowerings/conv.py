@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.graph import Graph
+from qbench.ir.op import Epilogue, is_op
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import EpilogueName, choose_epilogue
 from qbench.kernels.isa import ISAS
@@ -18,7 +19,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_scales, pack_weights, packing
 from qbench.kernels.shape import choose_chunk, choose_tile
 from qbench.kernels.tile import Tile
-from qbench.ops.integer.products import IntegerConv2d
+from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
@@ -51,6 +52,8 @@ class _Geometry:
 class _Tiled(Lowering):
     """A sum of products by tiles; the others say where its pixels are."""
 
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP})
+
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.products = products(step, graph)
@@ -58,7 +61,7 @@ class _Tiled(Lowering):
         if rescaled is not None and rescaled.dtype not in ("int8", "uint8"):
             raise Refused(f"its result is {rescaled.dtype}")
         weights = self.products.weights
-        if weights.wide and (step.head.op == "integer.dense" or self._groups > 1 or weights.integers.max() > _MOST):
+        if weights.wide and (is_op(step.head, IntegerDense) or self._groups > 1 or weights.integers.max() > _MOST):
             raise Refused("its weights less their zero point are no 8-bit integers")
         if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.integers.size == 0:
             raise Refused("it has nothing to compute")
@@ -135,7 +138,7 @@ class _Tiled(Lowering):
         )
 
 
-@lowers("integer.conv2d", rank=1)
+@lowers(IntegerConv2d, rank=1)
 class ConvLowering(_Tiled):
     """Any window, strides, padding, dilation and groups."""
 
@@ -234,7 +237,7 @@ def _border(op: IntegerConv2d, x: Place) -> int:
     return op.padding[0] * x.strides[1] + op.padding[1] * x.strides[2]
 
 
-@lowers("integer.dense", rank=1)
+@lowers(IntegerDense, rank=1)
 class DenseLowering(_Tiled):
     """A matrix product with as many pixels as there are rows."""
 

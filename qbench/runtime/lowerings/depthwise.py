@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from qbench.ir.graph import Graph
+from qbench.ir.op import Epilogue
 from qbench.kernels.depthwise import MOST_TAPS, choose_sweep, depthwise_kernel, pack_depthwise
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
@@ -25,9 +26,11 @@ _WIDEST = 64
 """Zero points that a vector reads beside the image."""
 
 
-@lowers("integer.conv2d", rank=0)
+@lowers(IntegerConv2d, rank=0)
 class DepthwiseLowering(Lowering):
     """As many groups as channels, requantized to 8 bits."""
+
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)

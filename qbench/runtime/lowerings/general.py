@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from qbench.errors import shown
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Epilogue, bind
 from qbench.kernels.general_conv import general_conv_kernel, pack_general
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.ops.numeric.exact import centred
-from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
@@ -32,9 +32,11 @@ _LARGEST = 2**62
 """Sums lie below this in magnitude."""
 
 
-@lowers("integer.conv2d", "integer.dense", rank=9)
+@lowers(IntegerConv2d, IntegerDense, rank=9)
 class GeneralLowering(Lowering):
     """Exact 64-bit sums of products, with the bias and the requantize behind them."""
+
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -50,7 +52,7 @@ class GeneralLowering(Lowering):
         self.weight = weight
         weights = self._weights()
         units = len(weights)
-        node = step.follower(REQUANTIZES)
+        node = step.follower(Epilogue.REQUANTIZE)
         self.channel_axis = 1 if isinstance(op, IntegerConv2d) else graph.types[self.output].rank - 1
         self.found = None if node is None else rescaling(graph, step, node, units, self.channel_axis)
         self.bias = self._bias(units)
@@ -67,9 +69,9 @@ class GeneralLowering(Lowering):
 
     def _bias(self, units: int) -> NDArray[np.int64]:
         bias = np.zeros(units, np.int64)
-        node = self.step.follower({"nn.bias_add"})
+        node = self.step.follower(Epilogue.BIAS)
         if node is not None:
-            axis = getattr(bind(node), "axis", 1) % self.graph.types[node.output].rank
+            axis = bind(node).channel_axis_of("output", self.graph.types[node.output].rank)
             if axis != self.channel_axis:
                 raise Refused(f"its bias runs along axis {axis}")
             bias = self.graph.constants[node.inputs[1]].array.astype(np.int64)
@@ -95,7 +97,7 @@ class GeneralLowering(Lowering):
 
     @property
     def _has_bias(self) -> bool:
-        return self.step.follower({"nn.bias_add"}) is not None
+        return self.step.follower(Epilogue.BIAS) is not None
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         if isinstance(self.op, IntegerConv2d):

@@ -11,13 +11,15 @@ import numpy as np
 
 from qbench.ir.dtypes import integer_range, numpy_dtype
 from qbench.ir.graph import Graph
-from qbench.ir.op import Array, bind
+from qbench.ir.op import Array, Epilogue, bind, is_op
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
+from qbench.ops.float.activation import Clip, Relu
+from qbench.ops.integer.requantize import Requantize
 from qbench.ops.integer.window import IntegerTable
 from qbench.runtime import interpreter
-from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout, spread
@@ -28,15 +30,17 @@ __all__ = ["LookupLowering"]
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 
-@lowers("integer.table", "clip", "nn.relu", *sorted(REQUANTIZES))
+@lowers(IntegerTable, Clip, Relu, Requantize)
 class LookupLowering(Lowering):
     """The whole step as one table, or one for each index of an axis."""
+
+    absorbs = frozenset({Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.data, *constants = step.head.inputs
         self.shape, dtype = shape_of(graph, self.data), graph.types[self.data].dtype
-        if dtype not in _NARROW or (dtype not in ("int8", "uint8") and step.head.op != "integer.table"):
+        if dtype not in _NARROW or (dtype not in ("int8", "uint8") and not is_op(step.head, IntegerTable)):
             raise Refused(f"{step.head.op} of {dtype} is no table")
         if graph.types[step.outputs[0]].dtype in ("int4", "uint4"):
             raise Refused("its result has 4 bits")
@@ -61,7 +65,7 @@ class LookupLowering(Lowering):
     def table(self) -> Array:
         """[channels, entries], as stored: what the nodes make of every integer there is."""
         channels = 1 if self.axis is None else self.shape[self.axis]
-        if self.step.head.op == "integer.table":
+        if is_op(self.step.head, IntegerTable):
             table = self.graph.constants[self.step.head.inputs[1]].array
             return as_stored(table.reshape(channels, -1))
         dtype = self.graph.types[self.data].dtype

@@ -12,7 +12,7 @@ import numpy as np
 
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
-from qbench.ir.op import Array
+from qbench.ir.op import OPS, Array, Epilogue, Op
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import reference
@@ -21,7 +21,7 @@ from qbench.runtime.layout import Layout
 from qbench.runtime.memory import held
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["LOWERINGS", "Layouts", "Lowering", "Refused", "Site", "dispatch", "instruction", "lowers"]
+__all__ = ["LOWERINGS", "Layouts", "Lowering", "Refused", "Site", "absorbed", "dispatch", "instruction", "lowers"]
 
 
 class Refused(Exception):
@@ -97,6 +97,8 @@ class Site:
 class Lowering(ABC):
     """One step on its way to instructions. Making one raises :class:`Refused` where there is no kernel."""
 
+    absorbs: ClassVar[frozenset[Epilogue]] = frozenset()
+    """Which of what the ops absorb it can do."""
     renames: ClassVar[bool] = False
     """Whether what it makes is the memory that it reads, whatever is stored there and whoever owns it."""
 
@@ -140,26 +142,31 @@ LOWERINGS: dict[str, list[tuple[int, type[Lowering]]]] = {}
 LoweringClass = TypeVar("LoweringClass", bound=type[Lowering])
 
 
-def lowers(*ops: str, rank: int = 0) -> Callable[[LoweringClass], LoweringClass]:
+def lowers(*kinds: type[Op], rank: int = 0) -> Callable[[LoweringClass], LoweringClass]:
     """Declare what steps a lowering is for.
 
     Parameters
     ----------
-    ops
-        The ops that a step may begin with.
+    kinds
+        Declarations of the ops that a step may begin with, or what several of them are derived from.
     rank
         Where an op has several lowerings the lowest is tried first; those of higher rank take what it refuses. No two
         of an op have the same. :func:`dispatch` shows what comes of it.
     """
 
     def register(cls: LoweringClass) -> LoweringClass:
-        for op in ops:
+        for op in (op for op, declared in OPS.items() if issubclass(declared, kinds)):
             family = LOWERINGS.setdefault(op, [])
             family.append((rank, cls))
             family.sort(key=lambda entry: entry[0])
         return cls
 
     return register
+
+
+def absorbed(op: str) -> frozenset[Epilogue]:
+    """What some lowering can do behind an op within one step."""
+    return frozenset[Epilogue]().union(*(cls.absorbs for _, cls in LOWERINGS.get(op, ())))
 
 
 def dispatch() -> str:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Epilogue, bind
 from qbench.kernels.levels import Level
 from qbench.kernels.matmul import matmul_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerBatchMatmul
-from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless
@@ -29,9 +29,11 @@ __all__ = ["MatmulLowering"]
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 
-@lowers("integer.batch_matmul")
+@lowers(IntegerBatchMatmul)
 class MatmulLowering(Lowering):
     """Exact sums, with the bias and the requantize behind them."""
+
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -44,7 +46,7 @@ class MatmulLowering(Lowering):
         if any(len(shape_of(graph, name)) < 2 for name in step.head.inputs):
             raise Refused("it multiplies a vector")
         self.bias = self._bias()
-        node = step.follower(REQUANTIZES)
+        node = step.follower(Epilogue.REQUANTIZE)
         self.found = None if node is None else rescaling(graph, step, node, 1, 0)
         lhs = shape_of(graph, step.head.inputs[0])
         self.depth = lhs[-2] if op.transpose_lhs else lhs[-1]
@@ -55,9 +57,9 @@ class MatmulLowering(Lowering):
         self.mode = self._mode(self.depth * largest + int(np.abs(self.bias).max(initial=0)))
 
     def _bias(self) -> NDArray[np.int64]:
-        bias, node = np.zeros(self.shape[-1], np.int64), self.step.follower({"nn.bias_add"})
+        bias, node = np.zeros(self.shape[-1], np.int64), self.step.follower(Epilogue.BIAS)
         if node is not None:
-            if getattr(bind(node), "axis", 1) % len(self.shape) != len(self.shape) - 1:
+            if bind(node).channel_axis_of("output", len(self.shape)) != len(self.shape) - 1:
                 raise Refused("its bias does not run along the columns")
             bias = self.graph.constants[node.inputs[1]].array.astype(np.int64)
         return bias

@@ -68,7 +68,7 @@ def _copy(name: str, place: Place, source: _Strided, target: Place, into: _Strid
     return instruction(copy_kernel(item), name, x=place.reference + lowest * item, out=out, flip=0, **fields)
 
 
-@lowers("split", "strided_slice", "broadcast_to", "nn.depth_to_space", "nn.space_to_depth", rank=5)
+@lowers(Split, StridedSlice, BroadcastTo, DepthToSpace, SpaceToDepth, rank=5)
 class CopyLowering(_Moved):
     """One copy between strided places for each output."""
 
@@ -131,7 +131,7 @@ def _to_pixels(image: _Strided, block: int, block_first: bool) -> _Strided:
     )
 
 
-@lowers("nn.pad", "tile", "image.resize2d", "take", rank=6)
+@lowers(Pad, Tile, Resize2d, Take, rank=6)
 class GatherLowering(_Moved):
     """Each element of the output from one of the input, found axis by axis; padding from a constant."""
 

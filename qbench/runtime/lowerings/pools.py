@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qbench.ir.dtypes import integer_range
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Epilogue, bind
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
 from qbench.kernels.kernel import Kernel
@@ -21,12 +21,12 @@ from qbench.kernels.pack import pack_scales
 from qbench.kernels.pool import average_pool_kernel, max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.kernels.tile import Tile
-from qbench.ops.float.pool import MaxPool2d, Pool2d
+from qbench.ops.float.pool import GlobalMaxPool2d, MaxPool2d, Pool2d
 from qbench.ops.integer.window import IntegerSum, IntegerSumPool2d
 from qbench.ops.numeric.windows import Window, pool_counts
 from qbench.ops.tflite.average import TfliteMean
 from qbench.ops.tflite.pool import TfliteAvgPool2d
-from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
@@ -77,7 +77,7 @@ class _Pool(Lowering):
         return fields
 
 
-@lowers("nn.max_pool2d", "nn.global_max_pool2d")
+@lowers(MaxPool2d, GlobalMaxPool2d)
 class MaxPoolLowering(_Pool):
     """Maxima of integers."""
 
@@ -92,9 +92,11 @@ class MaxPoolLowering(_Pool):
         return [instruction(kernel, self.output, **self.places(site), lowest=lowest)]
 
 
-@lowers("integer.tflite_avg_pool2d")
+@lowers(TfliteAvgPool2d)
 class AveragePoolLowering(_Pool):
     """TFLite's means of windows."""
+
+    absorbs = frozenset({Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -117,9 +119,11 @@ class AveragePoolLowering(_Pool):
 class _Summed(Lowering):
     """Sums of integers, and the requantize behind them."""
 
+    absorbs = frozenset({Epilogue.REQUANTIZE, Epilogue.CLAMP})
+
     def rescaled(self, channels: int, axis: int) -> Rescaling | None:
         """What becomes of the sums; None where they are the result."""
-        node = self.step.follower(REQUANTIZES)
+        node = self.step.follower(Epilogue.REQUANTIZE)
         found = rescaling(self.graph, self.step, node, channels, axis) if node else None
         if found is None and self.graph.types[self.step.outputs[0]].dtype not in ("int32", "int64"):
             raise Refused("its sums are clamped but not rescaled")
@@ -139,7 +143,7 @@ class _Summed(Lowering):
         return found.rounding, small and is_plain(found.shift, found.rounding)
 
 
-@lowers("integer.sum_pool2d")
+@lowers(IntegerSumPool2d)
 class SumPoolLowering(_Pool, _Summed):
     """Sums over windows; vectors of codes where the sums fit 32 bits."""
 
@@ -172,7 +176,7 @@ class SumPoolLowering(_Pool, _Summed):
         ]  # fmt: skip
 
 
-@lowers("integer.sum", "integer.tflite_mean")
+@lowers(IntegerSum, TfliteMean)
 class SumLowering(_Summed):
     """Sums over neighbouring axes, and TFLite's means."""
 

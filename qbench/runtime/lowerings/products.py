@@ -13,10 +13,10 @@ from qbench.errors import shown
 from qbench.ir.dtypes import integer_range
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Epilogue, bind
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.ops.numeric.exact import centred
-from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
 from qbench.runtime.lowerings.lowering import Refused
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
@@ -114,7 +114,7 @@ def products(step: Fused, graph: Graph) -> Products:
     low, high = integer_range(dtype)
     reach = max(high - op.data_zero_point, op.data_zero_point - low)
     added = _bias(step, graph, len(weights.integers))
-    requantize = step.follower(REQUANTIZES)
+    requantize = step.follower(Epilogue.REQUANTIZE)
     axis = 1 if isinstance(op, IntegerConv2d) else -1
     rescaled = None if requantize is None else rescaling(graph, step, requantize, len(weights.integers), axis)
     if rescaled is not None:
@@ -163,10 +163,11 @@ def _centred(constant: Constant, zero_point: int | tuple[int, ...]) -> CentredWe
 
 
 def _bias(step: Fused, graph: Graph, channels: int) -> NDArray[np.int64]:
-    node = step.follower({"nn.bias_add"})
+    node = step.follower(Epilogue.BIAS)
     if node is None:
         return np.zeros(channels, np.int64)
-    axis, rank = getattr(bind(node), "axis", 1), graph.types[node.output].rank
-    if axis % rank != (1 if step.head.op == "integer.conv2d" else rank - 1):
+    rank = graph.types[node.output].rank
+    axis = bind(node).channel_axis_of("output", rank)
+    if axis != bind(step.head).channel_axis_of("output", rank):
         raise Refused(f"its bias runs along axis {axis}")
     return graph.constants[node.inputs[1]].array.astype(np.int64)

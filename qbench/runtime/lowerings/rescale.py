@@ -9,14 +9,15 @@ import numpy as np
 
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Array, bind
+from qbench.ir.op import Array, Epilogue, bind
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerMultiply
+from qbench.ops.integer.requantize import Requantize
 from qbench.ops.numeric.exact import centred
-from qbench.runtime.fuse import REQUANTIZES, Fused
+from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import Operand, gapless, operand, plain_layout, spread
@@ -93,9 +94,11 @@ class _Rescaled(Lowering):
         return made.place, made.copies
 
 
-@lowers(*sorted(REQUANTIZES), rank=1)
+@lowers(Requantize, rank=1)
 class RequantizeLowering(_Rescaled):
     """Integers of any width to narrow ones."""
+
+    absorbs = frozenset({Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -105,7 +108,9 @@ class RequantizeLowering(_Rescaled):
             raise Refused(f"{self.dtype} is requantized")
         if any(name not in graph.constants for name in step.head.inputs[1:]):
             raise Refused("its multipliers are no constants")
-        zero = getattr(bind(step.head), "data_zero_point", 0)
+        op = bind(step.head)
+        assert isinstance(op, Requantize)
+        zero = op.data_zero_point
         bound = 2**31 - 1 if self.dtype == "int32" and zero == 0 else reach(self.dtype, zero)
         self.mode = self.requantized(step.head, bound)
 
@@ -122,9 +127,11 @@ class RequantizeLowering(_Rescaled):
         return [made, *copies]
 
 
-@lowers("integer.multiply")
+@lowers(IntegerMultiply)
 class MultiplyLowering(_Rescaled):
     """Products of narrow integers, element by element."""
+
+    absorbs = frozenset({Epilogue.REQUANTIZE, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -140,7 +147,7 @@ class MultiplyLowering(_Rescaled):
         if self.centred is not None:
             largest[1] = int(np.abs(self.centred, dtype=np.int32).max(initial=0))
         self.zeros = tuple(zero + flip(dtype) for zero, dtype in zip(zeros, dtypes, strict=True))
-        node = step.follower(REQUANTIZES)
+        node = step.follower(Epilogue.REQUANTIZE)
         if node is None and len(step.nodes) > 1:
             raise Refused("its products are clamped but not rescaled")
         self.mode = self.requantized(node, largest[0] * largest[1])

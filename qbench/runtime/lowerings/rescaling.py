@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Array, bind
+from qbench.ir.op import Array, Epilogue, bind, is_op
 from qbench.kernels.rounding import two_parts
-from qbench.ops.float.activation import Clip
+from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import (
     IntegerRequantize,
     IntegerRequantizeFloat32,
@@ -20,7 +20,7 @@ from qbench.ops.integer.requantize import (
     IntegerRoundingShift,
 )
 from qbench.quant.rounding import ROUNDINGS, Rounding
-from qbench.runtime.fuse import CLAMPS, Fused
+from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.lowering import Refused
 
 __all__ = ["Rescaling", "clamp", "flip", "reach", "rescaling"]
@@ -89,7 +89,7 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
     graph, step
         Where the node is.
     node
-        One of :data:`REQUANTIZES`.
+        A requantize.
     channels, axis
         How many channels the data has along which axis; 1 where one multiplier must do for all.
 
@@ -109,7 +109,7 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
         mantissa, shift, multiplier = parameters[0], parameters[1], ones
     elif isinstance(op, IntegerRequantizeFloat32):
         mantissa, shift, multiplier = none, none, parameters[0]
-        if op.zero_point_first and step.head.op != "integer.multiply":
+        if op.zero_point_first and not is_op(step.head, IntegerMultiply):
             raise Refused("its zero point is added before rounding")
     elif isinstance(op, IntegerRequantizeFloat64):
         mantissa, shift, multiplier = two_parts(np.ldexp(parameters[0].astype(np.float64), parameters[1] - 53))
@@ -143,11 +143,7 @@ def _per_channel(parameter: Array, rank: int, channels: int, axis: int) -> Array
 def clamp(step: Fused, dtype: DType) -> tuple[int, int]:
     """The bounds that the clamps of a step and the type of its output set, as they are stored."""
     low, high = integer_range(dtype)
-    for node in step.followers(CLAMPS):
-        op = bind(node)
-        if isinstance(op, Clip):
-            least, most = (int(min(max(bound, low), high)) for bound in (op.a_min, op.a_max))
-            low, high = max(low, least), min(high, most)
-        else:
-            low = max(low, 0)
+    for node in step.followers(Epilogue.CLAMP):
+        least, most = (int(min(max(bound, low), high)) for bound in bind(node).bounds or (low, high))
+        low, high = max(low, least), min(high, most)
     return low + flip(dtype), high + flip(dtype)

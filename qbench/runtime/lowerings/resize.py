@@ -22,7 +22,7 @@ from qbench.runtime.step import Instruction
 __all__ = ["ResizeLinearLowering"]
 
 
-@lowers("integer.resize_linear")
+@lowers(IntegerResizeLinear)
 class ResizeLinearLowering(Lowering):
     """Interpolation by tables of neighbours and weights."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Epilogue, bind
 from qbench.kernels.add import add_codes_kernel, add_kernel, code_weights
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.isa import ISAS
@@ -29,9 +29,11 @@ __all__ = ["AddLowering"]
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
 
-@lowers("integer.add", "integer.add_float32", "integer.add_fused", "integer.tflite_add")
+@lowers(IntegerAdd, IntegerAddFloat32, OnnxAdd, TfliteAdd)
 class AddLowering(Lowering):
     """The exact sum rounded once, or each operand by itself, or both, or in float32; clamped."""
+
+    absorbs = frozenset({Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)

@@ -20,7 +20,7 @@ from qbench.runtime.step import Instruction
 __all__ = ["TfliteSoftmaxLowering"]
 
 
-@lowers("integer.tflite_softmax")
+@lowers(TfliteSoftmax)
 class TfliteSoftmaxLowering(Lowering):
     """From 8 bits to 8 bits."""
 

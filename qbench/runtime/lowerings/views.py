@@ -10,7 +10,7 @@ from itertools import pairwise
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
-from qbench.ops.float.reshape import Transpose
+from qbench.ops.float.reshape import Reshaping, Transpose
 from qbench.ops.float.select import Split, StridedSlice
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
@@ -31,7 +31,7 @@ class _View(Lowering):
         return ()
 
 
-@lowers("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
+@lowers(Reshaping)
 class ReshapeLowering(_View):
     """Row-major memory under another shape."""
 
@@ -58,7 +58,7 @@ class ReshapeLowering(_View):
         return copy_instructions(source, replace(target, shape=source.shape, strides=strides, axes=source.axes))
 
 
-@lowers("transpose")
+@lowers(Transpose)
 class TransposeLowering(_View):
     """Axes change their names, elements stay where they are."""
 
@@ -79,7 +79,7 @@ class TransposeLowering(_View):
         return {output: replace(places[self.source], axes=layouts[output].axes)}
 
 
-@lowers("split", "strided_slice")
+@lowers(Split, StridedSlice)
 class SliceLowering(_View):
     """Parts of an image, as long as its channels stay side by side."""
 

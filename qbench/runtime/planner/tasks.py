@@ -8,12 +8,13 @@ from weakref import WeakValueDictionary
 
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph
+from qbench.ir.op import OPS
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.kernels.levels import Level
 from qbench.runtime.fuse import Fused, fuse
 from qbench.runtime.layout import Layout
-from qbench.runtime.lowerings.lowering import LOWERINGS, Layouts, Lowering, Refused
+from qbench.runtime.lowerings.lowering import LOWERINGS, Layouts, Lowering, Refused, absorbed
 
 __all__ = ["Task", "tasks"]
 
@@ -46,7 +47,7 @@ class Task:
 
 def tasks(graph: Graph, keep: Collection[str], level: Level) -> tuple[Task, ...]:
     """All steps of a graph whose sizes are known, in execution order."""
-    return tuple(task for step in fuse(graph, keep) for task in _tasks(step, graph, level))
+    return tuple(task for step in fuse(graph, keep, absorbed) for task in _tasks(step, graph, level))
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,8 @@ def _lowering(excerpt: _Excerpt, level: Level) -> Lowering | str:
     step = excerpt.step
     reason = f"there is no kernel for {step.head.op}"
     for _, family in LOWERINGS.get(step.head.op, ()):
+        if any(OPS[node.op].epilogue not in family.absorbs for node in step.nodes[1:]):
+            continue
         try:
             made = _alive[excerpt, level] = family(step, excerpt.graph(), level)
             return made

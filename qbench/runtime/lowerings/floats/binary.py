@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
-from qbench.kernels.floats.binary import binary_kernel
+from qbench.ir.op import Epilogue, bind, is_op
+from qbench.kernels.floats.binary import OPERATORS, binary_kernel
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
+from qbench.ops.float.activation import PRelu
+from qbench.ops.float.dense import BiasAdd
+from qbench.ops.float.elementwise import Add, Binary
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, natural, row_major
 from qbench.runtime.lowerings.floats.places import borderless, clamp, constant_place, float_type, strides_within
@@ -19,18 +22,19 @@ from qbench.runtime.step import Instruction, Place
 __all__ = ["BinaryLowering", "PerChannelLowering"]
 
 
-@lowers("add", "subtract", "multiply", "divide", "maximum", "minimum", "power", rank=5)
+@lowers(Binary, rank=5)
 class BinaryLowering(Lowering):
     """One instruction for a function of two elements and the clamps behind it."""
+
+    absorbs = frozenset({Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.dtype, self.output = float_type(graph, *step.head.inputs), step.outputs[0]
         need_walk(graph, self.output)
-
-    @property
-    def operator(self) -> str:
-        return self.step.head.op
+        self.operator = bind(step.head).short_name if not is_op(step.head, BiasAdd) else Add.name
+        if self.operator not in OPERATORS:
+            raise Refused(f"there is no kernel for {step.head.op}")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         rank = self.graph.types[self.output].rank
@@ -71,7 +75,7 @@ class BinaryLowering(Lowering):
         ]
 
 
-@lowers("nn.bias_add", "nn.prelu", rank=5)
+@lowers(BiasAdd, PRelu, rank=5)
 class PerChannelLowering(BinaryLowering):
     """The second operand is a vector along one axis of the first."""
 
@@ -80,10 +84,6 @@ class PerChannelLowering(BinaryLowering):
         if step.head.inputs[0] in graph.constants:
             raise Refused("its data is a constant")
 
-    @property
-    def operator(self) -> str:
-        return "add" if self.step.head.op == "nn.bias_add" else self.step.head.op
-
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         data, *others = self.step.inputs(self.graph)
         common = borderless(home[data])
@@ -91,8 +91,9 @@ class PerChannelLowering(BinaryLowering):
 
     def operands(self, site: Site) -> tuple[Place, Place]:
         data, vector = super().operands(site)
-        rank, op = len(data.shape), bind(self.step.head)
-        axis = getattr(op, "axis", 1) % rank
+        rank = len(data.shape)
+        axis = bind(self.step.head).channel_axis_of("data", rank)
+        assert axis is not None
         order = (*(i for i in range(rank) if i != axis), axis)
         shape, strides = (1,) * (rank - 1) + vector.shape, (0,) * (rank - 1) + vector.strides
         return data, Place(vector.buffer, vector.offset, vector.dtype, shape, strides, order)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Epilogue, bind
 from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_weights
@@ -37,7 +37,7 @@ _FEW = 4
 class WeightedLowering(Lowering):
     """Products with constant weights, a constant bias along one axis, and clamps."""
 
-    bias_axis = 1
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -49,10 +49,11 @@ class WeightedLowering(Lowering):
         if self.dtype == "float16" and len(step.nodes) > 1:
             raise Refused("float16 is rounded after every op")
         need_work(graph, self.data, self.weight_name, self.output)
-        node = step.follower({"nn.bias_add"})
+        node = step.follower(Epilogue.BIAS)
         if node is not None:
-            axis, rank = getattr(bind(node), "axis", 1), graph.types[node.output].rank
-            if axis % rank != self.bias_axis % rank:
+            rank = graph.types[node.output].rank
+            axis = bind(node).channel_axis_of("output", rank)
+            if axis != bind(step.head).channel_axis_of("output", rank):
                 raise Refused(f"its bias runs along axis {axis}")
         self.bias_name = None if node is None else node.inputs[1]
 
@@ -69,7 +70,7 @@ class WeightedLowering(Lowering):
         return self.graph.constants[self.bias_name].array.astype(np.float32, copy=False)
 
 
-@lowers("nn.conv2d", rank=6)
+@lowers(Conv2d, rank=6)
 class FloatConvLowering(WeightedLowering):
     """Any window, strides, padding, dilation and groups."""
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.pack import pack_channels, pack_weights
+from qbench.ops.float.dense import Dense
 from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.conv import WeightedLowering
 from qbench.runtime.lowerings.floats.places import clamp, in_order, pitch_of, result, widened
@@ -19,11 +20,9 @@ from qbench.runtime.step import Instruction
 __all__ = ["FloatDenseLowering"]
 
 
-@lowers("nn.dense", rank=5)
+@lowers(Dense, rank=5)
 class FloatDenseLowering(WeightedLowering):
     """A matrix product with as many pixels as there are rows."""
-
-    bias_axis = -1
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         rows = row_major(self.graph.types[self.data].rank)

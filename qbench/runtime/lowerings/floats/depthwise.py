@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from qbench.ir.graph import Graph
 from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise, pad_channels
 from qbench.kernels.levels import Level
+from qbench.ops.float.conv import Conv2d
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST
 from qbench.runtime.lowerings.floats.conv import FloatConvLowering
@@ -17,7 +18,7 @@ from qbench.runtime.step import Instruction
 __all__ = ["FloatDepthwiseLowering"]
 
 
-@lowers("nn.conv2d", rank=5)
+@lowers(Conv2d, rank=5)
 class FloatDepthwiseLowering(FloatConvLowering):
     """As many groups as channels, in and out."""
 

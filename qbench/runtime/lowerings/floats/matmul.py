@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Epilogue, bind
 from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.floats.pack import pack_kernel
 from qbench.kernels.levels import Level
@@ -30,9 +30,11 @@ from qbench.runtime.step import Instruction, Place
 __all__ = ["FloatMatmulLowering"]
 
 
-@lowers("nn.batch_matmul", rank=5)
+@lowers(BatchMatmul, rank=5)
 class FloatMatmulLowering(Lowering):
     """The right operand is packed on the way, then tiles run as in a dense layer."""
+
+    absorbs = frozenset({Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -41,8 +43,6 @@ class FloatMatmulLowering(Lowering):
         self.dtype = float_type(graph, self.lhs, self.rhs)
         if self.dtype == "float16" and len(step.nodes) > 1:
             raise Refused("float16 is rounded after every op")
-        if step.follower({"nn.bias_add"}):
-            raise Refused("it has a bias")
         need_work(graph, self.lhs, self.rhs, self.output)
         self.batch = shape_of(graph, self.output)[:-2]
         for name in (self.lhs, self.rhs):

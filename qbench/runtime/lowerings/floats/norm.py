@@ -21,7 +21,7 @@ from qbench.runtime.step import Instruction
 __all__ = ["FloatNormLowering"]
 
 
-@lowers("nn.layer_norm", "nn.rms_norm", rank=5)
+@lowers(LayerNorm, RMSNorm, rank=5)
 class FloatNormLowering(Lowering):
     """All axes but the last make rows; gamma and beta are constants."""
 

@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Epilogue, bind
 from qbench.kernels.floats.convert import convert_kernel
 from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.floats.walk import row_major, strided
-from qbench.ops.float.activation import Clip
-from qbench.runtime.fuse import CLAMPS, Fused
+from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction
 from qbench.runtime.step import Instruction, Place
@@ -80,9 +79,8 @@ def need_work(graph: Graph, *values: str) -> None:
 def clamp(step: Fused) -> tuple[float, float]:
     """The bounds that a step's clamps set; infinite where there is none."""
     low, high = -math.inf, math.inf
-    for node in step.followers(CLAMPS):
-        op = bind(node)
-        least, most = (op.a_min, op.a_max) if isinstance(op, Clip) else (0.0, math.inf)
+    for node in step.followers(Epilogue.CLAMP):
+        least, most = bind(node).bounds or (-math.inf, math.inf)
         low, high = max(low, least), min(max(high, least), most)
         low = min(low, most)
     return low, high

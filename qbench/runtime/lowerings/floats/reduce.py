@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
-from qbench.kernels.floats.reduce import Reduction, reduce_kernel
+from qbench.ir.op import Op, bind
+from qbench.kernels.floats.reduce import Reduction as Function
+from qbench.kernels.floats.reduce import reduce_kernel
 from qbench.kernels.levels import Level
-from qbench.ops.float.reduce import Reduction as ReductionOp
+from qbench.ops.float.pool import GlobalAvgPool2d, GlobalMaxPool2d
+from qbench.ops.float.reduce import Max, Mean, Min, Prod, Reduction, Sum
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, widened
@@ -19,11 +21,12 @@ from qbench.runtime.step import Instruction
 
 __all__ = ["FloatReduceLowering"]
 
-_GLOBAL: dict[str, Reduction] = {"nn.global_avg_pool2d": "mean", "nn.global_max_pool2d": "max"}
-_NAMED: tuple[Reduction, ...] = ("mean", "sum", "prod", "max", "min")
+_FUNCTIONS: dict[type[Op], Function] = {
+    GlobalAvgPool2d: "mean", GlobalMaxPool2d: "max", Mean: "mean", Sum: "sum", Prod: "prod", Max: "max", Min: "min"
+}  # fmt: skip
 
 
-@lowers(*_GLOBAL, *_NAMED, rank=5)
+@lowers(*_FUNCTIONS, rank=5)
 class FloatReduceLowering(Lowering):
     """Axes that lie together in memory become one number; those around them are kept."""
 
@@ -33,8 +36,8 @@ class FloatReduceLowering(Lowering):
         self.dtype = float_type(graph, self.data)
         need_work(graph, self.data)
         op, self.rank = bind(step.head), graph.types[self.data].rank
-        self.keeps = op.keepdims if isinstance(op, ReductionOp) else True
-        axes = op.axes if isinstance(op, ReductionOp) else (2, 3)
+        self.keeps = op.keepdims if isinstance(op, Reduction) else True
+        axes = op.axes if isinstance(op, Reduction) else (2, 3)
         self.axes = {axis % self.rank for axis in axes}
         layouts = [CHANNELS_LAST] if self.rank == 4 else []
         fitting = [layout for layout in (*layouts, row_major(self.rank)) if self._fits(layout)]
@@ -65,7 +68,7 @@ class FloatReduceLowering(Lowering):
         first, last = (where[0], where[-1] + 1) if where else (len(x.shape), len(x.shape))
         outer, reduced = math.prod(x.shape[:first]), math.prod(x.shape[first:last])
         inner = math.prod(x.shape[last:])
-        function = _GLOBAL.get(self.step.head.op) or next(name for name in _NAMED if name == self.step.head.op)
+        function = _FUNCTIONS[type(bind(self.step.head))]
         made = instruction(
             reduce_kernel(function, dtype, site.level),
             self.output,

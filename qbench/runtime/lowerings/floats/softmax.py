@@ -19,7 +19,7 @@ from qbench.runtime.step import Instruction
 __all__ = ["FloatSoftmaxLowering"]
 
 
-@lowers("nn.softmax", "nn.log_softmax", rank=5)
+@lowers(Softmax, LogSoftmax, rank=5)
 class FloatSoftmaxLowering(Lowering):
     """The axis comes last in memory; all others make rows."""
 

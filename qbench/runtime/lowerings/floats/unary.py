@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import Op, bind
@@ -13,7 +11,8 @@ from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.floats.unary import unary_kernel
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
-from qbench.ops.float.activation import Clip, Gelu
+from qbench.ops.float.activation import Clip, Gelu, Relu, Unary
+from qbench.ops.float.select import Cast
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.floats.places import borderless, float_type, in_order
@@ -50,33 +49,33 @@ class _Elementwise(Lowering):
         return {"x": x.reference, "y": y.reference, **strided(y.shape, x=x.strides, y=y.strides)}
 
 
-@lowers("nn.relu", "clip", *(name for name in FUNCTIONS if name not in ("clamp", "nn.gelu.tanh")), rank=5)
+@lowers(Relu, Clip, Unary, rank=5)
 class UnaryLowering(_Elementwise):
     """One instruction for a function of one element."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.dtype = float_type(graph, self.data)
+        self.function, self.parameters = _function(bind(step.head))
+        if self.function not in FUNCTIONS:
+            raise Refused(f"there is no kernel for {step.head.op}")
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        function, alpha, beta = _function(bind(self.step.head))
-        kernel = unary_kernel(function, self.dtype, site.level)
+        kernel, (alpha, beta) = unary_kernel(self.function, self.dtype, site.level), self.parameters
         return [instruction(kernel, self.output, alpha=alpha, beta=beta, **self.walked(site))]
 
 
-def _function(op: Op) -> tuple[str, float, float]:
+def _function(op: Op) -> tuple[str, tuple[float, float]]:
     """The kernel's function and its parameters."""
-    given: Any = op
-    if op.name == "nn.relu":
-        return "clamp", 0.0, math.inf
-    if isinstance(op, Clip):
-        return "clamp", op.a_min, op.a_max
+    if op.bounds:
+        return "clamp", op.bounds
     if isinstance(op, Gelu) and op.approximate == "tanh":
-        return "nn.gelu.tanh", 0.0, 0.0
-    return op.name, getattr(given, "alpha", 0.0), getattr(given, "beta", 0.0)
+        return "gelu_tanh", (0.0, 0.0)
+    given = vars(op)
+    return op.short_name, (given.get("alpha", 0.0), given.get("beta", 0.0))
 
 
-@lowers("cast", rank=5)
+@lowers(Cast, rank=5)
 class CastLowering(_Elementwise):
     """float32 to float16 and back."""
 

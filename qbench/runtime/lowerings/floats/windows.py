@@ -12,7 +12,7 @@ from qbench.kernels.floats.pool import pool_kernel
 from qbench.kernels.floats.resize import resize_kernel
 from qbench.kernels.levels import Level
 from qbench.ops.float.image import Resize2d
-from qbench.ops.float.pool import AvgPool2d, Pool2d
+from qbench.ops.float.pool import AvgPool2d, MaxPool2d, Pool2d
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work
@@ -45,7 +45,7 @@ class _Image(Lowering):
         return fields
 
 
-@lowers("nn.max_pool2d", "nn.avg_pool2d", rank=5)
+@lowers(MaxPool2d, AvgPool2d, rank=5)
 class FloatPoolLowering(_Image):
     """Maxima and means of windows."""
 
@@ -78,7 +78,7 @@ class FloatPoolLowering(_Image):
         ]
 
 
-@lowers("image.resize2d", rank=5)
+@lowers(Resize2d, rank=5)
 class FloatResizeLowering(_Image):
     """Weighted sums of neighbours."""
 
