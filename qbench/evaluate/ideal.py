@@ -8,6 +8,7 @@ from dataclasses import replace
 from qbench.ir.build import build
 from qbench.ir.graph import Graph, Node
 from qbench.ir.qparams import QParams
+from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.quantize.quantized import Quantized
 
 __all__ = ["ideal_graph", "read_by"]
@@ -74,8 +75,8 @@ def ideal_graph(
             return given
         if name not in nodes:
             made = f"integers {value}"
-            nodes[made] = Node(made, "qnn.quantize", (given,), (made,))
-            nodes[name] = Node(name, "qnn.dequantize", (made,), (name,))
+            nodes[made] = Node(made, Quantize.name, (given,), (made,))
+            nodes[name] = Node(name, Dequantize.name, (made,), (name,))
             qparams[made] = graph.qparams[value]
         return name
 
