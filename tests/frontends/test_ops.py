@@ -40,7 +40,7 @@ NONE = np.zeros(0)  # an absent optional input
 
 
 def unary() -> list[Case]:
-    plain = "Abs Ceil Cos Erf Exp Floor HardSwish Neg Relu Round Sigmoid Sign Sin Softplus Softsign Tanh Mish Identity"
+    plain = "Abs Ceil Cos Erf Exp Floor HardSwish IsNaN Neg Relu Round Sigmoid Sign Sin Softplus Softsign Tanh Mish Identity"
     cases = [Case(op, {"x": X}, opset=18) for op in plain.split()]
     cases += [Case(op, {"x": POSITIVE}) for op in ("Log", "Reciprocal", "Sqrt")]
     cases += [

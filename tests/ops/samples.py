@@ -75,6 +75,7 @@ SAMPLES: dict[str, Sample] = {
     "logical_and": Sample((BITS, BITS[:1]), {}),
     "logical_or": Sample((BITS, BITS[:1]), {}),
     "logical_not": Sample((BITS,), {}),
+    "is_nan": sample((2, 3)),
 }
 for _op in ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum"):
     SAMPLES[_op] = sample((2, 3), (3,))

@@ -51,6 +51,13 @@ def test_unary(op: str) -> None:
     np.testing.assert_allclose(one(op, WIDE, **ours), expected, **tolerance)
 
 
+def test_is_nan() -> None:
+    x = np.asarray([[-np.inf, -1, 0], [np.nan, np.inf, 3]], np.float32)
+    np.testing.assert_array_equal(one("is_nan", x), onnx_run("IsNaN", x))
+    with pytest.raises(GraphError, match="float operands"):
+        infer("is_nan", (2,), dtype="int32")
+
+
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu(approximate: str) -> None:
     x = np.linspace(-9, 9, 181, dtype=np.float32)

@@ -22,6 +22,7 @@ _SAME_IN_ONNX = {
     "floor": "Floor",
     "greater": "Greater",
     "greater_equal": "GreaterOrEqual",
+    "is_nan": "IsNaN",
     "less": "Less",
     "less_equal": "LessOrEqual",
     "log": "Log",

@@ -26,6 +26,7 @@ for _onnx_op, _op in {
     "Exp": "exp",
     "Floor": "floor",
     "HardSwish": "nn.hard_swish",
+    "IsNaN": "is_nan",
     "Log": "log",
     "Neg": "negative",
     "Not": "logical_not",

@@ -9,7 +9,7 @@ import numpy as np
 
 from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
-from qbench.ops.rules import FloatOp, broadcast, need_same_dtype, require
+from qbench.ops.rules import FloatOp, broadcast, need_float, need_same_dtype, require
 
 __all__ = ["Where"]
 
@@ -106,6 +106,23 @@ class LogicalNot(_Logical):
     name = "logical_not"
     operands = ("data",)
     function = np.logical_not
+
+
+@register
+class IsNan(FloatOp):
+    """Whether the element is not a number."""
+
+    name = "is_nan"
+    operands = ("data",)
+    elementwise = True
+    float_reason = "default for this op: truth values are not quantized"
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_float(self, data)
+        return data.with_dtype("bool")
+
+    def compute(self, data: Array) -> Array:
+        return np.isnan(data)
 
 
 @register
