@@ -40,8 +40,8 @@ NONE = np.zeros(0)  # an absent optional input
 
 
 def unary() -> list[Case]:
-    plain = "Abs Ceil Cos Erf Exp Floor HardSwish IsNaN Neg Relu Round Sigmoid Sign Sin Softplus Softsign Tanh Mish Identity"
-    cases = [Case(op, {"x": X}, opset=18) for op in plain.split()]
+    plain = "Abs Ceil Cos Erf Exp Floor HardSwish IsNaN Neg Relu Round Sigmoid Sign Sin Softplus Softsign Tanh Mish"
+    cases = [Case(op, {"x": X}, opset=18) for op in (*plain.split(), "Identity")]
     cases += [Case(op, {"x": POSITIVE}) for op in ("Log", "Reciprocal", "Sqrt")]
     cases += [
         Case("LeakyRelu", {"x": X}),
@@ -229,6 +229,8 @@ def movements() -> list[Case]:
         Case("Pad", {"x": X, "c0": ints(0, 0, 1, 2, 0, 0, 3, 4)}, {"mode": "reflect"}),
         Case("Pad", {"x": X, "c0": ints(0, 0, -1, 2, 0, 0, 3, -4)}, {"mode": "edge"}),
         Case("Pad", {"x": X, "c0": ints(1, 2), "c1": np.float32(2), "c2": ints(-1)}, {}, 18),
+        Case("GatherND", {"x": X, "c": np.array([[0, 3], [1, -1]])}, opset=13, batch=False),
+        Case("GatherND", {"x": X, "c": np.array([[[0, 5]], [[-2, 1]]])}, {"batch_dims": 1}, 13, batch=False),
         Case("Gather", {"x": X, "c": np.int64(-1)}, {"axis": 1}),
         Case("Gather", {"x": X, "c": ints(1, 2)}, {"axis": 2}),
         Case("Gather", {"x": X, "c": ints(3, 0, -1)}, {"axis": -1}),

@@ -67,6 +67,7 @@ SAMPLES: dict[str, Sample] = {
     "nn.softmax": sample((2, 3)),
     "nn.log_softmax": sample((2, 3)),
     "take": Sample((draw((4, 3)), np.array([[0, 3], [1, -1]])), {"axis": 0}, symbolic=False),
+    "gather_nd": Sample((draw((2, 4, 3)), np.array([[[0], [3]], [[-1], [1]]])), {"batch_dims": 1}, symbolic=False),
     "cast": sample((2, 3), dtype="int32"),
     "broadcast_to": sample((2, 1), shape=(2, 3), symbolic=False),
     "broadcast_like": sample((1, 3), (2, 5), symbolic=False),

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qbench.errors import DataError, GraphError
+from qbench.ir.types import TensorType
 from tests.ops.oracle import bound, draw, evaluate, infer, one, onnx_run
 
 RESHAPES = [
@@ -149,6 +150,25 @@ def test_take_beyond_the_end() -> None:
         bound("take", 2).compute_all((draw((4,)), np.array([0, 4])))
     with pytest.raises(GraphError, match="indices must be int32 or int64, not float32"):
         infer("take", (4,), (1,))
+
+
+@pytest.mark.parametrize(
+    "indices, batch_dims", [([[0, 1], [-1, 2]], 0), ([[[1]], [[3]]], 1), ([[[2, -4]], [[0, 0]]], 1), ([1, 2, 3], 0)]
+)
+def test_gather_nd(indices: list[int], batch_dims: int) -> None:
+    data, places = draw((2, 4, 5)), np.asarray(indices, np.int64)
+    places = np.where(np.arange(places.shape[-1]) < 1, places.clip(-2, 1 + 2 * batch_dims), places)
+    found = one("gather_nd", data, places, batch_dims=batch_dims)
+    np.testing.assert_array_equal(found, onnx_run("GatherND", data, places, batch_dims=batch_dims))
+
+
+def test_gather_nd_refuses() -> None:
+    with pytest.raises(DataError, match=r"indices 2\.\.2 go beyond axis 0 of size 2"):
+        bound("gather_nd", 2).compute_all((draw((2, 3)), np.array([[2, 0]])))
+    with pytest.raises(GraphError, match="do not point into"):
+        bound("gather_nd", 2).infer_all((TensorType((2,), "float32"), TensorType((1, 2), "int64")))
+    with pytest.raises(GraphError, match="must be int64"):
+        bound("gather_nd", 2).infer_all((TensorType((2,), "float32"), TensorType((1, 1), "int32")))
 
 
 def test_broadcast_to_and_tile() -> None:

@@ -10,7 +10,7 @@ from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
 from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
-from qbench.ops.float.select import Concatenate, Pad, Split, StridedSlice, Take
+from qbench.ops.float.select import Concatenate, GatherNd, Pad, Split, StridedSlice, Take
 
 
 @exporter("concatenate")
@@ -53,6 +53,13 @@ def pad(writer: Writer, node: Node) -> None:
 def take(writer: Writer, node: Node) -> None:
     """Elements at indices."""
     writer.emit("Gather", writer.inputs(node), node.outputs, node.name, axis=writer.op(node, Take).axis)
+
+
+@exporter("gather_nd")
+def gather_nd(writer: Writer, node: Node) -> None:
+    """Parts at positions."""
+    batch_dims = writer.op(node, GatherNd).batch_dims
+    writer.emit("GatherND", writer.inputs(node), node.outputs, node.name, batch_dims=batch_dims)
 
 
 @exporter("image.resize2d")

@@ -12,9 +12,21 @@ from qbench.errors import DataError
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
-from qbench.ops.rules import FloatOp, axis_within, broadcast, fixed, need_same_dtype, replaced, require
+from qbench.ops.float.dense import channelwise
+from qbench.ops.rules import FloatOp, axis_within, broadcast, fixed, need_equal, need_same_dtype, replaced, require
 
-__all__ = ["BroadcastLike", "BroadcastTo", "Cast", "Concatenate", "Pad", "Split", "StridedSlice", "Take", "Tile"]
+__all__ = [
+    "BroadcastLike",
+    "BroadcastTo",
+    "Cast",
+    "Concatenate",
+    "GatherNd",
+    "Pad",
+    "Split",
+    "StridedSlice",
+    "Take",
+    "Tile",
+]
 
 _END = 2**31 - 1
 """An end at least this large means: to the end, also of an axis whose size is not known yet."""
@@ -177,11 +189,44 @@ class Take(Op):
         return TensorType((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
 
     def compute(self, data: Array, indices: Array) -> Array:
-        size = data.shape[self.axis]
-        if indices.size and not -size <= indices.min() <= indices.max() < size:
-            given = f"{indices.min()}..{indices.max()}"
-            raise DataError(f"{self.name}: indices {given} go beyond axis {self.axis} of size {size}")
+        _check_indices(self, indices, self.axis, data.shape[self.axis])
         return np.take(data, indices, axis=self.axis)
+
+
+def _check_indices(op: Op, indices: Array, axis: int, size: int) -> None:
+    if indices.size and not -size <= indices.min() <= indices.max() < size:
+        raise DataError(f"{op.name}: indices {indices.min()}..{indices.max()} go beyond axis {axis} of size {size}")
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class GatherNd(Op):
+    """Parts of `data` at the positions in the rows of `indices`; the first `batch_dims` axes of both go together."""
+
+    name = "gather_nd"
+    moves = keeps_sign = True
+    operands = ("data", "indices")
+    float_reason = "unsupported: gathers stay in float"
+    batch_dims: int = 0
+
+    def infer(self, data: TensorType, indices: TensorType) -> TensorType:
+        require(indices.dtype == "int64", f"{self.name}: indices must be int64, not {indices.dtype}")
+        require(indices.rank >= 1, f"{self.name}: indices must have at least one dimension")
+        depth, batch = fixed(self, "the last size of indices", indices.shape[-1]), self.batch_dims
+        fits = 0 <= batch < indices.rank and depth >= 1 and batch + depth <= data.rank
+        require(fits, f"{self.name}: indices {indices} with batch_dims={batch} do not point into {data}")
+        need_equal(self, "the batch of indices", indices.shape[:batch], data.shape[:batch])
+        return TensorType((*indices.shape[:-1], *data.shape[batch + depth :]), data.dtype)
+
+    def compute(self, data: Array, indices: Array) -> Array:
+        batch, rank = self.batch_dims, indices.ndim - 1
+        along = [
+            channelwise(np.arange(size, dtype=np.int64), axis, rank) for axis, size in enumerate(indices.shape[:batch])
+        ]
+        picked = [indices[..., axis] for axis in range(indices.shape[-1])]
+        for axis, positions in enumerate(picked, batch):
+            _check_indices(self, positions, axis, data.shape[axis])
+        return data[(*along, *picked)]
 
 
 @register
