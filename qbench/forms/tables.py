@@ -7,8 +7,9 @@ import dataclasses
 from qbench.forms.form import Form, clipped, narrowed, said, straight
 from qbench.forms.site import NoForm, Site
 from qbench.ir.graph import Attr
+from qbench.ir.qparams import QParams
 
-__all__ = ["TABLES", "clamp", "softmax", "table"]
+__all__ = ["TABLES", "clamp", "reaches_one", "softmax", "table"]
 
 TABLES = ("int8", "uint8", "int16", "uint16")
 """Types over all of whose integers a table can be made."""
@@ -56,3 +57,8 @@ def softmax(site: Site) -> Form:
     if q.dtype not in ("int8", "uint8") or any(target.dtype != q.dtype for target in site.targets):
         raise NoForm("unsupported: softmax of other than 8-bit integers of one type")
     return straight(site, "qnn.softmax", (0,), {**site.node.attrs, "semantics": "onnx"})
+
+
+def reaches_one(q: QParams) -> bool:
+    """Whether the largest integer stands for 1 at least; of others onnxruntime's integer softmax wraps around."""
+    return q.scales[0] * (q.qmax - q.zero_points[0]) >= 1

@@ -127,9 +127,8 @@ class Emitter:
         self, node: Node, op: str, inputs: tuple[str, ...], outputs: tuple[str, ...], q: QParams | None, **attrs: Attr
     ) -> None:
         """Add `node` with another op, inputs, outputs and attributes; the outputs get the qparams."""
-        self._nodes.append(
-            dataclasses.replace(node, op=op, inputs=inputs, outputs=outputs, attrs=FrozenMap[str, Attr](attrs))
-        )
+        given = FrozenMap[str, Attr](attrs)
+        self._nodes.append(dataclasses.replace(node, op=op, inputs=inputs, outputs=outputs, attrs=given, reason=""))
         if q is not None:
             self.qparams.update(dict.fromkeys(outputs, q))
 
@@ -175,7 +174,7 @@ class Emitter:
         value = self.fresh(f"{source}.quantized")
         name = self.fresh(f"{source}.quantize")
         attrs: dict[str, Attr] = {} if ties == "even" else {"ties": ties}
-        self.emit(dataclasses.replace(node, name=name, reason=""), "qnn.quantize", (source,), (value,), q, **attrs)
+        self.emit(dataclasses.replace(node, name=name), "qnn.quantize", (source,), (value,), q, **attrs)
         return value
 
     def real(self, value: str) -> str:

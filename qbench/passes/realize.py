@@ -7,9 +7,13 @@ from functools import partial
 from typing import ClassVar
 
 from qbench.forms import Arithmetic
+from qbench.forms.tables import reaches_one
 from qbench.ir.frozen import FrozenMap
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
+from qbench.ir.op import is_op
+from qbench.ops.float.softmax import Softmax
+from qbench.ops.qnn.border import FakeQuantize
 from qbench.passes.annotate import FAKE
 from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, remembered_groups
@@ -60,7 +64,21 @@ class RealizePass(Remembering):
 def _realize(emitter: Emitter, group: Group, arithmetic: Arithmetic) -> None:
     if group.head.op == FAKE:
         emitter.point(group.head, arithmetic.ties)
-    elif group.head.reason:
+    elif group.head.reason and not _runs_in_integers(emitter, group.head, arithmetic):
         emitter.float_node(group.head)
     else:
         realize_group(emitter, group, arithmetic)
+
+
+def _runs_in_integers(emitter: Emitter, node: Node, arithmetic: Arithmetic) -> bool:
+    """Whether onnxruntime puts an integer op in place of a softmax and the roundings before and after it.
+
+    It does so in any file, whatever is wished; only what is kept float by the user, or would wrap around there, is
+    exported otherwise.
+    """
+    if arithmetic.semantics != "onnx" or not is_op(node, Softmax) or node.reason != Softmax.float_reason:
+        return False
+    readers = emitter.known.consumers[node.output]
+    if node.output in emitter.known.outputs or node.inputs[0] not in emitter.integers or len(readers) != 1:
+        return False
+    return is_op(readers[0], FakeQuantize) and reaches_one(emitter.encoding(readers[0]))

@@ -71,6 +71,19 @@ def _moved(op: str, **attrs: Attr) -> Graph:
     return _Net().graph(nodes)
 
 
+def _attention() -> Graph:
+    net = _Net()
+    nodes = [
+        node("before", "nn.dense", "x wd", "d"),
+        node("head", "nn.softmax", "d", "p", axis=3),
+        node("after", "nn.dense", "p we", "r"),
+    ]
+    net.weight("wd", 7, 5)
+    net.constants["wd"] = Constant(net.constants["wd"].array * 300)  # some results are 1, which the integers reach
+    net.weight("we", 5, 7)
+    return net.graph(nodes)
+
+
 def _cases() -> dict[str, Callable[[], Graph]]:
     found: dict[str, Callable[[], Graph]] = {}
     pads: dict[str, Attr] = {"padding": (1, 1, 1, 1)}
@@ -114,6 +127,7 @@ def _cases() -> dict[str, Callable[[], Graph]]:
         "concat.last": lambda: _of("concatenate", "x z x", axis=3),
     }
     return found | {
+        "softmax": _attention,
         "max": lambda: _moved("nn.max_pool2d", pool_size=(2, 2), strides=(2, 2), padding=(1, 0, 1, 1)),
         "reshape": lambda: _moved("reshape", newshape=(-1, 120)),
         "transpose": lambda: _moved("transpose", axes=(0, 3, 1, 2)),

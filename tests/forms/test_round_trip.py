@@ -112,25 +112,16 @@ def in_tflite(name: str, kind: str) -> bool:
     head = name.partition(".")[0]
     if name.startswith(("average.padded", "average.counted")) or name in ("prelu", "resize"):
         return False
-    if kind == "int16" and name not in ("nn.hard_swish", "nn.leaky_relu", "lone_relu"):
-        return not (head in _ONE_OPERAND or name.startswith("nn."))
-    asymmetric = {"int8.tensor": ("conv", "depthwise", "dense"), "uint8.tensor": ()}.get(kind, ())
-    return head not in asymmetric
+    if kind == "uint8.tensor":
+        return head != "matmul" or name.startswith("matmul.pair")
+    if kind == "int8.tensor":
+        return head not in ("conv", "depthwise", "dense", "softmax")  # their weights have zero points
+    by_table = head in _TABLES or name.startswith("nn.")
+    return kind != "int16" or not by_table or name in ("nn.hard_swish", "nn.leaky_relu")
 
 
-_ONE_OPERAND = (
-    "sigmoid",
-    "tanh",
-    "abs",
-    "negative",
-    "exp",
-    "erf",
-    "floor",
-    "clip",
-    "max",
-    "reshape",
-    "transpose",
-    "pad",
-    "slice",
-    "resize",
-)
+_TABLES = {
+    *("sigmoid", "tanh", "abs", "negative", "exp", "erf", "floor", "clip", "max", "reshape", "transpose", "pad"),
+    *("slice", "resize"),
+}
+"""Networks with a function that TFLite computes by looking codes up, which takes 8 bits."""

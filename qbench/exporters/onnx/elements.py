@@ -6,6 +6,7 @@ import numpy as np
 
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
+from qbench.forms.tables import reaches_one
 from qbench.ir.graph import Node
 from qbench.ops.float.activation import Clip, Elu, Gelu, HardSigmoid, LeakyRelu, PRelu
 from qbench.ops.float.softmax import LogSoftmax, Softmax
@@ -122,13 +123,12 @@ def softmax(writer: Writer, node: Node) -> None:
     graph, axis = writer.graph, writer.op(node, Softmax).axis
     faked = (reader.output for reader in graph.consumers[node.output] if reader.op == "qnn.fake_quantize")
     q = next((graph.qparams[value] for value in faked if value in graph.qparams), None)
-    largest = 1.0 if q is None else q.scales[0] * (q.qmax - q.zero_points[0])
-    if largest >= 1:
+    if q is None or q.dtype not in ("int8", "uint8") or reaches_one(q):
         writer.emit("Softmax", writer.inputs(node), node.outputs, node.name, axis=axis)
         return
     raw = writer.fresh(f"{node.output}.unclipped")
     writer.emit("Softmax", writer.inputs(node), [raw], node.name, axis=axis)
-    limits = [raw, writer.number(node, "largest", largest)]
+    limits = [raw, writer.number(node, "largest", q.scales[0] * (q.qmax - q.zero_points[0]))]
     writer.emit("Min", limits, node.outputs, writer.fresh(f"{node.name}.Min"))
 
 
