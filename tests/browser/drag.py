@@ -27,7 +27,9 @@ from tests.conftest import BROWSER_FLAGS, ROOT, find_browser
 SHARED = Path(os.environ.get("QBENCH_SHARED_DATA", ROOT.parent / "shared" / "data"))
 MODEL = SHARED / "models" / "imagenet" / "efficientnet_lite0_bn.onnx"
 CACHE, BESIDE_CACHE = 256 << 20, 1 << 30
-"""Bytes of the session's cache, and of all else: compiler and kernels, the data, programs, what an evaluation holds."""
+"""Bytes of the session's cache, and of all else: Python, compiler and kernels, programs, what an evaluation holds, and
+the data, which is there twice, as the notebook's arrays and as the session's own (0.1 GB here).
+"""
 CALIBRATION, EVALUATION = 16, 64
 PATIENCE = 600_000
 CELLS = (
