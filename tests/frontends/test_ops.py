@@ -231,6 +231,14 @@ def movements() -> list[Case]:
         Case("Pad", {"x": X, "c0": ints(1, 2), "c1": np.float32(2), "c2": ints(-1)}, {}, 18),
         Case("GatherND", {"x": X, "c": np.array([[0, 3], [1, -1]])}, opset=13, batch=False),
         Case("GatherND", {"x": X, "c": np.array([[[0, 5]], [[-2, 1]]])}, {"batch_dims": 1}, 13, batch=False),
+        *(
+            Case("Einsum", {"x": random(2, 3, 4), "y": random(2, 5, 4, seed=1)}, {"equation": said}, 13, batch=False)
+            for said in ("bij,bkj->bik", "bij, bkj -> bki", "bij,bkj->ibk", "bij,bkj", "bij,akj->baik")
+        ),
+        Case(
+            "Einsum", {"x": random(2, 3, 4, 5), "c": random(4, 5, 6)}, {"equation": "...ij,ijk->...k"}, 13, batch=False
+        ),
+        Case("Einsum", {"x": random(2, 3, 4)}, {"equation": "b...->..."}, 13, batch=False),
         Case("Gather", {"x": X, "c": np.int64(-1)}, {"axis": 1}),
         Case("Gather", {"x": X, "c": ints(1, 2)}, {"axis": 2}),
         Case("Gather", {"x": X, "c": ints(3, 0, -1)}, {"axis": -1}),

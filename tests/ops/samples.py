@@ -33,6 +33,7 @@ SAMPLES: dict[str, Sample] = {
     "nn.conv2d_transpose": sample(IMAGE, (4, 3, 3, 3), strides=(2, 2)),
     "nn.dense": sample((2, 5), (3, 5)),
     "nn.batch_matmul": sample((2, 3, 4), (4, 5)),
+    "einsum": sample((2, 3, 4), (2, 4, 5), equation="bij,bjk->bki", symbolic=False),
     "nn.bias_add": sample(IMAGE, (4,)),
     "nn.batch_norm": Sample((draw(IMAGE), *(draw((4,), i) for i in range(3)), POSITIVE), {}),
     "nn.instance_norm": sample(IMAGE, (4,), (4,)),

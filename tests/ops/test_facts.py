@@ -113,7 +113,15 @@ def test_channels_stay_apart(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.conv2d_transpose", "nn.avg_pool2d", "nn.global_avg_pool2d"],
+    [
+        "nn.conv2d",
+        "nn.dense",
+        "nn.batch_matmul",
+        "einsum",
+        "nn.conv2d_transpose",
+        "nn.avg_pool2d",
+        "nn.global_avg_pool2d",
+    ],
 )
 def test_depth_and_macs_are_counted_by_ones(name: str) -> None:
     operands = [np.ones_like(array) for array in SAMPLES[name].operands]

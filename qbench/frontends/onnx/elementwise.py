@@ -73,6 +73,17 @@ def where(builder: Builder, node: SourceNode, condition: Value, x: Value, y: Val
     return builder.emit("where", condition, x, y)
 
 
+@converter("Einsum", "*", "equation")
+def einsum(builder: Builder, node: SourceNode, *values: Value) -> Value:
+    """Without an arrow the result has the axes that stand once, in alphabetic order, behind those of the ellipsis."""
+    equation = node.text("equation", "").replace(" ", "")
+    if "->" not in equation:
+        letters = equation.replace("...", "").replace(",", "")
+        once = sorted(letter for letter in letters if letters.count(letter) == 1)
+        equation += f"->{'...' if '...' in equation else ''}{''.join(once)}"
+    return builder.emit("einsum", *values, equation=equation)
+
+
 def _joined(builder: Builder, op: str, values: tuple[Value, ...]) -> Value:
     result = values[0]
     for value in values[1:]:

@@ -11,6 +11,7 @@ from qbench.ir.op import OPS, Op
 from qbench.ops.float.activation import Clip, Relu
 from qbench.ops.float.conv import Conv2d
 from qbench.ops.float.dense import BiasAdd
+from qbench.ops.float.einsum import Einsum
 from qbench.ops.float.elementwise import Add, Divide, Maximum, Minimum, Power, Subtract
 from qbench.ops.float.pool import AvgPool2d, MaxPool2d
 from qbench.ops.float.reduce import Mean
@@ -29,6 +30,7 @@ from qbench.passes.canonicalize.constants import (
     power_to_product,
     subtract_to_add,
 )
+from qbench.passes.canonicalize.contractions import einsum_to_matmul
 from qbench.passes.canonicalize.identities import remove_identity
 from qbench.passes.canonicalize.norms import ROOTS, recognize_norm
 from qbench.passes.canonicalize.padding import merge_pad
@@ -69,6 +71,7 @@ _PHASES = (
             clip_to_relu: (Clip,),
             recognize_norm: ("sqrt",),
             recognize_activation: ANCHORS,
+            einsum_to_matmul: (Einsum,),
             power_to_product: (Power,),
             divide_to_multiply: (Divide,),
             subtract_to_add: (Subtract,),
@@ -95,6 +98,7 @@ class CanonicalizePass:
     - maximum and minimum with a number become clip, clip(0, inf) becomes nn.relu, max(x, a * x) nn.leaky_relu;
     - division by a constant becomes a product, subtraction of one a sum, and a sum after a layer nn.bias_add;
     - zero padding goes into the convolution or pool after it;
+    - einsums that multiply matrices become nn.batch_matmul;
     - averages of whole images become nn.global_avg_pool2d.
 
     The last node of what is replaced gives the new node its name and its output's name.
