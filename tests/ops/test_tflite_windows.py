@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qbench.errors import GraphError
 from qbench.ir.qparams import QParams
-from tests.ops.one_op import SEED, WIDTH, every, few, nchw, nhwc, ours, qparams, reference, requantized, some
+from tests.ops.one_op import SEED, WIDTH, every, few, nchw, nhwc, ours, qparams, reference, some
 
 ROWS = st.sampled_from([(3, 10), (2, 4, 5), (7,), (2, 3, 2, 200), (1, 1)])
 SIZE = st.integers(1, 8)
@@ -52,13 +52,19 @@ def test_mean(dtype: str, seed: int, data: st.DataObject, shape: tuple[int, ...]
 
 
 @few
-@given(seed=SEED, q=qparams("uint8"), out=qparams("uint8"), axes=AXES)
-def test_sum(seed: int, q: QParams, out: QParams, axes: tuple[int, ...]) -> None:
-    """Only unsigned: LiteRT 2.3 takes the bytes of signed integers for unsigned ones."""
-    x = some(seed, "uint8", (2, 3, 4, 5))
-    sums = ours("qnn.sum", [x], [q], None, axes=axes, keepdims=False)
-    wanted = reference("SUM", [(x, q)], out, [np.array(axes, np.int32)], keep_dims=False)
-    np.testing.assert_array_equal(requantized(sums, q.scales[0], out, "tflite_double"), wanted, strict=True)
+@given(dtype=st.sampled_from(["int8", "uint8"]), data=st.data(), seed=SEED, axes=AXES, keepdims=st.booleans())
+def test_sum(dtype: str, data: st.DataObject, seed: int, axes: tuple[int, ...], keepdims: bool) -> None:
+    """LiteRT 2.3 takes the bytes of signed integers for unsigned ones."""
+    q, out, x = data.draw(qparams(dtype)), data.draw(qparams(dtype)), some(seed, dtype, (2, 3, 4, 5))
+    found = ours("qnn.reduce_sum", [x], [q], out, axes=axes, keepdims=keepdims, semantics="tflite")
+    wanted = reference("SUM", [(x, q)], out, [np.array(axes, np.int32)], keep_dims=keepdims)
+    np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_sum_of_other_integers_is_refused() -> None:
+    q = QParams(0.1, 0, "int16")
+    with pytest.raises(GraphError, match="TFLite sums 8-bit integers of one type, not int16 to int16"):
+        ours("qnn.reduce_sum", [np.zeros((2, 3), np.int16)], [q], q, axes=(1,), semantics="tflite")
 
 
 SOFTMAX_OUT = {

@@ -183,6 +183,7 @@ def cast(writer: Writer, node: Node) -> None:
 _REDUCTIONS = {
     "mean": "MEAN",
     "qnn.mean": "MEAN",
+    "qnn.reduce_sum": "SUM",
     "sum": "SUM",
     "max": "REDUCE_MAX",
     "min": "REDUCE_MIN",

@@ -29,6 +29,8 @@ def reduction(builder: Builder, op: SourceOperator, x: Value, axes: Value) -> Va
         return builder.emit(name, data, nchw=nchw, attrs=attrs)
     if name == "mean":
         return quantized(builder, name, (data,), attrs, nchw=nchw)
+    if name == "sum" and {x.dtype, builder.q and builder.q.dtype} in ({"int8"}, {"uint8"}):
+        return builder.emit("qnn.reduce_sum", data, q=builder.q, nchw=nchw, semantics=builder.semantics, attrs=attrs)
     if name not in ("max", "min"):
         raise Unsupported(f"a quantized {name}")
     same_integers(builder, x)

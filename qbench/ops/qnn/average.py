@@ -12,12 +12,12 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.onnx.pool import OnnxAvgPool2d
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
-from qbench.ops.tflite.average import tflite_mean
+from qbench.ops.tflite.average import tflite_mean, tflite_sum
 from qbench.ops.tflite.pool import TfliteAvgPool2d
 from qbench.quant.arithmetic import dequantize
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnAvgPool2d", "QnnMean"]
+__all__ = ["QnnAvgPool2d", "QnnMean", "QnnReduceSum"]
 
 
 @register
@@ -92,3 +92,22 @@ class QnnMean(QnnOp):
         if self.semantics != "tflite":
             raise no_arithmetic(self, self.semantics, "qnn.sum and qnn.requantize")
         return Lowered(tflite_mean(self.q_in(0), self.q_out(), types[0], self.axes, self.keepdims), {})
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class QnnReduceSum(QnnOp):
+    """The sum along some axes at the scale of the output; only TFLite has one."""
+
+    name = "qnn.reduce_sum"
+    form_of = "sum"
+    absorbs = (Epilogue.CLAMP,)
+    operands = ("data",)
+    axes: tuple[int, ...]
+    keepdims: bool = True
+    semantics: Semantics = "tvm"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, "qnn.sum and qnn.requantize")
+        return Lowered(tflite_sum(self.q_in(0), self.q_out(), self.axes, self.keepdims), {})

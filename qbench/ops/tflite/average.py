@@ -1,4 +1,4 @@
-"""TFLite's mean: a sum whose multiplier holds the division by the number of elements."""
+"""TFLite's mean and sum along axes: one multiplier, which of a mean holds the division by the number of elements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qbench.ops.integer.requantize import saturate
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
 
-__all__ = ["TfliteMean", "tflite_mean"]
+__all__ = ["TfliteMean", "tflite_mean", "tflite_sum"]
 
 
 @register
@@ -37,14 +37,35 @@ class TfliteMean(Op):
     zero_point: int = 0
     mantissa: int
     shift: int
+    unsigned: bool = False
+    """Data and result are int8, but their bytes are read, clamped and written as uint8: so LiteRT 2.3 sums int8."""
 
     def infer(self, data: TensorType) -> TensorType:
         return Sum(axes=self.axes, keepdims=self.keepdims).infer(data).with_dtype(self.dtype)
 
     def compute(self, data: Array) -> Array:
+        data = data.view(np.uint8) if self.unsigned else data
         sums = (data.astype(np.int64) - self.data_zero_point).sum(axis=self.axes, keepdims=self.keepdims)
         scaled = rescale(sums, np.asarray(self.mantissa), np.asarray(self.shift), "tflite_double")
-        return saturate(scaled + self.zero_point, self.dtype)
+        made = saturate(scaled + self.zero_point, "uint8" if self.unsigned else self.dtype)
+        return made.view(np.int8) if self.unsigned else made
+
+
+def tflite_sum(source: QParams, target: QParams, axes: tuple[int, ...], keepdims: bool) -> TfliteMean:
+    """The sum of 8-bit integers of these qparams."""
+    if {source.dtype, target.dtype} not in ({"int8"}, {"uint8"}):
+        raise GraphError(f"TFLite sums 8-bit integers of one type, not {source.dtype} to {target.dtype}")
+    mantissa, shift = (int(part) for part in quantized_multiplier(source.scales[0] / target.scales[0]))
+    return TfliteMean(
+        dtype=target.dtype,
+        axes=axes,
+        keepdims=keepdims,
+        data_zero_point=source.zero_points[0],
+        zero_point=target.zero_points[0],
+        mantissa=mantissa,
+        shift=shift,
+        unsigned=target.dtype == "int8",
+    )
 
 
 def tflite_mean(

@@ -185,6 +185,8 @@ class SumLowering(_Summed):
         self.dtype, self.data, self.output = _data_type(step, graph), step.head.inputs[0], step.outputs[0]
         op = bind(step.head)
         assert isinstance(op, IntegerSum | TfliteMean)
+        if isinstance(op, TfliteMean) and op.unsigned:
+            raise Refused("it reads signed integers as unsigned ones")
         self.shape = shape_of(graph, self.data)
         rank = len(self.shape)
         self.op, self.summed = op, {axis % rank for axis in op.axes}
