@@ -88,7 +88,8 @@ def lone_bias(site: Site) -> Form:
     if site.semantics in ("onnx", "tflite"):
         raise NoForm(f"unsupported: a bias on its own has no integer form in {site.semantics}")
     source = site.per_tensor(0)
-    assert site.bias is not None
+    if site.bias is None:
+        raise NoForm("unsupported: its bias is no constant")
     sums = bias_units(source)
     added = site.bias.in_units_of(sums)
     sums = dataclasses.replace(sums, dtype=accumulator_dtype(reach(source) * WIDENING, added))

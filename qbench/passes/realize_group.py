@@ -67,6 +67,8 @@ def _with_rounded_bias(emitter: Emitter, group: Group, node: Node) -> Node:
     factors = (emitter.operand(value).q for value in group.head.inputs)
     units = bias_units(*(q for q in factors if q is not None))
     integers = quantized_bias(emitter.known.floats[node.inputs[1]].array, units)
+    if np.abs(integers).max(initial=0) > np.iinfo(np.int32).max:
+        return node  # no file can hold it
     stored = emitter.constant(node.inputs[1], Constant(integers.astype(np.int32)), units)
     real = emitter.fresh(f"{node.inputs[1]}.dequantized")
     helper = Node(emitter.fresh(f"{node.inputs[1]}.dequantize"), "", (), (), sources=node.sources)

@@ -379,6 +379,20 @@ def test_sums_in_tvm_are_two_requantizes(op: str) -> None:
     np.testing.assert_array_equal(run(QdqToQnnPass("tvm")(graph), given)[made], wanted)
 
 
+@pytest.mark.parametrize("after", ["", "nn.relu"])
+def test_a_bias_on_its_own_is_added_in_finer_units_where_the_runtime_has_integers_for_it(after: str) -> None:
+    net = Net()
+    y = net.op("nn.bias_add", net.input((2, 5), q(0.31, 3)), net.constant(np.linspace(-9, 9, 5), "b"))
+    made = net.quantized(net.op(after, y) if after else y, q(0.4, -11))
+    graph = net.graph(made)
+    converted, real = QdqToQnnPass("tvm")(graph), QdqToQnnPass()(graph)
+    assert ops(converted) == {R: 2, "bias_add": 1} | ({"clip": 1} if after else {})
+    given = feeds(graph)
+    differences = run(converted, given)[made].astype(int) - run(graph, given)[made]
+    assert np.abs(differences).max() <= 1
+    assert "a bias on its own" in next(node for node in real.nodes if node.op == "nn.bias_add").reason
+
+
 def test_without_onnxruntimes_kernels_sums_and_products_are_those_of_float32() -> None:
     for op in ("add", "multiply"):
         graph = two(op, q(0.31, 3), q(0.77, -9), q(0.9, 11))

@@ -44,9 +44,10 @@ def match(rw: Rewriter, head: Node, arithmetic: Arithmetic) -> Match:
     """Look at a float node."""
     operands = tuple(_operand(rw, value) for value in head.inputs)
     bias = _follower(rw, head, QuantRule.BIAS) if absorbs_bias(head.op) else None
-    stored = None if bias is None else _operand(rw, bias.inputs[1])
+    adding = head if OPS[head.op].rule == QuantRule.BIAS else bias
+    stored = None if adding is None else _operand(rw, adding.inputs[1])
     if stored is None or stored.array is None:
-        bias = None
+        adding = bias = None
     clamps = _clamps(rw, bias or head) if absorbs_clamps(head.op) else ()
     own = rw.qparams.get(head.outputs[0])  # of a quantize node, which is its own target
     targets = () if own is not None else _quantizes(rw, clamps[-1] if clamps else bias or head)
@@ -58,7 +59,7 @@ def match(rw: Rewriter, head: Node, arithmetic: Arithmetic) -> Match:
         rw.types[head.outputs[0]].rank,
         tuple(rw.qparams[target.output] for target in targets) if own is None else (own,),
         arithmetic,
-        None if bias is None or stored is None else _bias(bias, stored),
+        None if adding is None or stored is None else _bias(adding, stored),
         clamps,
     )
     return Match(head, bias, clamps, targets, site)

@@ -102,20 +102,18 @@ class _Placed:
     def __init__(self, rw: Rewriter, match: Match, form: Form) -> None:
         self.rw, self.match, self.form = rw, match, form
         self._ends = self._find_ends()
-        targets = [target for ends in self._ends.values() for target in ends if target is not None]
-        self._placing = Placing(rw, (*match.members, *targets))
+        self._targets = tuple(target for ends in self._ends.values() for target in ends if target is not None)
+        self._placing = Placing(rw, (*match.members, *self._targets))
         self._made: dict[Step, str] = {}
 
     def _find_ends(self) -> dict[Step, tuple[Node | None, ...]]:
         """By result: for each of its outputs the quantize node whose place it takes."""
         found: dict[Step, tuple[Node | None, ...]] = {}
-        taken: list[Node] = []
         for result, target in zip(self.form.results, self.match.targets or (None,), strict=True):
             outputs = self.match.members[-1].outputs
             if len(outputs) == 1 and target is not None:
                 if result not in found and result.q == self.rw.qparams[target.output]:
                     found[result] = (target,)
-                    taken.append(target)
             elif result not in found:
                 found[result] = tuple(self._same_scale(value, result.q) for value in outputs)
         return found or {self.form.results[0]: (None,)}
@@ -144,10 +142,6 @@ class _Placed:
             others = [reader for reader in self.rw.consumers(value) if reader not in self._targets]
             if made != value and (value in self.rw.outputs or others or end is None):
                 self._placing.emit("qnn.dequantize", (made,), (value,), None)
-
-    @property
-    def _targets(self) -> tuple[Node, ...]:
-        return tuple(target for ends in self._ends.values() for target in ends if target is not None)
 
     def _input(self, given: int | Step | Integers) -> str:
         if isinstance(given, Step):
@@ -200,7 +194,7 @@ class _Placed:
             return match.bias.name, (match.bias,)
         if step.what == "clamped" and match.clamps:
             return match.clamps[-1].name, (*match.clamps, *(end for end in self._ends[step] if end is not None))
-        return match.head.name if step.what in ("made", "averaged", "clamped") else "", ()
+        return match.head.name if step.what in ("made", "averaged", "clamped", "biased") else "", ()
 
     def _stored(self, bias: Integers) -> str:
         """The constant that holds a bias; the file's own where that has these integers and stands for nothing else."""
