@@ -21,9 +21,10 @@ def move(site: Site) -> Form:
     op, attrs = node.op, dict[str, Attr](node.attrs)
     if node.op == "image.resize2d" and attrs.get("method", "nearest") != "nearest":
         op, attrs = _interpolated(site, attrs)
-    if node.op == "nn.pad" and attrs.get("mode", "constant") == "constant":
+    fills = attrs.get("mode", "constant") == "constant"
+    if node.op == "nn.pad" and (fills or "pad_value" in attrs):
         real, attrs["pad_value"] = _real_fill(site.op), float(fill(site.op, q))
-        if not site.targets and dequantize(quantize(real, q), q) != real:
+        if fills and not site.targets and dequantize(quantize(real, q), q) != real:
             raise NoForm(f"unsupported: no integer stands for the {real[0]:g} that it pads with")
     return single(site, op, range(len(site.operands)), q, attrs)
 

@@ -28,6 +28,7 @@ from qbench.quant.rescaling import rescale
 from qbench.quant.rounding import Rounding
 from qbench.runtime.interpreter import run
 from tests.passes.quantizable import all_values, every_op, min_max_qparams, sample, sqnr
+from tests.passes.quantizable import node as named
 
 FIXED: tuple[Rounding, ...] = ("tflite_single", "tflite_double", "tvm_upward", "tvm_tonearest")
 
@@ -217,3 +218,14 @@ def test_a_constant_may_be_the_left_factor(op: str) -> None:
     q = min_max_qparams(annotated, all_values(graph, feeds["x"]))
     integers = LegalizePass()(RealizePass()(bind_qparams(annotated, q)))
     assert sqnr(run(graph, feeds)["y"], run(integers, feeds)["y"]) > 30
+
+
+def test_a_fill_that_an_edge_pad_does_not_use_is_an_integer_too() -> None:
+    nodes = [
+        named("s", "sigmoid", "x", "s"),
+        named("p", "nn.pad", "s", "p", pad_width=((0, 0), (0, 1)), mode="edge", pad_value=-np.inf),
+        named("t", "tanh", "p", "y"),
+    ]
+    realized = lowered(build("edge", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, {}), "tflite_single")[1]
+    q = realized.qparams[realized.node("p").output]
+    assert realized.node("p").attrs["pad_value"] == q.qmin
