@@ -13,6 +13,7 @@ __all__ = [
     "ExportError",
     "GraphError",
     "ModelError",
+    "NotANumberError",
     "ParseError",
     "QBenchError",
     "QParamsError",
@@ -53,6 +54,28 @@ class ConfigError(QBenchError):
 
 class DataError(QBenchError):
     """Data of the wrong shape, dtype or content (NaN, infinity, empty)."""
+
+
+class NotANumberError(DataError):
+    """A value that would be quantized holds NaN.
+
+    Parameters
+    ----------
+    value
+        Its name in the graph that ran.
+    sample
+        Of the run.
+    """
+
+    def __init__(self, value: str, sample: int) -> None:
+        super().__init__(value, sample)
+        self.value, self.sample = value, sample
+
+    def __str__(self) -> str:
+        return (
+            f"value {shown(self.value)} holds NaN, which cannot be quantized (in sample {self.sample} of the run): "
+            "the layers before it overflow, or divide zero by zero"
+        )
 
 
 class CalibrationError(QBenchError):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
 
 from qbench.data.dataset import Dataset
+from qbench.errors import NotANumberError
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.layers import Layer, layers_of, value_of
 from qbench.evaluate.measure import Deviation
 from qbench.evaluate.own_errors import Own, own_errors
 from qbench.evaluate.predictions import Score
 from qbench.evaluate.side_by_side import Measured, Pair, activation_bytes, measure
+from qbench.evaluate.unfinished import told_of, up_to
 from qbench.ir.graph import Graph
 from qbench.progress import Cancel, Progress
 from qbench.quantize.quantized import Quantized
@@ -64,6 +66,10 @@ def evaluate(
         Somebody asked to stop. What was computed by then stays in the cache.
     DataError
         The data is no longer what it was, or the labels do not fit the model's predictions.
+
+    Notes
+    -----
+    Where NaN arises on the way, and would be quantized, the report goes up to there and says so: see `Report.stopped`.
     """
     cache = ValueCache(0) if cache is None else cache
     cache.begin()
@@ -72,7 +78,10 @@ def evaluate(
     elements = _elements_per_sample(quantized, data)
     compared = [layer.pairs if elements is None else layer.ends for layer in layers]
     pairs = dict.fromkeys([*(pair for some in compared for pair in some), *outputs])
-    found = measure(quantized, data, pairs, outputs[0], cache, progress, cancel, elements)
+    try:
+        found = measure(quantized, data, pairs, outputs[0], cache, progress, cancel, elements)
+    except NotANumberError as error:
+        return _unfinished(quantized, data, cache, list(zip(layers, compared, strict=True)), error, data_name, cancel)
     ends = {pair: None for layer in layers for pair in layer.ends}
     own = {} if probe is None else own_errors(quantized, probe, ends, cache, elements or _MOST, cancel)
     return Report(
@@ -80,6 +89,35 @@ def evaluate(
         output=_output(found, outputs, data, data_name),
         steps_ran=_in_order(quantized.graph, found.steps),
         reference_steps_ran=_in_order(quantized.prepared, found.reference_steps),
+    )
+
+
+def _unfinished(
+    quantized: Quantized,
+    data: Dataset,
+    cache: ValueCache,
+    layers: Sequence[tuple[Layer, Sequence[Pair]]],
+    error: NotANumberError,
+    data_name: str,
+    cancel: Cancel | None,
+) -> Report:
+    """The report up to where NaN arises."""
+    elements = _elements_per_sample(quantized, data) or _MOST
+    part, found, there = quantized, None, list[tuple[Layer, Sequence[Pair]]]()
+    while found is None:
+        part = up_to(part, error.value)
+        there = [(layer, [pair for pair in pairs if pair[1] in part.graph.types]) for layer, pairs in layers]
+        pairs = dict.fromkeys(pair for _, some in there for pair in some)
+        try:
+            found = Measured({}, Score(), set(), set())
+            if pairs:
+                found = measure(part, data, pairs, None, cache, None, cancel, elements)
+        except NotANumberError as earlier:
+            error, found = earlier, None
+    return Report(
+        by_layer=tuple(_with_measurements(layer, pairs, found, {}) for layer, pairs in there),
+        output=OutputReport(sqnr_db=None, agreement=None, samples=data.samples, data=data_name),
+        stopped=told_of(part, data, error),
     )
 
 

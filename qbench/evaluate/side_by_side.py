@@ -63,7 +63,7 @@ def measure(
     quantized: Quantized,
     data: Dataset,
     pairs: Iterable[Pair],
-    output: Pair,
+    output: Pair | None,
     cache: ValueCache,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
@@ -76,7 +76,7 @@ def measure(
     quantized, data, cache, progress, cancel
         As for :func:`~qbench.evaluate.evaluate.evaluate`.
     pairs, output
-        What to compare.
+        What to compare; predictions only where there is an output.
     elements
         About how many elements of each value are compared in each sample, evenly spread; None: all of them.
     """
@@ -87,16 +87,17 @@ def measure(
     known_as = {
         (a, b): ("pair", keys[0][a], keys[1][b], ranges.get(a), data.digest, step) for (a, b), step in every.items()
     }
-    score_known_as = ("score", keys[0][output[0]], keys[1][output[1]], data.digest, data.labels_digest)
+    scored_pair = (keys[0][output[0]], keys[1][output[1]]) if output else ()
+    score_known_as = ("score", *scored_pair, data.digest, data.labels_digest)
 
     sums: dict[Pair, Deviation | None] = {pair: cache.get_result(key) for pair, key in known_as.items()}
-    total: Score | None = cache.get_result(score_known_as)
+    total: Score | None = cache.get_result(score_known_as) if output else Score()
     todo = [pair for pair, known in sums.items() if known is None]
     found = {pair: Deviation() if known is None else known for pair, known in sums.items()}
     right, ran = total or Score(), (set[str](), set[str]())
     if not todo and total is not None:
         return Measured(found, right, *ran)
-    predicted = [output] if total is None else []
+    predicted = [output] if output and total is None else []
     whole = [*predicted, *(pair for pair in todo if not every[pair])]
     programs = programs_of(quantized, known_as, cache)
     chunks = data.chunks() if elements is None else list(data.batches(BATCH))
@@ -128,7 +129,8 @@ def measure(
                 names.update(more)
     for pair in todo:
         cache.put_result(known_as[pair], found[pair])
-    cache.put_result(score_known_as, right)
+    if output:
+        cache.put_result(score_known_as, right)
     return Measured(found, right, ran[1], ran[0])
 
 

@@ -41,12 +41,16 @@ class Report:
         Names of the integer graph's nodes that really ran (the rest was known from before), in execution order.
     reference_steps_ran
         The same for the float graph that it is compared with.
+    stopped
+        Where NaN arises on the way: the layer that makes it, what that reads, and what helps. Nothing after it, nor the
+        output, was then measured. None where all is well.
     """
 
     by_layer: tuple[LayerReport, ...]
     output: OutputReport
     steps_ran: tuple[str, ...] = ()
     reference_steps_ran: tuple[str, ...] = ()
+    stopped: str | None = None
 
     @cached_property
     def layers(self) -> pd.DataFrame:
@@ -65,7 +69,8 @@ class Report:
         output = {key: _plain(getattr(self.output, key)) for key in _OF_OUTPUT}
         output["flips"] = [asdict(flip) for flip in self.output.flips]
         output["latency"] = self.output.latency and asdict(self.output.latency)
-        return {"layers": layers, "output": output}
+        said = {"stopped": self.stopped} if self.stopped else {}
+        return {"layers": layers, "output": output, **said}
 
     def to_json(self) -> str:
         """``report.json`` as text (strict JSON: what is not finite is null)."""
@@ -91,12 +96,14 @@ class Report:
                 output=_output(data["output"]),
                 steps_ran=tuple(data["steps_ran"]),
                 reference_steps_ran=tuple(data["reference_steps_ran"]),
+                stopped=data.get("stopped"),
             )
         except (KeyError, TypeError) as error:
             raise SessionError(f"this is no saved report: {error}") from error
 
     def __str__(self) -> str:
-        return report_text(self.by_layer, self.output)
+        text = report_text(self.by_layer, self.output)
+        return text if self.stopped is None else f"{text}\nstopped: {self.stopped}"
 
 
 def _output(data: Mapping[str, Any]) -> OutputReport:

@@ -12,7 +12,7 @@ import numpy as np
 from numba.core import config
 from numpy.typing import NDArray
 
-from qbench.errors import Cancelled, DataError, shown
+from qbench.errors import Cancelled, NotANumberError
 from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
@@ -125,7 +125,7 @@ class Run:
         """The outputs and the kept values, when the run is done; DataError where NaN was to be quantized."""
         for name, bad in self._nan.items():
             if bad.any():
-                raise _no_number(name, int(bad.argmax()))
+                raise NotANumberError(name, int(bad.argmax()))
         for name, tally in self._tallies.items():
             if name in self._schedule.tallied:
                 tally.samples += self._samples
@@ -243,7 +243,7 @@ class Run:
             values |= zip(node.outputs, interpret(graph, node, arrays), strict=True)
         for name in step.outputs:
             if name in self._schedule.quantized and np.isnan(values[name]).any():
-                raise _no_number(name, image)
+                raise NotANumberError(name, image)
             if name in self._schedule.written:
                 port = self._schedule.written[name]
                 self._lend(port, port.enter(values[name], 1))
@@ -269,10 +269,3 @@ class Run:
         if name not in self._made:
             self._made[name] = np.empty(whole_shape(kind, self._samples), array.dtype)
         self._made[name][image * len(array) : (image + 1) * len(array)] = array
-
-
-def _no_number(name: str, image: int) -> DataError:
-    return DataError(
-        f"value {shown(name)} holds NaN, which cannot be quantized (in sample {image} of the run): "
-        "the layers before it overflow, or divide zero by zero"
-    )
