@@ -7,7 +7,7 @@ import json
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from qbench.cli.options import (
     DATA,
@@ -20,7 +20,7 @@ from qbench.cli.options import (
 )
 from qbench.errors import shown
 from qbench.ir import archive
-from qbench.quant.config import QuantConfig
+from qbench.quant.config import Preset, QuantConfig
 
 if TYPE_CHECKING:
     from qbench.session.session import Session
@@ -37,6 +37,12 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--config", type=Path, metavar="C", help="QuantConfig in JSON (default: qbench's; the file's own scales)"
+    )
+    parser.add_argument(
+        "--preset",
+        choices=get_args(Preset),
+        default="default",
+        help="without --config: keep in float what 8 bits would spoil (default), or quantize all that can be (int8)",
     )
     parser.add_argument(
         "--set",
@@ -57,7 +63,7 @@ def session_of(options: argparse.Namespace) -> Session:
     from qbench.session.session import Session
 
     check_image_options(options, options.calibration, options.evaluation)
-    config = QuantConfig() if options.config is None else QuantConfig.load(options.config)
+    config = QuantConfig.of_preset(options.preset) if options.config is None else QuantConfig.load(options.config)
     config = _changed(config, options)  # a wrong change is told before anything long begins
     graph = read_graph(options.model, options)
     out: Path = options.out
@@ -66,7 +72,7 @@ def session_of(options: argparse.Namespace) -> Session:
     evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
     graph = sized_by(graph, calibration, options.model, options)
     if options.config is None and graph.qparams:
-        config = _changed(Model(graph).config, options)
+        config = _changed(Model(graph).config_of(options.preset), options)
     return Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
 
 

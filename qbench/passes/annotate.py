@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -41,17 +41,28 @@ class AnnotatePass:
         Nodes that must stay in float, with the reason.
     narrow_weights
         Whether weights leave the smallest integer of their type unused.
+    wide
+        Tensors that 8 bits cannot hold, with the reason: what reads or makes them stays in float, but for sums of
+        products that make them, in 16 bits. None: 8 bits are taken to hold everything.
+    included
+        Nodes that run in integers even so.
     """
 
     name: ClassVar[str] = "annotate"
     excluded: FrozenMap[str, str] = field(default_factory=FrozenMap[str, str])
     narrow_weights: bool = True
+    wide: FrozenMap[str, str] | None = None
+    included: frozenset[str] = frozenset()
 
     def __call__(self, graph: Graph) -> Graph:
         """The annotated graph; it computes what the prepared one does until qparams are bound to its points."""
         groups = find_groups(graph, self.excluded)
-        reasons = _float_reasons(graph, groups, self.excluded)
-        return _insert_points(graph, groups, reasons, self.narrow_weights)
+        reasons = _float_reasons(graph, groups, self.excluded, self.wide, self.included)
+        wide: set[str] = set()
+        if self.wide is not None and _is_mixed(graph, reasons):
+            sums = (group.outputs[0] for group in groups if rule_of(group.head) == QuantRule.MAC)
+            wide.update(value for value in sums if _only_float_reads(graph, value, reasons))
+        return _insert_points(graph, groups, reasons, self.narrow_weights, wide)
 
 
 def points(annotated: Graph) -> dict[str, Point]:
@@ -65,7 +76,7 @@ def points(annotated: Graph) -> dict[str, Point]:
         producer = annotated.producers.get(node.inputs[0])
         if node.inputs[0] not in annotated.constants:
             name, op = (producer.name, producer.op) if producer else (None, None)
-            found[tensor] = Point(tensor, "activation", node.output, name, op)
+            found[tensor] = Point(tensor, "activation", node.output, name, op, wide=bool(node.attrs.get("wide")))
             continue
         reader = annotated.consumers[node.output][0]
         axis = node.attrs.get("channel_axis")
@@ -99,14 +110,28 @@ def quantized_value(graph: Graph, tensor: str) -> str | None:
     return next((node.output for node in graph.consumers.get(tensor, ()) if is_op(node, Quantize)), None)
 
 
-def _float_reasons(graph: Graph, groups: tuple[Group, ...], excluded: Mapping[str, str]) -> dict[str, str]:
+def _float_reasons(
+    graph: Graph,
+    groups: tuple[Group, ...],
+    excluded: Mapping[str, str],
+    wide: Mapping[str, str] | None,
+    included: frozenset[str],
+) -> dict[str, str]:
     """The nodes that stay in float, each with its reason."""
     integer = {value for value, t in graph.input_types().items() if t.dtype == "float32"}
-    reasons, before_softmax = dict[str, str](), _before_softmax(graph)
+    reasons, too_wide = dict[str, str](), dict(wide or {})
+    before_softmax = _read_by(graph, lambda node: is_op(node, Softmax, LogSoftmax))
+    before_float = set[str]() if wide is None else _read_by(graph, lambda node: rule_of(node) == QuantRule.FLOAT)
     for group in groups:
+        if rule_of(group.head) == QuantRule.SAME and group.head.inputs[0] in too_wide:
+            too_wide.update(dict.fromkeys(group.outputs, too_wide[group.head.inputs[0]]))
         reason = excluded.get(group.head.name) or _float_reason(graph, group.head, integer)
         if not reason and group.head.name in before_softmax:
             reason = "neighbour of float: only a softmax reads it"
+        if not reason and group.head.name in before_float - included:
+            reason = "neighbour of float: only float layers read it"
+        if not reason and included.isdisjoint(node.name for node in group.nodes):
+            reason = _too_wide(group, too_wide)
         if reason:
             reasons[group.head.name] = reason
             reasons.update({n.name: f"neighbour of float: {n.inputs[0]} is float" for n in group.nodes[1:]})
@@ -124,16 +149,43 @@ def _float_reasons(graph: Graph, groups: tuple[Group, ...], excluded: Mapping[st
     return reasons
 
 
-def _before_softmax(graph: Graph) -> set[str]:
-    """The elementwise nodes that only softmax reads, straight or through others of them.
+def _too_wide(group: Group, wide: Mapping[str, str]) -> str:
+    """Why 8 bits are too few for what a group reads, or makes without a wide accumulator; empty where they are not."""
+    made = () if rule_of(group.head) == QuantRule.MAC else group.outputs
+    return next((wide[value] for value in (*_operands(group.head), *made) if value in wide), "")
 
-    They scale scores, or hide some with a number so large that no 8 bits could tell the others apart.
+
+def _only_float_reads(graph: Graph, value: str, reasons: Mapping[str, str]) -> bool:
+    """Whether all that reads a value, straight or moved, stays in float: then nothing is won by few bits."""
+    return all(
+        reader.name in reasons
+        or (
+            rule_of(reader) == QuantRule.SAME
+            and all(_only_float_reads(graph, name, reasons) for name in reader.outputs)
+        )
+        for reader in graph.consumers[value]
+    )
+
+
+def _is_mixed(graph: Graph, reasons: Mapping[str, str]) -> bool:
+    """Whether more stays in float by default than a softmax."""
+    return any(
+        reason.startswith("default") and not is_op(graph.node(name), Softmax, LogSoftmax)
+        for name, reason in reasons.items()
+    )
+
+
+def _read_by(graph: Graph, is_wanted: Callable[[Node], bool]) -> set[str]:
+    """The elementwise nodes that only certain others read, straight or through others of them.
+
+    Those before a softmax scale scores, or hide some with a number so large that no 8 bits could tell the others apart.
+    Sums that only normalizations read, and further such sums, are a residual stream.
     """
     found: set[str] = set()
     for node in reversed(graph.nodes):
         readers = graph.consumers[node.outputs[0]]
         hidden = bool(readers) and node.outputs[0] not in graph.outputs and rule_of(node) == QuantRule.ELEMENTWISE
-        if hidden and all(is_op(reader, Softmax, LogSoftmax) or reader.name in found for reader in readers):
+        if hidden and all(is_wanted(reader) or reader.name in found for reader in readers):
             found.add(node.name)
     return found
 
@@ -182,7 +234,9 @@ def _special_reason(graph: Graph, node: Node) -> str:
     return f"unsupported: {varying[0]} is not a constant" if varying else ""
 
 
-def _insert_points(graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str, str], narrow: bool) -> Graph:
+def _insert_points(
+    graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str, str], narrow: bool, wide: Collection[str]
+) -> Graph:
     rewriter = Rewriter(graph)
     quantized: dict[str, str] = {}  # what integer nodes read in place of a value
     everywhere: dict[str, str] = {}  # what all nodes read in place of a value that integer nodes make
@@ -194,6 +248,7 @@ def _insert_points(graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str
         attrs: dict[str, Attr] = {"tensor": value}
         attrs |= {"channel_axis": channel_axis} if channel_axis is not None else {}
         attrs |= {"narrow": True} if narrow and value in graph.constants else {}
+        attrs |= {"wide": True} if value in wide else {}
         producer = graph.producers.get(value)
         sources = producer.sources if producer else ()
         return Node(rewriter.fresh(f"{value}.q"), FAKE, (raw,), (name,), FrozenMap(attrs), sources)

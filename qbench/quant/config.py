@@ -20,7 +20,9 @@ from qbench.quant.semantics import Semantics
 from qbench.quant.specs import LayerOverride, Rule, TensorOverride, TensorSpec, WeightSpec
 from qbench.quant.strict import PartialModel, StrictModel, fault, read_json, tuples
 
-__all__ = ["QuantConfig"]
+__all__ = ["Preset", "QuantConfig"]
+
+Preset = Literal["default", "int8"]
 
 Override = TypeVar("Override", bound=PartialModel)
 
@@ -70,6 +72,18 @@ class QuantConfig(StrictModel):
             if complaint:
                 raise fault(("tensors", name, "zero_point"), complaint)
         return self
+
+    @classmethod
+    def of_preset(cls, preset: Preset = "default") -> Self:
+        """The config that a session starts with where none is given.
+
+        Parameters
+        ----------
+        preset
+            "default": what 8 bits would spoil stays in float, as little as the model needs. "int8": all that can be is
+            quantized, as where a config says nothing else.
+        """
+        return cls() if preset == "int8" else cls(activations=TensorSpec(least_db="measured"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -28,6 +28,8 @@ class Point:
         For a weight: the activation that it is multiplied with, whose scale makes the accumulator's.
     bias
         For a weight: the constant that is added to the products, one element per channel.
+    wide
+        For an activation: sums that nothing reads in 8 bits, so that 16 cost nothing.
     """
 
     tensor: str
@@ -38,3 +40,4 @@ class Point:
     channel_axis: int | None = None
     data: str | None = None
     bias: str | None = None
+    wide: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from qbench.calibration.bulk import UNMEASURED_DB, wide_tensors
 from qbench.calibration.overrides import check_overrides
 from qbench.calibration.resolve import resolve
 from qbench.calibration.statistics import Statistics
@@ -14,10 +15,11 @@ from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule
 from qbench.passes.annotate import AnnotatePass, points
-from qbench.passes.choices import excluded_nodes, node_roundings
+from qbench.passes.choices import excluded_nodes, included_nodes, node_roundings
 from qbench.passes.correct_bias import CorrectBiasPass
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
+from qbench.passes.norm_parts import divisors, norm_parts
 from qbench.passes.pipeline import Pipeline, Step, Trace
 from qbench.passes.realize import RealizePass
 from qbench.passes.unbake import AnnotateTwinPass, RebakePass, integer_borders
@@ -91,10 +93,22 @@ def quantize_graph(
     """
     graph, memo = prepared.graph, memo or Memo()
     check_config(prepared, config, memo)
-    annotated, marked = annotate(prepared, excluded_nodes(graph, config), memo, config.weights.narrow)
+    excluded, narrow = excluded_nodes(graph, config), config.weights.narrow
+    least = config.activations.least_db
+    if least is not None:
+        included = included_nodes(graph, config)
+        parts = memo.recall("norm parts", (graph,), lambda: norm_parts(graph))
+        excluded = FrozenMap({name: why for name, why in parts.items() if name not in included} | dict(excluded))
+    annotated, marked = annotate(prepared, excluded, memo, narrow)
     template, roundings = template_of(prepared), node_roundings(graph, config)
     if template is None:
         encodings = resolve(marked.values(), annotated, statistics, config, memo)
+        if least is not None:
+            least = UNMEASURED_DB if least == "measured" else least
+            wide = wide_tensors(marked.values(), encodings, statistics, least, config.tensors, memo)
+            wide = FrozenMap({**memo.recall("divisors", (graph,), lambda: divisors(graph)), **wide})
+            annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included_nodes(graph, config))
+            encodings = resolve(marked.values(), annotated, statistics, config, memo)
         realize = RealizePass(config.rounding, roundings, config.semantics)
     else:
         shared = shared_statistics(template, statistics, marked)
@@ -111,17 +125,25 @@ def quantize_graph(
 
 
 def annotate(
-    prepared: Trace, excluded: FrozenMap[str, str], memo: Memo, narrow: bool = True
+    prepared: Trace,
+    excluded: FrozenMap[str, str],
+    memo: Memo,
+    narrow: bool = True,
+    wide: FrozenMap[str, str] | None = None,
+    included: frozenset[str] = frozenset(),
 ) -> tuple[Graph, dict[str, Point]]:
     """The annotated graph, without qparams, and its points."""
     template = template_of(prepared)
 
     def work() -> tuple[Graph, dict[str, Point]]:
-        mark = AnnotatePass(excluded, narrow) if template is None else AnnotateTwinPass(template, excluded, narrow)
-        annotated = mark(prepared.graph)
+        if template is None:
+            annotated = AnnotatePass(excluded, narrow, wide, included)(prepared.graph)
+        else:
+            annotated = AnnotateTwinPass(template, excluded, narrow)(prepared.graph)
         return annotated, points(annotated)
 
-    return memo.recall((AnnotatePass.name, bool(excluded), narrow), (prepared.graph, excluded), work)
+    place = AnnotatePass.name, bool(excluded), narrow, wide is None
+    return memo.recall(place, (prepared.graph, excluded, wide, included), work)
 
 
 def _bias_correction(statistics: Mapping[str, Statistics], memo: Memo) -> CorrectBiasPass:

@@ -8,6 +8,7 @@
     calibration-D/        the data, as npz; D says which data
     evaluation-D/         the same, with labels.npy
     statistics-K.npz      what calibration saw; K says in which data and in which graph
+    statistics-K.json     what was measured with it: which tensors 8 bits can hold
     history.json          all configs, and which one counts
     report.json           the last report, and its config
     snapshots.json        configs and reports that were given names

@@ -10,7 +10,7 @@ from qbench.ir.graph import Graph
 from qbench.passes.pipeline import Step, Trace
 from qbench.passes.prepare import prepare
 from qbench.passes.unbake import Template, imported_config, take_apart, with_float_weights
-from qbench.quant.config import QuantConfig
+from qbench.quant.config import Preset, QuantConfig
 from qbench.quantize.imported import Imported, as_reals
 
 __all__ = ["Model"]
@@ -67,7 +67,11 @@ class Model:
     @cached_property
     def config(self) -> QuantConfig:
         """The config that a session starts with."""
-        return QuantConfig() if self.template is None else imported_config(self.template)
+        return self.config_of("default")
+
+    def config_of(self, preset: Preset) -> QuantConfig:
+        """What a preset means for this model: a quantized one keeps what it came with."""
+        return QuantConfig.of_preset(preset) if self.template is None else imported_config(self.template)
 
     def reals(self, data: object) -> object:
         """Data with the integers that the file takes made real numbers; anything else as it is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +13,14 @@ from pathlib import Path
 from qbench.calibration.collect import Collected, collect
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
-from qbench.errors import SessionError
+from qbench.errors import SessionError, shown
 from qbench.evaluate.keys import value_keys
+from qbench.files import write_text
 from qbench.ir.memo import Memo
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
+from qbench.search.least import measure_least_db
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
 
@@ -48,11 +50,13 @@ class Quantizer:
         folder: Path | None = None,
     ) -> None:
         self.prepared = model.prepared
+        self.is_imported = model.template is not None
         self.calibration = calibration
         self.memo = Memo()
         self._executor = executor
         self.folder = folder
         self._statistics: Mapping[str, Statistics] | None = None
+        self._least_db: float | None = None
         self._so_far: Collected | None = None  # of a calibration that was stopped
         self._collecting = threading.Lock()
         self._quantized: dict[QuantConfig, Quantized] = {}
@@ -70,7 +74,8 @@ class Quantizer:
                 self._statistics = self._loaded()
             if self._statistics is None:
                 self._statistics = self._collected(progress, cancel)
-                self._save(self._statistics)
+                found = self._statistics
+                self._save(lambda: self._path is None or save_statistics(found, self._path))
             return self._statistics
 
     def quantize(
@@ -82,15 +87,37 @@ class Quantizer:
             known = self._quantized.get(config)
         if known is not None and '"callable"' not in config.to_json():  # the user's own may be another by now
             return known
-        made = quantize_graph(self.prepared, statistics, config, self.memo)
+        made = quantize_graph(self.prepared, statistics, self.settled(config, progress, cancel), self.memo)
         with self._remembering:
             self._quantized[config] = made
             while len(self._quantized) > _REMEMBERED:
                 del self._quantized[next(iter(self._quantized))]
         return made
 
+    def settled(
+        self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None
+    ) -> QuantConfig:
+        """The config with a number where it says that something is to be measured: once, as statistics are."""
+        if config.activations.least_db != "measured" or self.is_imported:
+            return config
+        statistics = self.statistics(progress, cancel)
+        with self._collecting:
+            if self._least_db is None:
+                base, path = QuantConfig.of_preset("default"), self._least_path
+                found = measure_least_db(self.prepared, statistics, base, self.calibration, self.memo, cancel)
+                self._save(lambda: path is None or write_text(path, json.dumps({"least_db": found})))
+                self._least_db = found
+        return config.with_value("activations.least_db", self._least_db)
+
     def _loaded(self) -> Mapping[str, Statistics] | None:
+        if self._least_path is not None and self._least_path.exists():
+            self._least_db = _read_least_db(self._least_path)
         return load_statistics(self._path) if self._path is not None and self._path.exists() else None
+
+    @property
+    def _least_path(self) -> Path | None:
+        """The file of what was measured beside the statistics."""
+        return None if self._path is None else self._path.with_suffix(".json")
 
     def _collected(self, progress: Progress | None, cancel: Cancel | None) -> Mapping[str, Statistics]:
         graph = self.prepared.graph
@@ -114,10 +141,9 @@ class Quantizer:
         self._so_far = None
         return found
 
-    def _save(self, statistics: Mapping[str, Statistics]) -> None:
+    def _save(self, write: Callable[[], object]) -> None:
         try:
-            if self._path is not None:
-                save_statistics(statistics, self._path)
+            write()
         except OSError as error:
             raise SessionError(
                 f"cannot save the session's statistics: {error}; what is in memory is whole: make room and run again"
@@ -130,3 +156,12 @@ class Quantizer:
             return None
         said = json.dumps([self.calibration.digest, sorted(value_keys(self.prepared.graph).items())])
         return self.folder / f"statistics-{hashlib.sha256(said.encode()).hexdigest()[:16]}.npz"
+
+
+def _read_least_db(path: Path) -> float:
+    try:
+        return float(json.loads(path.read_text(encoding="utf-8"))["least_db"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SessionError(
+            f"{path.name} cannot be read: {shown(str(error))}; without that file it is measured again"
+        ) from error

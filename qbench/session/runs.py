@@ -125,7 +125,7 @@ class Runs(State):
             return sensitivity(
                 model.prepared,
                 statistics,
-                self.history.config,
+                model.settled(self.history.config, cancel=cancel),
                 data,
                 self._cache,
                 mode=mode,

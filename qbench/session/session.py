@@ -13,7 +13,7 @@ from qbench.errors import SessionError, shown
 from qbench.evaluate.probe import PROBE_SAMPLES
 from qbench.ir import archive
 from qbench.ir.graph import Graph
-from qbench.quant.config import QuantConfig
+from qbench.quant.config import Preset, QuantConfig
 from qbench.quantize.quantized import check_config
 from qbench.report.compare import compare
 from qbench.report.report import Report
@@ -54,7 +54,10 @@ class Session(Searches):
         A folder to save everything to, after each step. One that holds a session of the same model goes on: its history
         is kept, its data replaced.
     config
-        Where to start; None: the defaults.
+        Where to start; None: as `preset` says.
+    preset
+        "default": what 8 bits would spoil stays in float, as little as is measured to be needed. "int8": all that can
+        be is quantized.
     executor
         Any ``concurrent.futures.Executor`` for the calibration pass.
     cache_bytes
@@ -83,6 +86,7 @@ class Session(Searches):
         *,
         path: str | Path | None = None,
         config: QuantConfig | None = None,
+        preset: Preset = "default",
         executor: Executor | None = None,
         cache_bytes: int = _CACHE_BYTES,
         fold_scale_axis: bool = False,
@@ -100,7 +104,7 @@ class Session(Searches):
         given = calibration.x if isinstance(calibration, Samples) else calibration
         data = Dataset(model.fed, model.reals(given), what="calibration")
         quantizer = Quantizer(model, data, executor)
-        history, folder = History.start(config or model.config), None
+        history, folder = History.start(config or model.config_of(preset)), None
         check_config(model.prepared, history.config)
         if path is not None:
             folder = SessionFolder.make(Path(path), model, data, cases, history.to_json())

@@ -81,7 +81,7 @@ def test_quantize_writes_everything_and_prints_the_table(here: Path, capsys: pyt
         "model.qdq.onnx",
         "report.json",
     ]
-    assert QuantConfig.load(out / "config.json") == QuantConfig()
+    assert QuantConfig.load(out / "config.json") == QuantConfig.of_preset()
     onnx.checker.check_model(onnx.load(out / "model.qdq.onnx"))
     report = json.loads((out / "report.json").read_text())
     assert [layer["op"] for layer in report["layers"]][:2] == ["nn.conv2d", "nn.relu"]

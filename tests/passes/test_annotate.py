@@ -124,3 +124,40 @@ def test_what_only_a_softmax_reads_stays_in_float_with_it() -> None:
     assert list(points(annotated)) == ["x", "s"]
     annotated = AnnotatePass()(made("y", "h"))
     assert [annotated.by_name[name].reason for name in ("scores", "scale", "hide")] == ["", "", why]
+
+
+def stream() -> Graph:
+    """A residual stream between normalizations, with two branches."""
+    ones = {name: Constant(np.ones((4, 4), np.float32)) for name in ("w1", "w2", "w3")}
+    vectors = {name: Constant(np.ones(4, np.float32)) for name in ("gamma", "beta")}
+    nodes = [
+        node("norm_1", "nn.layer_norm", "x gamma beta", "n1"),
+        node("fc_1", "nn.dense", "n1 w1", "d1"),
+        node("sum_1", "add", "x d1", "s1"),
+        node("norm_2", "nn.layer_norm", "s1 gamma beta", "n2"),
+        node("fc_2", "nn.dense", "n2 w2", "d2"),
+        node("act", "tanh", "d2", "t2"),
+        node("fc_3", "nn.dense", "t2 w3", "d3"),
+        node("sum_2", "add", "s1 d3", "s2"),
+        node("norm_3", "nn.layer_norm", "s2 gamma beta", "y"),
+    ]
+    return build("stream", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, ones | vectors)
+
+
+def test_a_residual_stream_stays_in_float_and_what_goes_into_it_has_16_bits() -> None:
+    annotated = AnnotatePass(wide=FrozenMap())(stream())
+    why = {n.name: n.reason for n in annotated.nodes if n.reason}
+    assert why["sum_1"] == why["sum_2"] == "neighbour of float: only float layers read it"
+    assert not {"fc_1", "fc_2", "act", "fc_3"} & why.keys()
+    assert {tensor for tensor, point in points(annotated).items() if point.wide} == {"d1", "d3"}
+    assert not any(point.wide for point in points(AnnotatePass()(stream())).values())
+
+
+def test_what_8_bits_cannot_hold_is_neither_read_nor_made_in_integers_but_for_sums_of_products() -> None:
+    reason = "default: too wide"
+    annotated = AnnotatePass(wide=FrozenMap({"t2": reason, "d2": reason}))(stream())
+    why = {n.name: n.reason for n in annotated.nodes if n.reason}
+    assert why["act"] == why["fc_3"] == reason and "fc_2" not in why
+    assert points(annotated)["d2"].wide
+    kept = AnnotatePass(wide=FrozenMap({"t2": reason, "d2": reason}), included=frozenset({"act", "fc_3"}))(stream())
+    assert not {"act", "fc_3"} & {n.name for n in kept.nodes if n.reason}

@@ -291,3 +291,12 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
         QuantConfig().override_tensor("x", threshold=1.0).save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_presets() -> None:
+    assert QuantConfig.of_preset("int8") == QuantConfig.from_json('{"version": 1}')
+    config = QuantConfig.of_preset("default")
+    assert config.activations.least_db == "measured" and QuantConfig.from_json(config.to_json()) == config
+    assert config.with_value("activations.least_db", 24.5).activations.least_db == 24.5
+    with pytest.raises(ConfigError, match=r"activations\.least_db"):
+        config.with_value("activations.least_db", "some")

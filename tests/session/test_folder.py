@@ -75,7 +75,7 @@ def test_the_same_model_goes_on_in_the_same_folder(tmp_path: Path):
     assert same.report == s.report
     assert same.snapshots == s.snapshots
     again = Session(GRAPH, samples(8), X[:5], path=tmp_path / "s")
-    assert again.config == QuantConfig()
+    assert again.config == QuantConfig.of_preset()
     assert str(again.diff()) == "nothing changed"
     assert again.report is None, "it was of other data"
     assert again.compare("tuned").iloc[-1]["agreement_before"] <= 1
@@ -273,3 +273,21 @@ def test_a_killed_process_loses_nothing_that_it_was_told_is_done(tmp_path: Path,
         done = len(thresholds)
         assert session.run().layer("relu_1").chosen_by
     assert done > 0
+
+
+def test_what_8_bits_can_hold_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    calls: list[float] = []
+
+    def measured(*_: object) -> float:
+        calls.append(24.0)
+        return 24.0
+
+    monkeypatch.setattr("qbench.session.quantizer.measure_least_db", measured)
+    s = session(tmp_path / "s")
+    assert s.quantized().config.activations.least_db == 24.0 and s.config.activations.least_db == "measured"
+    s.override("relu_1", threshold=0.5)
+    s.run()
+    again = Session.resume(tmp_path / "s")
+    assert again.quantized().config.activations.least_db == 24.0 and len(calls) == 1
+    again.config = again.config.with_value("activations.least_db", None)
+    assert again.quantized().config.activations.least_db is None and len(calls) == 1

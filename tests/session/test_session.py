@@ -147,7 +147,7 @@ def test_keeping_a_layer_in_float():
     assert report.layer("dense_1").runs_as == "float32"
     assert report.layer("dense_1").reason == "excluded by the user"
     s.reset("dense_1")
-    assert s.config == QuantConfig()
+    assert s.config == QuantConfig.of_preset()
     assert s.run().layer("dense_1").runs_as == "uint8"
 
 
@@ -179,7 +179,7 @@ def test_bad_overrides_change_nothing(name: str, what: dict[str, object], error:
     s = session()
     with pytest.raises(error, match=message):
         s.override(name, **what)
-    assert s.config == QuantConfig()
+    assert s.config == QuantConfig.of_preset()
     assert len(s.history.edits) == 1
 
 

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from qbench.ir.op import Array, register
+from qbench.ir.op import Array, Op, register
 from qbench.ops.float.activation import Unary
 from qbench.ops.numeric.special import erf
 
-__all__: list[str] = []  # the ops are found by name in the registry
+__all__ = ["STEEP"]  # the ops are found by name in the registry
 
 
 class _Ufunc(Unary):
@@ -23,14 +23,14 @@ class _Ufunc(Unary):
         return type(self).function(data)
 
 
-def _declare(name: str, function: Callable[[Array], Array], doc: str, **facts: object) -> None:
+def _declare(name: str, function: Callable[[Array], Array], doc: str, **facts: object) -> type[Op]:
     fields = {"name": name, "function": staticmethod(function), "__doc__": doc, "__module__": __name__, **facts}
-    register(type(name.capitalize(), (_Ufunc,), fields))
+    return register(type(name.capitalize(), (_Ufunc,), fields))
 
 
 _declare("exp", np.exp, "e to the power of the element; infinity beyond the type's range.", never_negative=True)
-_declare("log", np.log, "Natural logarithm; -infinity at 0, NaN below.")
-_declare("sqrt", np.sqrt, "Square root; NaN below 0.", never_negative=True)
+_LOG = _declare("log", np.log, "Natural logarithm; -infinity at 0, NaN below.")
+_SQRT = _declare("sqrt", np.sqrt, "Square root; NaN below 0.", never_negative=True)
 _declare("tanh", np.tanh, "Hyperbolic tangent.")
 _declare("sin", np.sin, "Sine of an angle in radians.")
 _declare("cos", np.cos, "Cosine of an angle in radians.")
@@ -40,5 +40,8 @@ _declare("negative", np.negative, "The element with its sign turned.")
 _declare("floor", np.floor, "The largest integer that is not above the element.")
 _declare("ceil", np.ceil, "The smallest integer that is not below the element.")
 _declare("round", np.rint, "The nearest integer, halves to even.")
-_declare("reciprocal", np.reciprocal, "1 divided by the element; infinity at 0.")
+_RECIPROCAL = _declare("reciprocal", np.reciprocal, "1 divided by the element; infinity at 0.")
 _declare("sign", np.sign, "-1, 0 or 1.")
+
+STEEP = (_LOG, _SQRT, _RECIPROCAL)
+"""Without a bound on their slope: near 0, one step of 8 bits changes the result by any amount."""
