@@ -71,7 +71,7 @@ def read_graph(path: Path, options: argparse.Namespace) -> Graph:
 def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
     """Data for a graph, images made as the options say."""
     if not path.is_dir():
-        return load_data(path)
+        return load_data(path, classes=getattr(options, "metric", None) is None)
     if len(graph.inputs) != 1:
         raise DataError(f"{path} holds images, but the model has {len(graph.inputs)} inputs; give an .npz")
     wanted = graph.types[graph.inputs[0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -52,6 +53,11 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         metavar="PATH=JSON",
         help="change the config, such as weights.axis=null; can be given again",
     )
+    parser.add_argument(
+        "--metric",
+        metavar="MODULE:FUNCTION",
+        help="what matters: (outputs by name, y of --evaluation) -> a number, the higher the better",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to; made if need be")
     add_image_options(parser)
     add_shape_option(parser)
@@ -59,10 +65,15 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
 
 def session_of(options: argparse.Namespace) -> Session:
     """The session; a wrong option, and a folder that cannot be written to, are told before anything long begins."""
+    from qbench.evaluate.metric import resolve_metric
     from qbench.session.model import Model  # these take longer to import than all of the other commands
     from qbench.session.session import Session
 
     check_image_options(options, options.calibration, options.evaluation)
+    if options.metric is not None:
+        if str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))  # where a user's own module lies
+        resolve_metric(options.metric)
     config = QuantConfig.of_preset(options.preset) if options.config is None else QuantConfig.load(options.config)
     config = _changed(config, options)  # a wrong change is told before anything long begins
     graph = read_graph(options.model, options)
@@ -73,7 +84,7 @@ def session_of(options: argparse.Namespace) -> Session:
     graph = sized_by(graph, calibration, options.model, options)
     if options.config is None and graph.qparams:
         config = _changed(Model(graph).config_of(options.preset), options)
-    return Session(graph, calibration=calibration.x, evaluation=evaluation, config=config)
+    return Session(graph, calibration=calibration.x, evaluation=evaluation, config=config, metric=options.metric)
 
 
 def _changed(config: QuantConfig, options: argparse.Namespace) -> QuantConfig:

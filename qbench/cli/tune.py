@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +19,6 @@ def add(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser("tune", help="search for a config within a budget of quality, time and size")
     add_session_options(parser)
-    parser.add_argument(
-        "--metric",
-        metavar="MODULE:FUNCTION",
-        help="(outputs by name, y) -> a number, the higher the better (default: SQNR of the output in dB)",
-    )
     parser.add_argument("--at-least", type=float, metavar="V", help="of the metric: the fastest such config is taken")
     parser.add_argument("--max-ms", type=float, metavar="M", help="milliseconds of one run")
     parser.add_argument("--max-bytes", type=int, metavar="B", help="bytes of the constants")
@@ -35,18 +29,12 @@ def add(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> None:
     from qbench.plots import front_figure, png  # these take longer to import than all of the other commands
     from qbench.search.front import Limits
-    from qbench.search.metric import resolve_metric
     from qbench.session.export import export_all
     from qbench.views import front_view
 
     Limits(options.at_least, options.max_ms, options.max_bytes, options.seconds)  # told before anything long begins
-    if options.metric is not None:
-        if str(Path.cwd()) not in sys.path:
-            sys.path.insert(0, str(Path.cwd()))  # where a user's own module lies
-        resolve_metric(options.metric)
     session, out = session_of(options), Path(options.out)
     front = session.search(
-        options.metric,
         at_least=options.at_least,
         max_ms=options.max_ms,
         max_bytes=options.max_bytes,

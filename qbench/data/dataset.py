@@ -60,6 +60,8 @@ class Dataset:
         The right class of each sample, or None.
     what
         How messages call this data.
+    truths
+        What a metric of the user's compares with: anything with an entry for each sample.
 
     Raises
     ------
@@ -69,7 +71,14 @@ class Dataset:
     """
 
     def __init__(
-        self, graph: Graph, data: object, labels: object = None, *, what: str = "calibration", batch: int | None = None
+        self,
+        graph: Graph,
+        data: object,
+        labels: object = None,
+        *,
+        what: str = "calibration",
+        batch: int | None = None,
+        truths: Sequence[Any] | NDArray[Any] | None = None,
     ) -> None:
         self.layout = Layout.of(graph, batch)
         self._graph, self._what = graph, what
@@ -80,6 +89,9 @@ class Dataset:
         self._digests = tuple(digest for digest, _ in chunks)
         self.samples = chunks[-1][1]
         self.labels = _labels(labels, self.samples, what)
+        self.truths = truths
+        if truths is not None and len(truths) != self.samples:
+            raise DataError(f"there are {self.samples} {what} samples but {len(truths)} truths for the metric")
 
     @property
     def pieces(self) -> int:

@@ -22,8 +22,8 @@ class Samples(NamedTuple):
 
     x: NDArray[Any] | dict[str, NDArray[Any]] | ImageFolder
     """One array, arrays by input name, or images that are read when they are needed; the first axis counts samples."""
-    y: NDArray[np.int64] | None
-    """The class of each sample, where it is known."""
+    y: NDArray[Any] | None
+    """The class of each sample, or what a metric compares with, where it is known."""
 
 
 def load_data(
@@ -35,6 +35,7 @@ def load_data(
     layout: Literal["NCHW", "NHWC"] = "NCHW",
     channels: Literal["RGB", "BGR", "L"] = "RGB",
     dtype: Literal["float32", "uint8"] = "float32",
+    classes: bool = True,
 ) -> Samples:
     """Read samples, and labels where there are any.
 
@@ -46,6 +47,8 @@ def load_data(
         :func:`qbench.data.images.read_labels`). float64 arrays become float32, which is what models take.
     mean, std, size, layout, channels, dtype
         For folders; see :class:`qbench.data.images.ImageFolder`.
+    classes
+        Whether ``y`` holds class numbers; False where a metric of the user's knows what it is.
 
     Raises
     ------
@@ -68,7 +71,9 @@ def load_data(
     y = arrays.pop("y", None)
     if not arrays:
         raise DataError(f"{source} has no array x")
-    return Samples(arrays["x"] if list(arrays) == ["x"] else arrays, None if y is None else _labels(source, y))
+    return Samples(
+        arrays["x"] if list(arrays) == ["x"] else arrays, y if y is None or not classes else _labels(source, y)
+    )
 
 
 def _single(array: NDArray[Any]) -> NDArray[Any]:

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
+from typing import Literal
 
 from qbench.data.dataset import Dataset
 from qbench.errors import NotANumberError
 from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import Layer, layers_of, value_of
 from qbench.evaluate.measure import Deviation
+from qbench.evaluate.metric import Metric
+from qbench.evaluate.outputs import outputs_of
 from qbench.evaluate.own_errors import Own, own_errors
 from qbench.evaluate.predictions import Score
 from qbench.evaluate.side_by_side import Measured, Pair, activation_bytes, measure
@@ -22,7 +26,7 @@ from qbench.quantize.quantized import Quantized
 from qbench.report.entries import LayerReport, OutputReport
 from qbench.report.report import Report
 
-__all__ = ["evaluate", "evaluate_output"]
+__all__ = ["evaluate", "evaluate_output", "with_metric"]
 
 
 _SMALL, _FEW = 1 << 22, 32  # bytes of all activations for one sample, and nodes, of a small network
@@ -36,6 +40,7 @@ def evaluate(
     *,
     data_name: str = "evaluation",
     probe: Dataset | None = None,
+    metric: Metric | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
 ) -> Report:
@@ -57,6 +62,8 @@ def evaluate(
         What the report calls the data.
     probe
         A few samples, which each layer's own error is measured on; None: it is not.
+    metric
+        The user's measure of quality, asked about all outputs of both models, with the truths of `data`.
     progress, cancel
         To watch and to stop it.
 
@@ -65,7 +72,8 @@ def evaluate(
     Cancelled
         Somebody asked to stop. What was computed by then stays in the cache.
     DataError
-        The data is no longer what it was, or the labels do not fit the model's predictions.
+        The data is no longer what it was, the labels do not fit the model's predictions, or the metric gives no finite
+        number.
 
     Notes
     -----
@@ -86,7 +94,7 @@ def evaluate(
     own = {} if probe is None else own_errors(quantized, probe, ends, cache, elements or _MOST, cancel)
     return Report(
         by_layer=tuple(_with_measurements(*layer, found, own) for layer in zip(layers, compared, strict=True)),
-        output=_output(found, outputs, data, data_name),
+        output=with_metric(_output(found, outputs, data, data_name), quantized, data, cache, metric, cancel),
         steps_ran=_in_order(quantized.graph, found.steps),
         reference_steps_ran=_in_order(quantized.prepared, found.reference_steps),
     )
@@ -128,6 +136,33 @@ def evaluate_output(
     cache.begin()
     outputs = _outputs(quantized)
     return _output(measure(quantized, data, outputs, outputs[0], cache, cancel=cancel), outputs, data, "evaluation")
+
+
+def with_metric(
+    output: OutputReport,
+    quantized: Quantized,
+    data: Dataset,
+    cache: ValueCache,
+    metric: Metric | None,
+    cancel: Cancel | None = None,
+) -> OutputReport:
+    """The same with what the user's metric says; what it said of the same outputs before is remembered."""
+    if metric is None:
+        return output
+    asked = metric.about(data.truths)
+
+    def answer(side: Literal["float", "quantized"]) -> float:
+        graph = quantized.prepared if side == "float" else quantized.graph
+        keys = value_keys(graph, cache.memo)
+        made = tuple(keys[a if side == "float" else b] for a, b in _outputs(quantized))
+        key = ("metric", asked.identity, id(data.truths), made, data.digest)  # the truths live as long as the data
+        known: float | None = cache.get_result(key)
+        if known is None:
+            known = asked(outputs_of(quantized, side, data, cache, cancel))
+            cache.put_result(key, known)
+        return known
+
+    return replace(output, metric_name=metric.name, metric_float=answer("float"), metric=answer("quantized"))
 
 
 def _outputs(quantized: Quantized) -> list[Pair]:

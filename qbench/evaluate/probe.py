@@ -42,7 +42,10 @@ class Probe:
     def data(self) -> Dataset:
         """The samples, in memory."""
         labels = None if self._source.labels is None else self._source.labels[self.indices]
-        return Dataset(self._graph, self._source.pick(self._pieces), labels, what="probe")
+        truths = self._source.truths
+        if truths is not None:
+            truths = [truths[int(index)] for index in self.indices]
+        return Dataset(self._graph, self._source.pick(self._pieces), labels, what="probe", truths=truths)
 
     def named(self, report: Report) -> Report:
         """A report of the probe, with the samples' indices in the whole data."""

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from PIL import Image
 
-from qbench.plots.figures import SOFT, TEXT, decibels, figure, number, percent
+from qbench.plots.figures import SOFT, TEXT, decibels, figure, number, percent, safe
 from qbench.views import FlipView, ResultView
 
 __all__ = ["draw_flips", "draw_result", "result_figure"]
@@ -36,7 +36,7 @@ def result_figure(view: ResultView) -> Figure:
 
 
 def draw_result(axes: Axes, view: ResultView) -> None:
-    """Six numbers with what they are compared to."""
+    """The numbers with what they are compared to."""
     axes.axis("off")
     before = "" if view.before is None else f"before: {decibels(view.before.sqnr_db)} dB"
     labels = "no labels" if view.now.top1 is None else f"float {percent(view.top1_float)}"
@@ -46,6 +46,7 @@ def draw_result(axes: Axes, view: ResultView) -> None:
         ("output SQNR", f"{decibels(view.now.sqnr_db)} dB", before),
         ("agrees with float", percent(view.now.agreement), flipped),
         ("top-1", percent(view.now.top1), labels),
+        *_metric(view),
         ("constants", f"{view.bytes_now / 1e6:.3g} MB", f"float {view.bytes_float / 1e6:.3g} MB"),
         (
             "latency",
@@ -59,6 +60,12 @@ def draw_result(axes: Axes, view: ResultView) -> None:
         axes.text(x, 0.95, title, fontsize=8, color=SOFT, va="top", transform=axes.transAxes)
         axes.text(x, 0.5, value, fontsize=14, color=TEXT, va="center", weight="bold", transform=axes.transAxes)
         axes.text(x, 0.02, note, fontsize=8, color=SOFT, va="bottom", transform=axes.transAxes)
+
+
+def _metric(view: ResultView) -> tuple[tuple[str, str, str], ...]:
+    if view.metric_name is None:
+        return ()
+    return ((safe(view.metric_name, 18), number(view.now.metric), f"float {number(view.metric_float)}"),)
 
 
 def draw_flips(area: Figure | SubFigure, flips: tuple[FlipView, ...]) -> None:

@@ -139,6 +139,8 @@ class OutputReport:
         The first of the samples whose prediction differs, where a sample has one prediction.
     latency
         How long the model takes, where that was measured.
+    metric_name, metric_float, metric
+        The user's metric, and what it says of the float and of the quantized model; None where there is none.
     """
 
     sqnr_db: float | None
@@ -150,3 +152,6 @@ class OutputReport:
     flipped: int | None = None
     flips: tuple[Flip, ...] = ()
     latency: Latency | None = None
+    metric_name: str | None = None
+    metric_float: float | None = None
+    metric: float | None = None

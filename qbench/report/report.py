@@ -25,6 +25,7 @@ _OF_LAYER = (
     "own_sqnr_db", "inherited_sqnr_db", "shape", "macs", "ms",
 )  # fmt: skip
 _OF_OUTPUT = ("sqnr_db", "agreement", "top1_float", "top1", "flipped")
+_OF_METRIC = ("metric_name", "metric_float", "metric")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,8 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The content of ``report.json``: plain lists, dicts, finite numbers and None."""
         layers = [{key: _plain(getattr(layer, key)) for key in _OF_LAYER} for layer in self.by_layer]
-        output = {key: _plain(getattr(self.output, key)) for key in _OF_OUTPUT}
+        said = _OF_OUTPUT if self.output.metric is None else (*_OF_OUTPUT, *_OF_METRIC)
+        output = {key: _plain(getattr(self.output, key)) for key in said}
         output["flips"] = [asdict(flip) for flip in self.output.flips]
         output["latency"] = self.output.latency and asdict(self.output.latency)
         said = {"stopped": self.stopped} if self.stopped else {}

@@ -75,6 +75,9 @@ def _summary(output: OutputReport) -> str:
         parts.append(f"agreement with the float model {output.agreement:.2%}")
     if output.top1 is not None and output.top1_float is not None:
         parts.append(f"top-1 {output.top1:.2%} (float {output.top1_float:.2%})")
+    if output.metric is not None and output.metric_float is not None:
+        name = shortened(output.metric_name or "metric", 40)
+        parts.append(f"{name} {output.metric:.5g} (float {output.metric_float:.5g})")
     return f"{', '.join(parts)}; {output.samples} {output.data} samples"
 
 

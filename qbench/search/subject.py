@@ -14,6 +14,7 @@ from qbench.data.dataset import Dataset
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.evaluate import evaluate_output
 from qbench.evaluate.keys import value_keys
+from qbench.evaluate.metric import Metric
 from qbench.evaluate.outputs import outputs_of
 from qbench.evaluate.probe import Probe
 from qbench.ir.graph import Graph
@@ -25,7 +26,6 @@ from qbench.runtime.team import default_threads
 from qbench.search.cost import Cost, measured_cost
 from qbench.search.judge import Judge, Worth, judged
 from qbench.search.ledger import Ledger
-from qbench.search.metric import Metric
 
 __all__ = ["Quality", "Subject"]
 

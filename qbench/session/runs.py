@@ -84,7 +84,9 @@ class Runs(State):
         generation = self._record.generation  # asked first, as in a run
         quantized = self._quantizer.quantize(self.history.config, cancel=cancel)
         probe = self._probe
-        report = evaluate(quantized, probe.data, self._cache, data_name="probe", probe=probe.data, cancel=cancel)
+        report = evaluate(
+            quantized, probe.data, self._cache, data_name="probe", probe=probe.data, metric=self._metric, cancel=cancel
+        )
         report = probe.named(report)
         report = self._timings.told(quantized, report)
         self._record.note_probe(generation, report)
@@ -144,6 +146,7 @@ class Runs(State):
                 self._cache,
                 data_name="evaluation" if self._evaluation else "calibration",
                 probe=self._probe.data,
+                metric=self._metric,
                 progress=partial(tell, "evaluation"),
                 cancel=cancel,
             )

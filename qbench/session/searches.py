@@ -8,11 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qbench.data.dataset import Dataset
+from qbench.evaluate.metric import Metric, MetricFunction, resolve_metric
 from qbench.progress import Cancel, Progress, StageProgress, showing
 from qbench.search.advice import advice_table, advise
 from qbench.search.front import Front, Limits
 from qbench.search.ledger import Ledger
-from qbench.search.metric import MetricFunction, resolve_metric
 from qbench.search.repairs import Repair
 from qbench.search.search import search
 from qbench.search.subject import Subject
@@ -126,8 +127,15 @@ class Searches(Edits, Runs):
             self._quantizer.calibration,
             self._evaluation,
             self._cache,
-            None if metric is None else resolve_metric(metric, data.labels),
+            self._metric_of(metric, data),
             Ledger(trials if self.path is None else self.path / "trials.json"),
             executor,
             cancel,
         )
+
+    def _metric_of(self, metric: str | MetricFunction | None, data: Dataset) -> Metric | None:
+        """The metric that is asked for, else the session's own, with what it compares with."""
+        truths = data.labels if data.truths is None else data.truths
+        if metric is not None:
+            return resolve_metric(metric, truths)
+        return None if self._metric is None else self._metric.about(truths)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from qbench.data.dataset import Dataset
 from qbench.data.load import Samples
-from qbench.errors import SessionError, shown
+from qbench.errors import DataError, SessionError, shown
+from qbench.evaluate.metric import MetricFunction, resolve_metric
 from qbench.evaluate.probe import PROBE_SAMPLES
 from qbench.ir import archive
 from qbench.ir.graph import Graph
@@ -27,6 +28,7 @@ from qbench.session.state import State
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 __all__ = ["Session"]
 
@@ -48,8 +50,9 @@ class Session(Searches):
         What ranges are measured on: an array, a mapping of input name to array, a list or other re-iterable of those
         (see :class:`~qbench.data.dataset.Dataset`), or what :func:`qbench.data.load.load_data` gave.
     evaluation
-        What accuracy is measured on: the same, or a pair (x, y) with the right class of each sample. None: SQNR and
-        agreement are measured on the calibration data, and the report says so.
+        What accuracy is measured on: the same, or a pair (x, y) with the right class of each sample (with `metric`,
+        whatever that compares with). None: SQNR and agreement are measured on the calibration data, and the report says
+        so.
     path
         A folder to save everything to, after each step. One that holds a session of the same model goes on: its history
         is kept, its data replaced.
@@ -69,6 +72,10 @@ class Session(Searches):
     float_model
         For a quantized model: the float one that it was made from, whose weights and biases then stand in the reports
         and in what is requantized. None: its own weights, dequantized.
+    metric
+        The measure of quality that matters: a callable, or ``"module:function"``, that is given the outputs by name
+        (arrays, one sample after the other along axis 0) and y, and gives a number, the higher the better. Reports,
+        probes and searches say it for the float and the quantized model.
 
     Raises
     ------
@@ -92,6 +99,7 @@ class Session(Searches):
         fold_scale_axis: bool = False,
         probe_samples: int = PROBE_SAMPLES,
         float_model: Graph | None = None,
+        metric: str | MetricFunction | None = None,
     ) -> None:
         if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
             kind = type(graph).__name__  # pyright: ignore[reportUnreachable]
@@ -100,7 +108,7 @@ class Session(Searches):
         if isinstance(evaluation, tuple) and len(cast("tuple[object, ...]", evaluation)) == 2:
             x, y = cast("tuple[object, object]", evaluation)
         model = Model(graph, float_model, fold_scale_axis)
-        cases = None if x is None else Dataset(model.fed, model.reals(x), y, what="evaluation")
+        cases = None if x is None else _cases(model, x, y, metric is not None)
         given = calibration.x if isinstance(calibration, Samples) else calibration
         data = Dataset(model.fed, model.reals(given), what="calibration")
         quantizer = Quantizer(model, data, executor)
@@ -110,7 +118,8 @@ class Session(Searches):
             folder = SessionFolder.make(Path(path), model, data, cases, history.to_json())
             quantizer.folder = folder.path
         saved = History.from_json(folder.read("history.json")) if folder else history
-        super().__init__(model, quantizer, cases, cache_bytes, folder, saved, probe_samples)
+        found = None if metric is None else resolve_metric(metric)
+        super().__init__(model, quantizer, cases, cache_bytes, folder, saved, probe_samples, found)
         if self.config != history.config:
             self._record.change(lambda saved: saved.push(history.edits[0]))
 
@@ -122,8 +131,20 @@ class Session(Searches):
         executor: Executor | None = None,
         cache_bytes: int = _CACHE_BYTES,
         probe_samples: int = PROBE_SAMPLES,
+        metric: str | MetricFunction | None = None,
+        truths: Sequence[Any] | NDArray[Any] | None = None,
     ) -> Session:
         """Go on where the session at `path` was left, or killed: same model, data, history, statistics, last report.
+
+        Parameters
+        ----------
+        path
+            Of the session's folder.
+        executor, cache_bytes, probe_samples
+            As for a new session.
+        metric, truths
+            The measure of quality and what it compares with, which are code and data of the user's: no session saves
+            them.
 
         Raises
         ------
@@ -135,7 +156,10 @@ class Session(Searches):
         quantizer = Quantizer(model, calibration, executor, folder.path)
         history = History.from_json(folder.read("history.json"))
         session = cls.__new__(cls)
-        State.__init__(session, model, quantizer, evaluation, cache_bytes, folder, history, probe_samples)
+        found = None if metric is None else resolve_metric(metric)
+        if truths is not None and evaluation is not None:
+            evaluation.truths = truths
+        State.__init__(session, model, quantizer, evaluation, cache_bytes, folder, history, probe_samples, found)
         return session
 
     def snapshot(self, name: str) -> None:
@@ -170,3 +194,12 @@ class Session(Searches):
         report = self._evaluate(snapshot.config)
         self._record.keep(name, Snapshot(snapshot.config, report))
         return report
+
+
+def _cases(model: Model, x: object, y: object, has_metric: bool) -> Dataset:
+    """The evaluation data; y is the right class of each sample, or with a metric whatever that compares with."""
+    if not has_metric or y is None:
+        return Dataset(model.fed, model.reals(x), y, what="evaluation")
+    if not (hasattr(y, "__len__") and hasattr(y, "__getitem__")):
+        raise DataError(f"y is {type(y).__name__}: give an array or a list with one entry for each evaluation sample")
+    return Dataset(model.fed, model.reals(x), what="evaluation", truths=cast("Sequence[Any]", y))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.metric import Metric
 from qbench.evaluate.probe import Probe
 from qbench.evaluate.timings import Timings
 from qbench.ir.graph import Graph
@@ -46,6 +47,8 @@ class State:
         Where everything is saved, if anywhere, and all configs so far.
     probe_samples
         How many samples a probe runs.
+    metric
+        The user's measure of quality.
     """
 
     def __init__(
@@ -57,7 +60,9 @@ class State:
         folder: SessionFolder | None,
         history: History,
         probe_samples: int,
+        metric: Metric | None = None,
     ) -> None:
+        self._metric = metric
         self._model, self._quantizer, self._evaluation = model, quantizer, evaluation
         self._cache = ValueCache(cache_bytes)
         self._probe = Probe(model.fed, evaluation or quantizer.calibration, probe_samples)

@@ -28,6 +28,7 @@ class Outcome(View):
     agreement: float | None
     top1: float | None
     flipped: int | None
+    metric: float | None
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class ResultView(View):
         What else they can be compared with: the session's start, and snapshots.
     top1_float
         Of the float model; None without labels.
+    metric_name, metric_float
+        The user's metric, and what it says of the float model; None where there is none.
     samples, data
         How many, and of which data: ``evaluation``, ``calibration``, or ``probe`` (a few samples, for a quick look).
     flips
@@ -96,6 +99,8 @@ class ResultView(View):
     before: Outcome | None
     baselines: tuple[Baseline, ...]
     top1_float: float | None
+    metric_name: str | None
+    metric_float: float | None
     samples: int
     data: str
     flips: tuple[FlipView, ...]
@@ -149,6 +154,8 @@ def result_view(
         before=None if before is None else outcome(before.output),
         baselines=tuple(Baseline(name, outcome(report.output)) for name, report in (baselines or {}).items()),
         top1_float=output.top1_float,
+        metric_name=output.metric_name,
+        metric_float=output.metric_float,
         samples=output.samples,
         data=output.data,
         flips=flips,
@@ -163,7 +170,7 @@ def result_view(
 
 def outcome(output: OutputReport) -> Outcome:
     """The numbers of a report's output."""
-    return Outcome(output.sqnr_db, output.agreement, output.top1, output.flipped)
+    return Outcome(output.sqnr_db, output.agreement, output.top1, output.flipped, output.metric)
 
 
 def _names(flip: Flip, labels: Sequence[str]) -> tuple[str, str, str | None] | None:

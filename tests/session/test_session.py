@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import json
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.probe import Probe
 from qbench.ir import archive
 from qbench.quant.config import QuantConfig
-from qbench.runtime.interpreter import run
+from qbench.runtime.interpreter import call, run
 from qbench.session.session import Session
 from tests.networks import mlp, samples
 
@@ -436,3 +439,40 @@ def test_threads_edit_and_run_at_once(tmp_path: Path):
     assert (report.by_layer, report.output) == (full.by_layer, full.output)
     assert s.report == report
     assert Session.resume(tmp_path / "s").history == s.history
+
+
+def mean_of_first(outputs: dict[str, np.ndarray], y: list[dict[str, float]]) -> float:
+    return float(np.mean([out[0] * truth["weight"] for out, truth in zip(outputs["y"], y, strict=True)]))
+
+
+def test_the_users_metric_is_asked_about_both_models_and_the_probe(tmp_path: Path):
+    x, truths = samples(40, seed=5), [{"weight": float(i)} for i in range(40)]
+    session = Session(mlp(), samples(20), (x, truths), metric=mean_of_first, probe_samples=4, path=tmp_path / "s")
+    output = session.run(progress=False).output
+    assert output.metric_name == "mean_of_first"
+    exact = call(session.prepared, x)
+    made = call(session.graph, x)
+    assert output.metric_float == pytest.approx(mean_of_first({"y": exact}, truths), rel=1e-4)
+    assert output.metric == pytest.approx(mean_of_first({"y": made}, truths), rel=1e-4)
+    assert (output.top1, json.loads(session.report.to_json())["output"]["metric"]) == (None, output.metric)
+    rows = session._probe.indices
+    few = mean_of_first({"y": exact[rows]}, [truths[i] for i in rows])
+    assert session.probe().output.metric_float == pytest.approx(few, rel=1e-4)
+    assert "mean_of_first" in str(session.report)
+    again = Session.resume(tmp_path / "s", metric=mean_of_first, truths=truths)
+    assert again.run(progress=False).output.metric == output.metric
+    assert Session.resume(tmp_path / "s").run(progress=False).output.metric is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "y", "complaint"),
+    [
+        (lambda outputs, y: math.nan, [0] * 8, "must be finite"),
+        (lambda outputs, y: outputs["z"], [0] * 8, "KeyError: 'z'; it was given 'y' float32"),
+        (lambda outputs, y: 1.0, [0] * 7, "8 evaluation samples but 7 truths"),
+        ("nowhere:f", [0] * 8, "cannot be imported"),
+    ],
+)
+def test_a_metric_that_fails_says_so(metric: Any, y: list[int], complaint: str):
+    with pytest.raises(DataError, match=complaint):
+        Session(mlp(), samples(8), (samples(8), y), metric=metric).run(progress=False)

@@ -115,7 +115,8 @@ function row(edit, go) {
 function cost(outcome) {
   if (!outcome) return h("span", { class: "qb-sub", title: "This config was not evaluated on all data" }, "not evaluated");
   const same = outcome.agreement === null ? "" : `, ${percent(outcome.agreement, 1)} as float`;
-  return h("span", { class: "qb-sub qb-cost" }, `${decibels(outcome.sqnr_db)} dB${same}`);
+  const metric = outcome.metric === null || outcome.metric === undefined ? "" : `, metric ${number(outcome.metric)}`;
+  return h("span", { class: "qb-sub qb-cost" }, `${decibels(outcome.sqnr_db)} dB${same}${metric}`);
 }
 
 function differences(view) {
@@ -125,12 +126,13 @@ function differences(view) {
     ["output SQNR", "sqnr_db", decibels, 1, " dB"],
     ["agrees with float", "agreement", percent, 100, " points"],
     ["top-1", "top1", percent, 100, " points"],
+    ["metric", "metric", number, 1, ""],
     ["flipped predictions", "flipped", String, null, ""],
   ];
   const both = before.outcome && after.outcome;
   if (both) {
     const rows = results
-      .filter(([, key]) => before.outcome[key] !== null && after.outcome[key] !== null)
+      .filter(([, key]) => (before.outcome[key] ?? null) !== null && (after.outcome[key] ?? null) !== null)
       .map(([label, key, say, factor, unit]) => {
         const [a, b] = [before.outcome[key], after.outcome[key]];
         return [label, say(a), say(b), signed((factor ?? -1) * (Number(b) - Number(a)), factor === null ? number(Math.abs(b - a)) : null, unit)];

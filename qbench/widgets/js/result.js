@@ -45,6 +45,7 @@ export function resultPanel(send) {
       card("sqnr", "Output SQNR", badge(), decibels(now.sqnr_db), unit(now.sqnr_db), moved(now.sqnr_db, before?.sqnr_db, 1, "dB")),
       card("agreement", "Agrees with float", badge(), ...(few ? few.value : split(percent(now.agreement))), now.agreement === null ? "the output is no choice between classes" : few ? [few.interval, moved(now.agreement, before?.agreement, view.samples, "samples", 0)] : moved(now.agreement, before?.agreement, 100, "points")),
       card("top1", "Top-1", badge(), ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, isProbe ? moved(now.top1, before?.top1, view.samples, "samples", 0) : moved(now.top1, before?.top1, 100, "points")]),
+      ...(view.metric_name ? [card("metric", short(view.metric_name, 22), badge(), number(now.metric), "", [`float ${number(view.metric_float)}`, moved(now.metric, before?.metric, 1, "", 4)])] : []),
       card("size", "Size of constants", null, ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${smaller}\u00d7)`),
       latency(view.latency, send),
       card("samples", "Measured on", null, count(view.samples), view.samples === 1 ? "sample" : "samples", [DATA[view.data] ?? view.data, isProbe ? null : h("span", { class: "qb-change" }, view.steps_ran ? `${count(view.steps_ran)} of ${count(view.steps)} steps ran` : "known already: nothing had to run")]),

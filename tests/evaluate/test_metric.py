@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from qbench.errors import DataError
-from qbench.search.metric import resolve_metric
+from qbench.evaluate.metric import resolve_metric
 
 OUTPUTS = {"y": np.eye(4, dtype=np.float32)}
 

@@ -7,7 +7,7 @@ import importlib
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -70,6 +70,10 @@ class Metric:
         if not math.isfinite(number):
             raise DataError(f"the metric {shown(self.name)} gave {number}; it must be finite to compare models by it")
         return number
+
+    def about(self, truths: Sequence[Any] | NDArray[Any] | None) -> Metric:
+        """The same measure with the truths of other data; with its own where that data has none."""
+        return self if truths is None else replace(self, truths=truths)
 
     def check(self, exact: Mapping[str, Array], quantized: Mapping[str, Array]) -> None:
         """Raise DataError if the metric says the same whatever it is given: nothing can be chosen by it."""
