@@ -1,103 +1,121 @@
-"""Arithmetic over sizes that are known only at run time, for the chains of Shape, Gather, Mul... that exporters write.
+"""Sizes that are known only at run time, in the chains of Shape, Gather, Mul... that exporters write.
 
-A chain is evaluated on NumPy object arrays that hold ints, floats, bools and :class:`Size`.
+A chain is evaluated on NumPy object arrays that hold ints, floats, bools and :class:`~qbench.ir.sizes.Size`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 
-from qbench.ir.types import Dim, dim_factors, dim_product
+from qbench.ir.sizes import Number, Size, size_of
+from qbench.ir.types import Dim
 
-__all__ = ["Size", "Unresolved", "dim_of", "element_of"]
+__all__ = ["Unresolved", "ceil", "dim_of", "element_of", "equal", "floor", "greater", "solved", "substituted"]
 
 
 class Unresolved(Exception):
     """The value depends on a size that is known only at run time."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """A symbolic size such as ``N`` or ``4*N``; `dim` is None where the IR cannot say how it follows from the input."""
-
-    dim: str | None
-
-    def __add__(self, other: object) -> Size:
-        return self if other == 0 else Size(None)
-
-    def __sub__(self, other: object) -> Size | int:
-        if isinstance(other, Size) and other.dim == self.dim is not None:
-            return 0
-        return self if other == 0 else Size(None)
-
-    def __rsub__(self, other: object) -> Size:
-        return Size(None)
-
-    def __mul__(self, other: object) -> Size | int:
-        if other == 0:
-            return 0
-        if self.dim is None or isinstance(other, Size) or not isinstance(other, int | float) or other != int(other):
-            return Size(None)
-        product = dim_product((self.dim, int(other))) if other > 0 else None
-        return Size(product if isinstance(product, str) else None)
-
-    def __floordiv__(self, other: object) -> Size | int:
-        if isinstance(other, Size) and other.dim == self.dim is not None:
-            return 1
-        if self.dim is None or not isinstance(other, int | float) or other <= 0:
-            return Size(None)
-        number, symbol = dim_factors(self.dim)
-        if number % other:
-            return Size(None)
-        return Size(str(dim_product((int(number // other), symbol or ""))))
-
-    def __truediv__(self, other: object) -> Size | int:
-        return self // other
-
-    def __rtruediv__(self, other: object) -> Size:
-        return Size(None)
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-    __rfloordiv__ = __rtruediv__
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Size):
-            if self.dim is not None and self.dim == other.dim:
-                return True
-        elif isinstance(other, int | float) and other <= 0:
-            return False  # sizes are positive
-        raise Unresolved
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __gt__(self, other: object) -> bool:
-        if isinstance(other, int | float) and other <= 0:
-            return True
-        raise Unresolved
-
-    def __lt__(self, other: object) -> bool:
-        return not self >= other
-
-    def __ge__(self, other: object) -> bool:
-        return other == 1 or self > other
-
-    def __le__(self, other: object) -> bool:
-        return not self > other
-
-    def __hash__(self) -> int:
-        return hash(self.dim)
-
-    def __bool__(self) -> bool:
-        return True
-
-
 def element_of(dim: Dim) -> int | Size:
     """A size as an element of an object array."""
-    return dim if isinstance(dim, int) else Size(dim)
+    return dim if isinstance(dim, int) else size_of(dim)
 
 
 def dim_of(element: object) -> Dim | None:
-    """The size that an element of an object array stands for; None where only the run can tell."""
-    return element.dim if isinstance(element, Size) else int(element)  # pyright: ignore[reportArgumentType] a number
+    """The size that an element of an object array stands for; None for a fraction."""
+    if isinstance(element, Size):
+        return element.dim if element.is_whole else None
+    return int(element)  # pyright: ignore[reportArgumentType] a number
+
+
+def floor(element: Size | Number) -> Size | int:
+    """Rounded down; Unresolved for what has no floor."""
+    return element.floor() if isinstance(element, Size) else math.floor(element)
+
+
+def ceil(element: Size | Number) -> Size | int:
+    """Rounded up."""
+    return element.ceil() if isinstance(element, Size) else math.ceil(element)
+
+
+def equal(left: Size | Number, right: Size | Number) -> bool:
+    """Whether two elements are equal, as sizes are positive; Unresolved where the run decides."""
+    return left == right or not (greater(left, right) or greater(right, left))
+
+
+def greater(left: Size | Number, right: Size | Number, *, by: int = 1) -> bool:
+    """Whether one element is larger than another, by 1 or more."""
+    if not isinstance(left, Size) and not isinstance(right, Size):
+        return left > right if by else left >= right
+    above, below = (left - right, right - left) if isinstance(left, Size) else _differences(left, right)
+    if above.least is not None and above.least >= by:
+        return True
+    if below.least is not None and below.least >= 1 - by:
+        return False
+    raise Unresolved
+
+
+def _differences(left: Number, right: Size | Number) -> tuple[Size, Size]:
+    difference = right - Fraction(left) if isinstance(right, Size) else size_of(0)
+    return -difference, difference
+
+
+def solved(left: Dim, right: Dim, order: Iterable[str]) -> dict[str, Dim] | None:
+    """What a symbol must stand for so that two sizes are equal, which a network asks for; None where that is unclear.
+
+    Either a symbol stands for the other sizes (``T`` for ``P + S``, or for 512), or its size is a multiple: for
+    ``2*(H//2)`` and ``H``, ``H`` becomes ``2*H``.
+
+    Parameters
+    ----------
+    left, right
+        The sizes.
+    order
+        All symbols; later ones are solved for first.
+    """
+    symbols = [*order]
+    difference = _primitive(size_of(left) - size_of(right))
+    found: list[tuple[bool, int, str, Dim]] = []
+    for monomial, factor in difference.terms:
+        if len(monomial) != 1 or abs(factor) != 1 or monomial[0][1] != 1 or monomial[0][0] not in symbols:
+            continue
+        symbol = str(monomial[0][0])
+        value = size_of(symbol) - difference * int(factor)
+        if symbol not in value.symbols and value.is_whole and (value.number is None or value.number >= 1):
+            found.append((value.least is None, -symbols.index(symbol), symbol, value.dim))
+    if found:
+        _, _, symbol, dim = min(found)
+        return {symbol: dim}
+    return next(filter(None, (_multiple(difference, symbol) for symbol in difference.symbols & {*symbols})), None)
+
+
+def _primitive(size: Size) -> Size:
+    """The size without the factors that all of its terms have in common."""
+    if not size.terms:
+        return size
+    common = dict(size.terms[0][0])
+    for monomial, _ in size.terms:
+        powers = dict(monomial)
+        common = {atom: min(power, powers[atom]) for atom, power in common.items() if atom in powers}
+    factor = math.gcd(*(Fraction(factor).numerator for _, factor in size.terms))
+    return size / Size(((tuple(common.items()), factor),))
+
+
+def _multiple(difference: Size, symbol: str) -> dict[str, Dim] | None:
+    whole = math.lcm(*(_divisors(difference, symbol)))
+    for factor in range(2, whole + 1):
+        if whole % factor == 0 and difference.replaced({symbol: f"{factor}*{symbol}"}).number == 0:
+            return {symbol: f"{factor}*{symbol}"}
+    return None
+
+
+def _divisors(size: Size, symbol: str) -> Sequence[int]:
+    return [int(quotient.below.number or 1) for quotient in size.quotients if symbol in quotient.above.symbols] or [1]
+
+
+def substituted(known: Mapping[str, Dim], new: Mapping[str, Dim]) -> dict[str, Dim]:
+    """Substitutions one after the other, as one."""
+    return {symbol: size_of(dim).replaced(new).dim for symbol, dim in known.items()} | dict(new)

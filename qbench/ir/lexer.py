@@ -23,7 +23,7 @@ _TOKEN = re.compile(
     | (?P<string>{_STRING})
     | (?P<number>-?\d+(?:\.(?!\.)\d*)?(?:[eE][+-]?\d+)?|-inf\b)
     | (?P<word>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
-    | (?P<mark>->|//|[(){{}}\[\],:;=*])
+    | (?P<mark>->|//|[(){{}}\[\],:;=*+-])
     """,
     re.VERBOSE | re.ASCII,
 )

@@ -29,18 +29,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 
 import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
 from qbench.errors import GraphError, nearest, shown
+from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Node
 from qbench.ir.qparams import QParams
-from qbench.ir.types import TensorType
+from qbench.ir.sizes import size_of
+from qbench.ir.types import Dim, TensorType
 
-__all__ = ["OPS", "Array", "Channels", "Epilogue", "Op", "QuantRule", "Role", "bind", "is_op", "register"]
+__all__ = [
+    "OPS",
+    "Array",
+    "Channels",
+    "Epilogue",
+    "Op",
+    "QuantRule",
+    "Role",
+    "bind",
+    "is_op",
+    "is_open",
+    "register",
+    "with_sizes",
+]
 
 Array = NDArray[Any]
 
@@ -125,6 +140,8 @@ class Op(ABC):
     """Each element of the result is an element of an operand, or a constant: nothing is computed."""
     keeps_order: ClassVar[bool] = False
     """The same elements in the same row-major order: only the shape changes."""
+    only_shaped: ClassVar[bool] = False
+    """What may be open in its attributes says nothing but the result's shape: a sample by itself has that for one."""
     never_negative: ClassVar[bool] = False
     """No result is negative, whatever the operands are."""
     keeps_sign: ClassVar[bool] = False
@@ -278,6 +295,39 @@ def _adapters(cls: type[Op]) -> tuple[dict[str, pydantic.TypeAdapter[Any]], tupl
     hints, missing, fields = get_type_hints(cls), dataclasses.MISSING, cls.attributes()
     adapters = {name: pydantic.TypeAdapter(hints[name], config={"strict": True}) for name in fields}
     return adapters, tuple(name for name, f in fields.items() if f.default is missing and f.default_factory is missing)
+
+
+@cache
+def _sized(cls: type[Op]) -> tuple[str, ...]:
+    """The attributes that may be open sizes."""
+
+    def mentions(hint: object) -> bool:
+        return hint == Dim or any(map(mentions, get_args(hint)))
+
+    hints = get_type_hints(cls)
+    return tuple(name for name in cls.attributes() if mentions(hints[name]))
+
+
+def is_open(node: Node) -> bool:
+    """Whether an attribute of the node hangs on sizes that only the run can tell."""
+
+    def mentions(value: Attr) -> bool:
+        return any(map(mentions, value)) if isinstance(value, tuple) else isinstance(value, str)
+
+    return any(mentions(node.attrs.get(name)) for name in _sized(OPS[node.op]))
+
+
+def with_sizes(node: Node, sizes: Mapping[str, Dim]) -> Node:
+    """The node with other sizes in place of symbols in its attributes; the same one where it has none of them."""
+
+    def replaced(value: Attr) -> Attr:
+        if isinstance(value, tuple):
+            return tuple(map(replaced, value))
+        return size_of(value).replaced(sizes).dim if isinstance(value, str) else value
+
+    found = {name: node.attrs[name] for name in _sized(OPS[node.op]) if name in node.attrs}
+    changed = {name: new for name, value in found.items() if (new := replaced(value)) != value}
+    return dataclasses.replace(node, attrs=FrozenMap({**node.attrs, **changed})) if changed else node
 
 
 def _checked(cls: type[Op], node: Node) -> dict[str, Attr]:

@@ -22,6 +22,7 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.lexer import Cursor, Token
 from qbench.ir.qparams import QParams
+from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType
 
 __all__ = ["parse_graph"]
@@ -186,12 +187,12 @@ class _Parser(Cursor):
         return kind, self.qparams_of(self.peek.text) if is_dtype(self.peek.text) else None
 
     def dim(self) -> Dim:
-        if self.peek.kind == "word":
-            return self.take_kind("word").text
-        number = self.number()
-        if not isinstance(number, int):
-            raise self.error(self.last, "a size is an integer or a symbol")
-        return f"{number}*{self.take_kind('word').text}" if self.accept("*") else number
+        start, depth = self.peek, 0
+        while self.peek.kind != "end" and not (depth == 0 and self.peek.text in (",", ")")):
+            depth += {"(": 1, ")": -1}.get(self.peek.text, 0)
+            self.index += 1
+        text = self.text[start.start : self.peek.start].strip()
+        return self.guarded(start, lambda: size_of(text).dim)
 
     def qparams_of(self, dtype: DType) -> QParams:
         start = self.take_kind("word")

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import re
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType, is_dtype
+from qbench.ir.sizes import size_of
 
-__all__ = ["Dim", "TensorType", "dim_factors", "dim_product", "numel"]
+__all__ = ["Dim", "TensorType", "dim_factors", "dim_product", "dim_sum", "dims_replaced", "numbers", "numel"]
 
 Dim = int | str
-"""A size: an int, a symbol such as ``N``, or a multiple of one such as ``4*N``."""
+"""A size: an int, or an expression of symbols such as ``N``, ``4*N``, ``P + S`` or ``(H + 1)//2``; see
+:mod:`qbench.ir.sizes`.
 
-_SYMBOL = re.compile(r"(?:([1-9][0-9]*)\*)?([A-Za-z_][A-Za-z0-9_]*)")
+An attribute of an op whose type mentions it may be open, too.
+"""
+
 _MAX_ELEMENTS = 2**40
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """What a value is: shape (ints, or symbols for sizes known only at run time) and element type.
+    """What a value is: shape (ints, or expressions for sizes known only at run time) and element type.
 
     Raises
     ------
     GraphError
-        A negative or overflowing size, a malformed symbol, or an unknown dtype.
+        A negative or overflowing size, a malformed expression, or an unknown dtype.
     """
 
     shape: tuple[Dim, ...]
@@ -33,8 +39,8 @@ class TensorType:
     def __post_init__(self) -> None:
         if not is_dtype(self.dtype):
             raise GraphError(f"unknown dtype {self.dtype!r}")
-        for dim in self.shape:
-            dim_factors(dim)
+        shape = tuple([dim if type(dim) is int and dim >= 0 else _canonical(dim) for dim in self.shape])
+        object.__setattr__(self, "shape", shape)
         if numel(self.shape) > _MAX_ELEMENTS:
             raise GraphError(f"a tensor of shape {self.shape} has more than 2^40 elements")
 
@@ -53,33 +59,54 @@ class TensorType:
 
 
 def dim_factors(dim: Dim) -> tuple[int, str | None]:
-    """Split a size into its number and its symbol: ``4*N`` is (4, "N"), 7 is (7, None)."""
-    if isinstance(dim, int) and not isinstance(dim, bool):  # bool is an int to Python, but not a size
-        if dim < 0:
+    """Split a size into its number and what is open: ``4*N`` is (4, "N"), ``2*H + 2`` (2, "H + 1"), 7 is (7, None)."""
+    size = size_of(dim)
+    number = size.number
+    if number is not None:
+        if number < 0:
             raise GraphError(f"size {dim} is negative")
-        return dim, None
-    match = _SYMBOL.fullmatch(dim) if isinstance(dim, str) else None
-    if match is None:
-        raise GraphError(f"{dim!r} is neither a size nor a symbol like N or 4*N")
-    return int(match[1] or 1), match[2]
+        return int(number), None
+    common = math.gcd(*(int(factor) for _, factor in size.terms))
+    return common, str((size / common).dim)
 
 
-def dim_product(dims: tuple[Dim, ...]) -> Dim:
-    """The product of sizes, at most one of them symbolic; GraphError where two are."""
-    number, symbol = 1, None
-    for factor, name in map(dim_factors, dims):
-        number *= factor
-        if name is not None and symbol is not None:
-            raise GraphError(f"the product of {dims} has two unknown sizes")
-        symbol = symbol or name
-    if symbol is None or number == 0:
-        return number
-    return symbol if number == 1 else f"{number}*{symbol}"
+def dim_product(dims: Iterable[Dim]) -> Dim:
+    """The product of sizes."""
+    return math.prod(map(size_of, dims), start=size_of(1)).dim
 
 
-def numel(dims: tuple[Dim, ...]) -> int:
+def dim_sum(dims: Iterable[Dim]) -> Dim:
+    """The sum of sizes."""
+    return sum(map(size_of, dims), start=size_of(0)).dim
+
+
+def dims_replaced(dims: Iterable[Dim], sizes: Mapping[str, Dim]) -> tuple[Dim, ...]:
+    """Sizes with others in place of symbols."""
+    return tuple(dim if isinstance(dim, int) else size_of(dim).replaced(sizes).dim for dim in dims)
+
+
+def numbers(dims: Iterable[Dim]) -> tuple[int, ...]:
+    """Sizes that must be known; GraphError where one is open."""
+    found = tuple(dims)
+    known = tuple(dim for dim in found if isinstance(dim, int))
+    if len(known) < len(found):
+        raise GraphError(f"the sizes {', '.join(map(str, found))} must be numbers here")
+    return known
+
+
+def numel(dims: Iterable[Dim]) -> int:
     """Number of elements, symbols counted as 1."""
-    count = 1
-    for dim in dims:
-        count *= dim_factors(dim)[0]
-    return count
+    return math.prod(dim if isinstance(dim, int) else _smallest(dim) for dim in dims)
+
+
+@lru_cache(maxsize=4096)
+def _smallest(dim: str) -> int:
+    size = size_of(dim)
+    return max(int(size.replaced(dict.fromkeys(size.symbols, 1)).dim), 1)
+
+
+def _canonical(dim: Dim) -> Dim:
+    size = size_of(dim)
+    if size.number is not None and size.number < 0:
+        raise GraphError(f"size {dim} is negative")
+    return size.dim

@@ -14,6 +14,7 @@ from qbench.ir.types import Dim, TensorType, dim_factors
 __all__ = [
     "OPEN_SIZE",
     "FloatOp",
+    "Unequal",
     "axis_within",
     "broadcast",
     "fixed",
@@ -55,6 +56,14 @@ def is_real(array: Array) -> bool:
     return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
 
 
+class Unequal(GraphError):
+    """Two sizes that must be the same and are not, as far as can be told."""
+
+    def __init__(self, message: str, *sizes: Dim) -> None:
+        super().__init__(message)
+        self.sizes = sizes
+
+
 def require(condition: bool, message: str) -> None:
     """Raise GraphError with `message` unless `condition` holds."""
     if not condition:
@@ -83,9 +92,16 @@ def need_rank(op: Op, operand: str, given: TensorType, rank: int) -> None:
     require(given.rank == rank, f"{op.name}: {operand} must have {rank} dimensions, not {given.rank}: {given}")
 
 
-def need_equal(op: Op, what: str, given: object, wanted: object) -> None:
-    """A size is the one that the other operands ask for."""
-    require(given == wanted, f"{op.name}: {what} is {given}, but must be {wanted}")
+def need_equal(op: Op, what: str, given: Dim | tuple[Dim, ...], wanted: Dim | tuple[Dim, ...]) -> None:
+    """A size, or a shape, is the one that the other operands ask for."""
+    if given == wanted:
+        return
+    message = f"{op.name}: {what} is {given}, but must be {wanted}"
+    left, right = (part if isinstance(part, tuple) else (part,) for part in (given, wanted))
+    for pair in zip(left, right, strict=False):
+        if pair[0] != pair[1]:
+            raise Unequal(message, *pair)
+    raise GraphError(message)
 
 
 def axis_within(op: Op, axis: int, rank: int) -> int:
@@ -112,7 +128,8 @@ def broadcast(op: Op, *shapes: tuple[Dim, ...]) -> tuple[Dim, ...]:
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result: list[Dim] = []
     for dims in zip(*padded, strict=True):
-        sizes = {dim for dim in dims if dim != 1}
-        require(len(sizes) <= 1, f"{op.name}: shapes {', '.join(map(str, shapes))} do not broadcast")
-        result.append(sizes.pop() if sizes else 1)
+        sizes = [dim for dim in dict.fromkeys(dims) if dim != 1]
+        if len(sizes) > 1:
+            raise Unequal(f"{op.name}: shapes {', '.join(map(str, shapes))} do not broadcast", *sizes[:2])
+        result.append(sizes[0] if sizes else 1)
     return tuple(result)

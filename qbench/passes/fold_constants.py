@@ -9,6 +9,7 @@ import numpy as np
 
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
+from qbench.ir.op import is_open
 from qbench.ir.types import numel
 from qbench.passes.rewrite import Rewriter
 
@@ -36,7 +37,7 @@ class FoldConstantsPass:
         for node in rw:
             arrays = [rw.array(value) for value in node.inputs]
             known = tuple(array for array in arrays if array is not None)
-            if len(known) < len(arrays) or not set(node.outputs).isdisjoint(rw.outputs):
+            if len(known) < len(arrays) or not set(node.outputs).isdisjoint(rw.outputs) or is_open(node):
                 continue
             made = [rw.types[value] for value in node.outputs]
             size = sum(numel(t.shape) * numpy_dtype(t.dtype).itemsize for t in made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from qbench.errors import DataError, nearest, shown
 from qbench.ir.dtypes import DTYPES, is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
+from qbench.ir.sizes import Size, size_of
 from qbench.ir.types import TensorType, dim_factors
 
 __all__ = ["check_feeds"]
@@ -48,7 +49,8 @@ def check_feeds(
         if name not in graph.inputs:
             inputs = ", ".join(map(shown, graph.inputs))
             raise DataError(f"the model has no input {shown(name)}{nearest(name, graph.inputs)} (it has {inputs})")
-    sizes: dict[str, int] = {}
+    known = {**{name: graph.types[name] for name in feeds}, **{name: graph.types[name] for name in start or {}}}
+    sizes = _sizes([(known[name], array) for name, array in (*feeds.items(), *(start or {}).items())])
     for name in graph.inputs if needed is None else needed:
         if name not in feeds:
             raise DataError(f"input {shown(name)} is missing: feed it {graph.types[name]}")
@@ -80,12 +82,41 @@ def _wrong(wanted: TensorType, given: Array, sizes: dict[str, int]) -> str:
     if given.ndim != wanted.rank:
         return f": {given.ndim} dimensions, not {wanted.rank}"
     for axis, (dim, size) in enumerate(zip(wanted.shape, given.shape, strict=True)):
-        number, symbol = dim_factors(dim)
-        if symbol is None and size != number:
+        number, rest = dim_factors(dim)
+        if rest is None and size != number:
             return f": axis {axis} has size {size}, not {number}"
-        if symbol is not None:
-            if size % number:
-                return f": size {size} of axis {axis} is not a multiple of {number}"
-            if sizes.setdefault(symbol, size // number) != size // number:
-                return f": {symbol} is {sizes[symbol]} elsewhere, but {size // number} at axis {axis}"
+        if rest is not None and size % number:
+            return f": size {size} of axis {axis} is not a multiple of {number}"
+        if rest is not None and (fits := size_of(dim).replaced(sizes).dim) != size:
+            if rest in sizes:
+                return f": {rest} is {sizes[rest]} elsewhere, but {size // number} at axis {axis}"
+            told = ", ".join(f"{symbol}={sizes.get(symbol, '?')}" for symbol in sorted(size_of(dim).symbols))
+            return f": axis {axis} has size {size}, not {dim} = {fits} ({told})"
     return ""
+
+
+def _sizes(values: Sequence[tuple[TensorType, Array]]) -> dict[str, int]:
+    """What the symbols stand for: each is read where it stands in a size with no other that is unknown yet."""
+    sizes: dict[str, int] = {}
+    waiting = [
+        (size_of(dim), size)
+        for kind, array in values
+        if getattr(array, "ndim", None) == kind.rank
+        for dim, size in zip(kind.shape, array.shape, strict=True)
+        if isinstance(dim, str)
+    ]
+    while waiting:
+        left: list[tuple[Size, int]] = []
+        for dim, size in waiting:
+            dim = dim.replaced(sizes)
+            terms = [(monomial, factor) for monomial, factor in dim.terms if monomial]
+            if len(terms) == 1 and terms[0][0] in [((symbol, 1),) for symbol in dim.symbols]:
+                (symbol,), factor = dim.symbols, int(terms[0][1])
+                number = (dim - size_of(symbol) * factor).number or 0
+                sizes[symbol] = max((size - int(number)) // factor, 0)
+            elif terms:
+                left.append((dim, size))
+        if len(left) == len(waiting):
+            break
+        waiting = left
+    return sizes

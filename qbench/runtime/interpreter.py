@@ -9,7 +9,8 @@ import numpy as np
 import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry that bind() reads
 from qbench.errors import DataError, GraphError, nearest, shown
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Array, bind
+from qbench.ir.op import Array, bind, with_sizes
+from qbench.ir.specialize import specialize
 from qbench.runtime.feeds import check_feeds
 
 __all__ = ["call", "named_feeds", "run", "step"]
@@ -46,11 +47,12 @@ def run(
     GraphError
         `keep` names no value of the graph.
     """
-    check_feeds(graph, feeds)
+    sizes = check_feeds(graph, feeds)
     wanted = dict.fromkeys((*graph.outputs, *keep))
     for name in wanted:
         if name not in graph.types:
             raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")
+    graph = specialized(graph, sizes)
     values: dict[str, Array] = {name: feeds[name] for name in graph.inputs}
     values |= {name: constant.array for name, constant in graph.constants.items()}
     seen = observe or _ignore
@@ -66,6 +68,22 @@ def run(
             if name not in wanted and last_use.get(name, node.name) == node.name:
                 values.pop(name, None)
     return {name: values[name] for name in wanted}
+
+
+def specialized(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """The graph with these sizes where attributes of its nodes hang on them; any size fits all others."""
+    if all(with_sizes(node, sizes) is node for node in graph.nodes):
+        return graph
+    known: dict[frozenset[tuple[str, int]], Graph] = vars(graph).setdefault("_specialized", {})
+    key = frozenset(sizes.items())
+    if key not in known:
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        known[key] = specialize(graph, sizes)
+    return known[key]
+
+
+_REMEMBERED = 8
 
 
 def _ignore(name: str, array: Array) -> None:

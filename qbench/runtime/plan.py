@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.graph import Graph
+from qbench.ir.specialize import open_symbols, specialize
 from qbench.runtime.step import Instruction, Place, Step
 
 __all__ = ["Plan"]
@@ -65,3 +67,8 @@ class Plan:
     def fallbacks(self) -> dict[str, str]:
         """The steps that no kernel does, which the interpreter runs, and why."""
         return {step.name: step.reason for step in self.steps if step.reason}
+
+    @cached_property
+    def single(self) -> Graph:
+        """The graph for one sample, all sizes known: what steps of the interpreter do."""
+        return specialize(self.graph, dict.fromkeys(open_symbols(self.graph), 1))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
+from qbench.ir.specialize import batch_symbol, open_symbols
 from qbench.kernels.levels import Level
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.planner import make_plan
-from qbench.runtime.planner.specialize import batch_symbol
 from qbench.runtime.program import Program
 
 __all__ = ["Programs", "plan"]
@@ -27,6 +27,10 @@ def plan(
     return Program(**vars(make_plan(graph, keep=keep, sizes=sizes, level=level)))
 
 
+_MANY = 64
+"""Programs kept for one graph; constants are packed once for all of them, and kernels compiled once."""
+
+
 class Programs:
     """Plans a graph when data of new sizes comes; safe to share between threads.
 
@@ -41,7 +45,7 @@ class Programs:
     def __init__(self, graph: Graph, keep: Iterable[str] = ()) -> None:
         self.graph, self.keep = graph, tuple(keep)
         self._batch = batch_symbol(graph)
-        self._open = any(isinstance(dim, str) for type in graph.input_types().values() for dim in type.shape[1:])
+        self._open = bool(open_symbols(graph) - {self._batch})
         self._planned: dict[frozenset[tuple[str, int]], Program] = {}
         self._lock = threading.Lock()
 
@@ -51,6 +55,8 @@ class Programs:
         sizes = {symbol: size for symbol, size in sizes.items() if symbol != self._batch}
         key = frozenset(sizes.items())
         with self._lock:
-            if key not in self._planned:
-                self._planned[key] = plan(self.graph, keep=self.keep, sizes=sizes)
-            return self._planned[key]
+            program = self._planned.pop(key, None) or plan(self.graph, keep=self.keep, sizes=sizes)
+            self._planned[key] = program  # the latest last
+            if len(self._planned) > _MANY:
+                del self._planned[next(iter(self._planned))]
+            return program

@@ -236,7 +236,7 @@ class Run:
 
     def _interpret(self, step: Step, image: int, values: dict[str, Array]) -> None:
         """Do a step's nodes on the arrays of one sample."""
-        graph = self._schedule.plan.graph
+        graph = self._schedule.plan.single
         for name in step.nodes:
             node = graph.node(name)
             arrays = [values[value] if value in values else self._part(value, image) for value in node.inputs]

@@ -13,9 +13,11 @@ from onnx import helper
 from qbench.calibration.collect import collect
 from qbench.exporters import onnx_model
 from qbench.ir.graph import Graph
+from qbench.ir.specialize import specialize
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
+from qbench.runtime.feeds import check_feeds
 from qbench.runtime.interpreter import step
 
 
@@ -57,7 +59,8 @@ def runtime_integers(bound: Graph, x: np.ndarray) -> dict[str, np.ndarray]:
 
 def layer_by_layer(model: Quantized, x: np.ndarray) -> dict[str, np.ndarray]:
     """What our integers differ by from onnxruntime's, by tensor, each layer fed with onnxruntime's integers."""
-    graph, theirs = model.graph, runtime_integers(model.annotated, x)
+    sizes = check_feeds(model.graph, {model.graph.inputs[0]: x})
+    graph, theirs = specialize(model.graph, sizes), runtime_integers(model.annotated, x)
     names = {tensor: f"{tensor}.quantized" for tensor in theirs}
     by_value = {name if name in graph.types else tensor: tensor for tensor, name in names.items()}
     values: dict[str, np.ndarray] = {graph.inputs[0]: x}

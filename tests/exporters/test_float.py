@@ -45,7 +45,7 @@ def one_node(op: str) -> tuple[Graph, dict[str, np.ndarray]]:
     types = {name: TensorType(array.shape, dtype_of(array.dtype)) for name, array in feeds.items()}
     if sample.symbolic:
         types["x0"] = TensorType(("N", *types["x0"].shape[1:]), types["x0"].dtype)
-    outputs = tuple(f"y{i}" for i in range(3 if op == "split" else 1))
+    outputs = tuple(f"y{i}" for i in range({"split": 3, "nn.lstm": 3, "nn.gru": 2, "topk": 2}.get(op, 1)))
     node = Node("the node", op, tuple(feeds), outputs, FrozenMap(sample.attrs))
     return build("g", types, outputs, [node]), feeds
 
@@ -59,7 +59,7 @@ def test_op(tmp_path: Path, op: str) -> None:
     if op in ("sqrt", "log", "power"):
         feeds["x0"] = np.abs(feeds["x0"]) + np.float32(0.1)
     again = round_trip(graph, feeds, tmp_path)
-    assert "the node" in again.by_name
+    assert not graph.inputs or "the node" in again.by_name  # what has no input is a constant again
     assert again.outputs == graph.outputs
     assert again.types["y0"].shape == graph.types["y0"].shape
 

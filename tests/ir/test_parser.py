@@ -143,7 +143,7 @@ def test_short_text_is_for_reading_only(low: float, high: float) -> None:
         ("nn.dense(%x,", "nn.dense(%x", "@w);", r"expected '\)', found '@w'"),
         ("%y = ", "%y ? ", "? nn", "unexpected character"),
         ("(N, 4), float32", "(N, 4), float99", "Tensor[(N, 4)", "unknown dtype float99"),
-        ("(N, 4), float32", "(N, 1.5), float32", "1.5", "a size is an integer or a symbol"),
+        ("(N, 4), float32", "(N, 1.5), float32", "1.5", "neither a size nor an expression"),
         ("(N, 4), float32", "(N, -4), float32", "Tensor[(N, -4)", "negative"),
         ("(N, 4), float32", "(N, 4000000000000), float32", "Tensor[(N, 40", "more than 2\\^40"),
         ('name="bound"', 'name="bound', '"bound', "unexpected character"),

@@ -15,8 +15,6 @@ RESHAPES = [
     (("N", 3, 4), (-1,), ("12*N",)),
     (("N", 3, 4), (-1, 12), ("N", 12)),
     (("N", 3, 4), ("N", 12), ("N", 12)),
-    (("N", 3, 4), ("N", -1), ("N", 12)),
-    (("N", 3, 4), ("N", 2, -1, 2), ("N", 2, 3, 2)),
     (("N", 3, 4), ("N", 4, 3), ("N", 4, 3)),
     (("N", 3, 4), (-1, 6), ("2*N", 6)),
     (("12*N",), (-1, 3, 4), ("N", 3, 4)),
@@ -42,9 +40,7 @@ def test_reshape(shape: tuple, newshape: tuple, expected: tuple) -> None:
 BAD_RESHAPES = [
     (("N", 3, 4), (12,), r"has 12\*N elements, newshape=\(12,\) 12"),
     (("N", 3, 4), (-1, 5), "do not fill"),
-    (("N", 3), ("M", -1), "a symbol beside -1 must be the size of its axis"),
-    (("N", 3), (-1, "N"), "a symbol beside -1 must be the size of its axis"),
-    (("N", 3), (3, 1, "N", -1), "a symbol beside -1 must be the size of its axis"),
+    (("N", 3), ("M", -1), "do not fill"),
     ((2, 3), ("N", 2), r"has 6 elements, newshape=\('N', 2\) 2\*N"),
     ((2, 3), (-1, -1), "more than one -1"),
     ((2, 3), (7,), "has 6 elements"),
@@ -99,8 +95,7 @@ def test_concatenate_symbols() -> None:
     assert infer("concatenate", ("N", 3), ("N", 4), axis=1)[0].shape == ("N", 7)
     assert infer("concatenate", ("N", 3), ("2*N", 3), axis=0)[0].shape == ("3*N", 3)
     assert infer("concatenate", ("N", 3), (0, 3), axis=0)[0].shape == ("N", 3)
-    with pytest.raises(GraphError, match="cannot add sizes N, 2 of axis 0"):
-        infer("concatenate", ("N", 3), (2, 3), axis=0)
+    assert infer("concatenate", ("P", 3), ("S", 3), (2, 3), axis=0)[0].shape == ("P + S + 2", 3)
 
 
 POSITION = st.integers(-9, 9) | st.sampled_from([2**31 - 1, -(2**31), 2**63 - 1, -(2**63) + 1])
@@ -120,8 +115,14 @@ def test_strided_slice(begin: int, end: int, stride: int, axis: int) -> None:
 def test_strided_slice_symbols() -> None:
     attrs = {"begin": (0, 1), "end": (2**63 - 1, 3), "strides": (1, 1), "axes": (0, 1)}
     assert infer("strided_slice", ("N", 5), **attrs)[0].shape == ("N", 2)
-    with pytest.raises(GraphError, match="axis 0 of data is N, but must be a number"):
-        infer("strided_slice", ("N", 5), begin=(1,), end=(3,), strides=(1,), axes=(0,))
+    whole = {"strides": (1,), "axes": (0,)}
+    assert infer("strided_slice", ("N", 5), begin=(1,), end=(-1,), **whole)[0].shape == ("N - 2", 5)
+    assert infer("strided_slice", (9, 5), begin=(1,), end=("N",), **whole)[0].shape == ("N - 1", 5)
+    assert infer("strided_slice", ("N", 5), begin=(-1,), end=(-(2**63),), strides=(-1,), axes=(0,))[0].shape == ("N", 5)
+    assert (
+        infer("strided_slice", ("N", 5), begin=(0,), end=(2**63 - 1,), strides=(2,), axes=(0,))[0].shape[0]
+        == "(N + 1)//2"
+    )
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
@@ -216,21 +217,19 @@ BAD = [
     ("squeeze", [("N", 3)], {"axes": (0,)}, "has size N, not 1"),
     ("squeeze", [(2, 1)], {"axes": (2,)}, "axis 2 is outside"),
     ("expand_dims", [(2, 1)], {"axes": (0, 0)}, "different positions"),
-    ("concatenate", [(2, 3), (3, 3)], {"axis": 1}, "differ outside of axis 1"),
+    ("concatenate", [(2, 3), (3, 3)], {"axis": 1}, "outside of axis 1 the shape of"),
     ("concatenate", [], {"axis": 1}, "at least one operand"),
     ("split", [(2, 3)], {"axis": 1, "cuts": (2, 1)}, "must rise within"),
     ("split", [(2, 3)], {"axis": 1, "cuts": (4,)}, "must rise within"),
-    ("split", [("N", 3)], {"axis": 0, "cuts": (1,)}, "must be a number"),
     ("strided_slice", [(2, 3)], {"axes": (0,), "begin": (0, 1), "end": (1,), "strides": (1,)}, "same length"),
     ("strided_slice", [(2, 3)], {"axes": (0,), "begin": (0,), "end": (1,), "strides": (0,)}, "must not be 0"),
     ("strided_slice", [(2, 3)], {"axes": (2,), "begin": (0,), "end": (1,), "strides": (1,)}, "axis 2 is outside"),
     ("nn.pad", [(2, 3)], {"pad_width": ((0, 0),)}, "1 pairs, data 2 dimensions"),
     ("nn.pad", [(2, 3)], {"pad_width": ((0, 0), (0, -1))}, "negative; slice"),
     ("nn.pad", [(2, 3)], {"pad_width": ((0, 0), (0, 3)), "mode": "reflect"}, "needs 4 elements along axis 1"),
-    ("nn.pad", [("N", 3)], {"pad_width": ((1, 0), (0, 0))}, "must be a number"),
     ("broadcast_to", [(2, 3)], {"shape": (2, 4)}, "do not broadcast"),
     ("broadcast_to", [(2, 3)], {"shape": (3,)}, "does not broadcast"),
-    ("broadcast_to", [(1, 3)], {"shape": ("N", 3)}, "does not tell"),
+    ("broadcast_to", [("M", 3)], {"shape": ("N", 3)}, "do not broadcast"),
     ("tile", [(2, 3)], {"reps": (2,)}, "every axis"),
     ("sum", [(2, 3)], {"axes": ()}, "at least one"),
     ("sum", [(2, 3)], {"axes": (1, 1)}, "different"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from qbench.exporters.onnx import elements, layers, parts, pools, shapes
+from qbench.exporters.onnx import elements, indexing, layers, parts, pools, recurrent, shapes
 from qbench.exporters.onnx.table import EXPORTERS
 from qbench.exporters.onnx.writer import Writer
 
-__all__ = ["EXPORTERS", "Writer", "elements", "layers", "parts", "pools", "shapes"]
+__all__ = ["EXPORTERS", "Writer", "elements", "indexing", "layers", "parts", "pools", "recurrent", "shapes"]

@@ -5,12 +5,19 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from onnx import helper
 
+from qbench.errors import GraphError
+from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
+from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Node
+from qbench.ir.sizes import size_of
+from qbench.ir.types import Dim
 from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
 from qbench.ops.float.select import Concatenate, GatherNd, Pad, Split, StridedSlice, Take
+from qbench.ops.float.sizes import Arange, Sizes
 
 
 @exporter("concatenate")
@@ -24,9 +31,9 @@ def split(writer: Writer, node: Node) -> None:
     """Cut into parts of given sizes."""
     op = writer.op(node, Split)
     size = writer.type(node.inputs[0]).shape[op.axis]
-    edges = (0, *op.cuts, size if isinstance(size, int) else 0)
-    sizes = writer.integers(node, "split", [end - start for start, end in pairwise(edges)])
-    writer.emit("Split", [*writer.inputs(node), sizes], node.outputs, node.name, axis=op.axis)
+    edges = pairwise(map(size_of, (0, *op.cuts, size)))
+    parts = sizes(writer, node, "split", [(end - start).dim for start, end in edges])
+    writer.emit("Split", [*writer.inputs(node), parts], node.outputs, node.name, axis=op.axis)
 
 
 @exporter("strided_slice")
@@ -34,7 +41,7 @@ def strided_slice(writer: Writer, node: Node) -> None:
     """data[begin:end:stride] along some axes."""
     op = writer.op(node, StridedSlice)
     parts = {"starts": op.begin, "ends": op.end, "axes": op.axes, "steps": op.strides}
-    positions = [writer.integers(node, what, values) for what, values in parts.items()]
+    positions = [sizes(writer, node, what, values) for what, values in parts.items()]
     writer.emit("Slice", [*writer.inputs(node), *positions], node.outputs, node.name)
 
 
@@ -43,7 +50,7 @@ def pad(writer: Writer, node: Node) -> None:
     """Elements before and after each axis."""
     op = writer.op(node, Pad)
     widths = [before for before, _ in op.pad_width] + [after for _, after in op.pad_width]
-    inputs = [*writer.inputs(node), writer.integers(node, "pads", widths)]
+    inputs = [*writer.inputs(node), sizes(writer, node, "pads", widths)]
     if op.mode == "constant":
         inputs.append(writer.number(node, "value", op.pad_value))
     writer.emit("Pad", inputs, node.outputs, node.name, mode=op.mode)
@@ -81,24 +88,30 @@ def resize2d(writer: Writer, node: Node) -> None:
 
 
 def _scales_or_sizes(writer: Writer, node: Node, op: Resize2d, data: str) -> list[str]:
-    """Scales where they lead to the sizes exactly; else sizes, the batch read from the data.
+    """Scales where they lead to the sizes exactly; else sizes, those of the other axes read from the data.
 
     The attribute `axes` would do away with the batch, but onnxruntime's optimizer fails on it.
     """
     shape = writer.type(node.inputs[0]).shape
-    scales = op.scales or tuple(
-        out / size for out, size in zip(op.size, shape[2:], strict=True) if isinstance(size, int)
-    )
-    exact = all(
-        float(np.float32(scale)) == scale and isinstance(size, int) and int(size * scale) == out
-        for scale, size, out in zip(scales, shape[2:], op.size, strict=True)
-    )
-    if exact or op.scales is not None:
+    if op.scales is not None:
+        return [writer.constant(node, "scales", [1, 1, *op.scales], "float32")]
+    ratios = [_ratio(out, size) for out, size in zip(op.size, shape[2:], strict=True)]
+    scales = [ratio for ratio in ratios if ratio is not None]
+    if len(scales) == len(ratios):
         return [writer.constant(node, "scales", [1, 1, *scales], "float32")]
     if isinstance(shape[0], int) and isinstance(shape[1], int):
-        return ["", writer.integers(node, "sizes", [shape[0], shape[1], *op.size])]
+        return ["", sizes(writer, node, "sizes", [shape[0], shape[1], *op.size])]
     outer = writer.step(node, "Shape", [data], start=0, end=2)
-    return ["", writer.step(node, "Concat", [outer, writer.integers(node, "size", op.size)], axis=0)]
+    return ["", writer.step(node, "Concat", [outer, sizes(writer, node, "size", op.size)], axis=0)]
+
+
+def _ratio(out: Dim, size: Dim) -> float | None:
+    """The scale that leads from one size to the other, if float32 has it and nothing is rounded."""
+    try:
+        ratio = (size_of(out) / size_of(size)).number
+    except GraphError:
+        return None
+    return None if ratio is None or float(np.float32(ratio)) != ratio else float(ratio)
 
 
 @exporter("nn.depth_to_space")
@@ -113,3 +126,26 @@ def space_to_depth(writer: Writer, node: Node) -> None:
     """Blocks of pixels as channels."""
     block = writer.op(node, SpaceToDepth).block_size
     writer.emit("SpaceToDepth", writer.inputs(node), node.outputs, node.name, blocksize=block)
+
+
+@exporter("sizes")
+def size_values(writer: Writer, node: Node) -> None:
+    """Sizes as numbers."""
+    op = writer.op(node, Sizes)
+    vector = sizes(writer, node, "values", op.values)
+    shaped = writer.step(node, "Reshape", [vector, writer.integers(node, "shape", op.shape)])
+    to = int(helper.np_dtype_to_tensor_dtype(numpy_dtype(op.dtype)))
+    writer.emit("Cast", [shaped], node.outputs, node.name, to=to)
+
+
+@exporter("arange")
+def arange(writer: Writer, node: Node) -> None:
+    """Counted in int64."""
+    op = writer.op(node, Arange)
+    bounds = {"start": op.start, "limit": op.stop, "delta": op.step}
+    lists = [sizes(writer, node, what, [value]) for what, value in bounds.items()]
+    scalar = writer.integers(node, "scalar", [])
+    counted = writer.step(node, "Range", [writer.step(node, "Reshape", [value, scalar]) for value in lists])
+    writer.emit(
+        "Cast", [counted], node.outputs, node.name, to=int(helper.np_dtype_to_tensor_dtype(numpy_dtype(op.dtype)))
+    )

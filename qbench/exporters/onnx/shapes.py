@@ -6,38 +6,29 @@ from collections.abc import Sequence
 
 from onnx import helper
 
-from qbench.errors import ExportError, shown
+from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Node
 from qbench.ir.types import Dim
 from qbench.ops.float.reshape import BatchFlatten, ExpandDims, Reshape, Squeeze, Transpose
-from qbench.ops.float.select import BroadcastLike, BroadcastTo, Cast, Tile
+from qbench.ops.float.select import BroadcastTo, Cast, Tile
 
 
 @exporter("reshape")
 def reshape(writer: Writer, node: Node) -> None:
-    """A size known only at run time is written 0 where it stays in its place, else -1."""
+    """A size known only at run time is written 0 where it stays in its place; one may be -1, several are worked out."""
     op = writer.op(node, Reshape)
     before, after = writer.type(node.inputs[0]).shape, writer.type(node.output).shape
-    sizes: list[int] = []
-    for axis, (wanted, size) in enumerate(zip(op.newshape, after, strict=True)):
-        stays = axis < len(before) and before[axis] == size
-        sizes.append(wanted if isinstance(wanted, int) and wanted != -1 else _written(size, stays))
-    if sizes.count(-1) > 1:
-        raise ExportError(
-            f"node {shown(node.name)}: ONNX cannot say the shape {after}, which has several open sizes; "
-            "fix them when the model is loaded, with shapes="
-        )
-    inputs = [*writer.inputs(node), writer.integers(node, "shape", sizes)]
-    writer.emit("Reshape", inputs, node.outputs, node.name, allowzero=1 if 0 in op.newshape else None)
-
-
-def _written(size: Dim, stays: bool) -> int:
-    if isinstance(size, int):
-        return size
-    return 0 if stays else -1
+    wanted = [
+        0 if isinstance(size, str) and before[axis : axis + 1] == (size,) else size for axis, size in enumerate(after)
+    ]
+    if sum(isinstance(size, str) for size in wanted) == 1:
+        wanted = [-1 if isinstance(size, str) else size for size in wanted]
+    empty = 0 in op.newshape
+    inputs = [*writer.inputs(node), sizes(writer, node, "shape", after if empty else wanted)]
+    writer.emit("Reshape", inputs, node.outputs, node.name, allowzero=1 if empty else None)
 
 
 @exporter("nn.batch_flatten")
@@ -72,24 +63,11 @@ def tile(writer: Writer, node: Node) -> None:
 
 @exporter("broadcast_to")
 def broadcast_to(writer: Writer, node: Node) -> None:
-    """A 1 in Expand's shape keeps the axis as it is, so open sizes are written so."""
-    shape = [size if isinstance(size, int) else 1 for size in writer.op(node, BroadcastTo).shape]
-    _with_integers(writer, node, "Expand", "shape", shape)
-
-
-@exporter("broadcast_like")
-def broadcast_like(writer: Writer, node: Node) -> None:
-    """Expand to a shape of ones, but for one size that is read from another tensor."""
-    op, rank = writer.op(node, BroadcastLike), writer.type(node.inputs[0]).rank
-    data, like = writer.inputs(node)
-    axis, other = op.axis % rank, op.like_axis % writer.type(node.inputs[1]).rank
-    parts = [writer.step(node, "Shape", [like], start=other, end=other + 1)]
-    if axis:
-        parts.insert(0, writer.integers(node, "before", [1] * axis))
-    if axis < rank - 1:
-        parts.append(writer.integers(node, "after", [1] * (rank - 1 - axis)))
-    shape = writer.step(node, "Concat", parts, axis=0)
-    writer.emit("Expand", [data, shape], node.outputs, node.name)
+    """A 1 in Expand's shape keeps the axis as it is, so open sizes that stay are written so."""
+    shape, data = writer.op(node, BroadcastTo).shape, writer.type(node.inputs[0]).shape
+    have = (1,) * (len(shape) - len(data)) + data
+    wanted = [1 if size == kept else size for size, kept in zip(shape, have, strict=True)]
+    _with_integers(writer, node, "Expand", "shape", wanted)
 
 
 @exporter("cast")
@@ -100,5 +78,5 @@ def cast(writer: Writer, node: Node) -> None:
     writer.emit("Cast", writer.inputs(node), node.outputs, node.name, to=to)
 
 
-def _with_integers(writer: Writer, node: Node, op: str, what: str, values: Sequence[int]) -> None:
-    writer.emit(op, [*writer.inputs(node), writer.integers(node, what, values)], node.outputs, node.name)
+def _with_integers(writer: Writer, node: Node, op: str, what: str, values: Sequence[Dim]) -> None:
+    writer.emit(op, [*writer.inputs(node), sizes(writer, node, what, values)], node.outputs, node.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
-from qbench.frontends.onnx.movement import resolved
+from qbench.frontends.onnx.movement import reshaped
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 
@@ -148,7 +148,7 @@ def _softmax(builder: Builder, node: SourceNode, x: Value, op: str) -> Value:
     if node.opset < 13 and len(wide) > 1:
         if axis == 0 and any(isinstance(size, str) for size in x.shape):
             raise Unsupported("a softmax over all samples together")
-        flat = builder.emit("reshape", x, newshape=resolved(x, [*x.shape[:axis], -1]))
+        flat = reshaped(builder, x, [*x.shape[:axis], -1])
         return builder.emit("reshape", builder.emit(op, flat), newshape=x.shape)
     if node.opset < 13 and wide:
         axis = wide[0]

@@ -12,7 +12,7 @@ from qbench.errors import ModelError, UnsupportedOpsError, shown
 from qbench.frontends.growth import Growth
 from qbench.frontends.onnx.source import Array, SourceNode, is_finite
 from qbench.frontends.onnx.stored import Stored
-from qbench.frontends.sizes import Size, dim_of
+from qbench.frontends.sizes import dim_of
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr
@@ -42,9 +42,10 @@ class Value:
     stored: Stored | None = None
 
     @staticmethod
-    def known(name: str, array: Array) -> Value:
-        """A value known while importing."""
-        return Value(name, tuple(array.shape), "int64" if array.dtype == object else array.dtype.name, array)
+    def known(name: str, array: Array, dtype: str = "") -> Value:
+        """A value known while importing; `dtype` says what an object array stands for."""
+        kind = (dtype or "int64") if array.dtype == object else array.dtype.name
+        return Value(name, tuple(array.shape), kind, array)
 
     @staticmethod
     def dequantized(name: str, stored: Stored) -> Value:
@@ -91,11 +92,14 @@ class Value:
             raise Unsupported(f"{shown(self.name)} must be one constant number")
         return float(str(np.float32(self.constant.item())))
 
-    def dims(self) -> tuple[Dim | None, ...]:
-        """The elements of a known list of sizes; None for those that only the run can tell."""
+    def dims(self) -> tuple[Dim, ...]:
+        """The elements of a known list of sizes; Unsupported where they do not follow from the input's sizes."""
         if self.array is None:
             raise Unsupported(f"the sizes in {shown(self.name)} must follow from the model's input shapes")
-        return tuple(map(dim_of, self.array.ravel().tolist()))
+        found = [dim_of(element) for element in self.array.ravel().tolist()]
+        if None in found:
+            raise Unsupported(f"{shown(self.name)} holds fractions of sizes known only at run time")
+        return tuple(dim for dim in found if dim is not None)
 
 
 class Builder(Growth):
@@ -169,13 +173,6 @@ class Builder(Growth):
         """The op that made a value."""
         return self._producers[value.name].op if value.name in self._producers else None
 
-    def sized(self, symbol: str) -> tuple[Value, int]:
-        """An input, and an axis of it, whose size is this symbol."""
-        for name, kind in self.inputs.items():
-            if symbol in kind.shape:
-                return Value(name, kind.shape, kind.dtype), kind.shape.index(symbol)
-        raise Unsupported(f"the size {symbol} is no input's size: fix it with shapes=")
-
     def known(self, like: Value, array: Array) -> Value:
         """The same constant in another layout; it keeps its name."""
         return Value.known(like.name, np.ascontiguousarray(array))
@@ -196,8 +193,10 @@ class Builder(Growth):
         if value.array is None:
             return value
         if value.array.dtype == object:
-            open_sizes = ", ".join(str(e.dim) for e in value.array.ravel().tolist() if isinstance(e, Size))
-            raise Unsupported(f"{shown(value.name)} is computed from sizes known only at run time ({open_sizes})")
+            name = value.name if value.name not in self._producers else self.fresh(value.name)
+            attrs = {"values": value.dims(), "shape": value.array.shape, "dtype": value.dtype}
+            (made,) = self.add("sizes", [], attrs, (name,))
+            return Value(name, made.shape, made.dtype)
         array = value.array.astype(np.float32) if value.array.dtype == np.float64 else value.array
         if not is_dtype(array.dtype.name):
             raise ModelError(f"constant {shown(value.name)} is {array.dtype}, which is not one of {', '.join(DTYPES)}")

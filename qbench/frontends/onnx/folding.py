@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, defs, helper
 from onnx.reference import ReferenceEvaluator
 
-from qbench.errors import ModelError
+from qbench.errors import GraphError, ModelError
 from qbench.frontends.onnx.source import Array, SourceNode
-from qbench.frontends.sizes import Size, Unresolved
+from qbench.frontends.sizes import Unresolved, ceil, equal, floor, greater
+from qbench.ir.sizes import Size
 
 __all__ = ["MAX_ELEMENTS", "can_fold", "fold_constants", "fold_sizes"]
 
@@ -109,12 +113,12 @@ _MOVES: dict[str, Callable[[int], bool]] = {
     # Ops that only move elements, and which of their inputs hold the elements.
     **dict.fromkeys(("Concat",), lambda index: True),
     **dict.fromkeys(("Where",), lambda index: index > 0),
+    **dict.fromkeys(("ScatterElements", "ScatterND"), lambda index: index != 1),
     **dict.fromkeys(
         (
             "Expand",
             "Flatten",
             "Gather",
-            "Identity",
             "Reshape",
             "Slice",
             "Split",
@@ -129,56 +133,97 @@ _MOVES: dict[str, Callable[[int], bool]] = {
 
 
 def _divided(left: Any, right: Any) -> Any:
-    return left / right if isinstance(left, float) or isinstance(right, float) else left // right
+    return left // right
 
 
-_COMPUTES: dict[str, Callable[..., Any]] = {
-    "Abs": np.abs,
-    "Add": np.add,
-    "Cast": np.asarray,
-    "Ceil": np.asarray,
-    "Div": np.frompyfunc(_divided, 2, 1),
-    "Equal": np.equal,
-    "Floor": np.asarray,
-    "Greater": np.greater,
-    "GreaterOrEqual": np.greater_equal,
-    "Less": np.less,
-    "LessOrEqual": np.less_equal,
-    "Max": lambda *arrays: _chain(np.maximum, arrays),
-    "Min": lambda *arrays: _chain(np.minimum, arrays),
-    "Mul": np.multiply,
-    "Sub": np.subtract,
+def _exactly_divided(left: Any, right: Any) -> Any:
+    return _exact(left) / _exact(right)
+
+
+def _exact(element: Any) -> Any:
+    return element if isinstance(element, Size) else Fraction(element)
+
+
+def _less(left: Any, right: Any) -> bool:
+    return greater(right, left)
+
+
+def _not_greater(left: Any, right: Any) -> bool:
+    return greater(right, left, by=0)
+
+
+def _larger(left: Any, right: Any) -> Any:
+    return left if greater(left, right, by=0) else right
+
+
+def _smaller(left: Any, right: Any) -> Any:
+    return right if greater(left, right, by=0) else left
+
+
+_COMPUTES: dict[str, tuple[Callable[..., Any], int]] = {
+    "Abs": (abs, 1),
+    "Add": (operator.add, 2),
+    "Ceil": (ceil, 1),
+    "Div": (_divided, 2),
+    "Equal": (equal, 2),
+    "Floor": (floor, 1),
+    "Greater": (greater, 2),
+    "GreaterOrEqual": (partial(greater, by=0), 2),
+    "Identity": (operator.pos, 1),
+    "Less": (_less, 2),
+    "LessOrEqual": (_not_greater, 2),
+    "Max": (_larger, 2),
+    "Min": (_smaller, 2),
+    "Mod": (operator.mod, 2),
+    "Mul": (operator.mul, 2),
+    "Neg": (operator.neg, 1),
+    "Not": (operator.not_, 1),
+    "ReduceMax": (_larger, 2),
+    "ReduceMin": (_smaller, 2),
+    "ReduceProd": (operator.mul, 2),
+    "ReduceSum": (operator.add, 2),
+    "Sub": (operator.sub, 2),
+    "Sum": (operator.add, 2),
 }
 
 
-def fold_sizes(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Array, ...]:
-    """The outputs of a node where some inputs are object arrays that hold sizes known only at run time.
+def fold_sizes(node: SourceNode, arrays: Sequence[Array | None], dtypes: Sequence[str]) -> list[tuple[Array, str]]:
+    """The outputs, with their dtypes, of a node of whose inputs some are object arrays that hold open sizes.
 
     Raises
     ------
     Unresolved
         The result is no list of such sizes.
     """
-    if node.op in _MOVES:
-        return _move(node, arrays, _MOVES[node.op])
-    if node.op == "Shape" and arrays[0] is not None:
-        return (np.asarray(arrays[0].shape, np.int64),)
-    if node.op == "ReduceProd" and arrays[0] is not None:
-        result = np.multiply.reduce(arrays[0].ravel(), keepdims=node.flag("keepdims", True))
-    elif node.op in _COMPUTES:
-        operands = [array.astype(object) for array in arrays if array is not None]
-        with np.errstate(all="ignore"):
-            result = _COMPUTES[node.op](*operands)
-    else:
+    try:
+        if node.op == "Shape" and arrays[0] is not None:
+            return [(np.asarray(arrays[0].shape, np.int64), "int64")]
+        if node.op in _MOVES:
+            moved = _move(node, arrays, _MOVES[node.op])
+            return [_settled(array, dtypes[1 if node.op == "Where" else 0]) for array in moved]
+        return [_computed(node, [array.astype(object) for array in arrays if array is not None], dtypes[0])]
+    except (GraphError, OverflowError, ZeroDivisionError) as error:
+        raise Unresolved from error
+
+
+def _computed(node: SourceNode, operands: list[Array], dtype: str) -> tuple[Array, str]:
+    if node.op == "Cast":
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(node.integer("to", 0))).name
+        whole = np.frompyfunc(floor, 1, 1) if dtype.startswith("int") else np.asarray
+        return _settled(np.asarray(whole(operands[0]), object), dtype)
+    if node.op not in _COMPUTES:
         raise Unresolved
-    return (_settled(np.asarray(result, object)),)
-
-
-def _chain(function: Callable[..., Any], arrays: tuple[Array, ...]) -> Array:
-    result = arrays[0]
-    for array in arrays[1:]:
-        result = function(result, array)
-    return result
+    function, arity = _COMPUTES[node.op]
+    if node.op == "Div" and "float" in dtype:
+        function = _exactly_divided
+    result: Any
+    if node.op.startswith("Reduce"):
+        total = reduce(function, operands[0].ravel().tolist())
+        result = np.full(operands[0].ndim * (1,) if node.flag("keepdims", True) else (), total, object)
+    else:
+        call: Any = np.frompyfunc(function, arity, 1)
+        result = call(operands[0]) if arity == 1 else reduce(call, operands)
+    return _settled(np.asarray(result, object), dtype)
 
 
 def _move(node: SourceNode, arrays: Sequence[Array | None], holds: Callable[[int], bool]) -> tuple[Array, ...]:
@@ -196,15 +241,16 @@ def _move(node: SourceNode, arrays: Sequence[Array | None], holds: Callable[[int
         elements.extend(array.ravel().tolist())
     lookup = np.empty(len(elements), object)
     lookup[:] = elements
-    return tuple(_settled(np.asarray(lookup[numbers], object)) for numbers in fold_constants(node, tickets))
+    return tuple(np.asarray(lookup[numbers], object) for numbers in fold_constants(node, tickets))
 
 
-def _settled(array: Array) -> Array:
+def _settled(array: Array, dtype: str) -> tuple[Array, str]:
     """An ordinary array where no element depends on the run any more."""
     elements: list[object] = array.ravel().tolist()
-    if any(isinstance(element, Size) for element in elements):
-        return array
-    if all(isinstance(element, bool | np.bool_) for element in elements) and elements:
-        return array.astype(np.bool_)
-    whole = all(isinstance(element, int) for element in elements)
-    return array.astype(np.int64 if whole else np.float32)
+    if any(isinstance(element, Size) and element.number is None for element in elements):
+        return array, dtype
+    if elements and all(isinstance(element, bool | np.bool_) for element in elements):
+        return array.astype(np.bool_), "bool"
+    plain = np.empty(array.shape, object)
+    plain.ravel()[:] = [float(e.number or 0) if isinstance(e, Size) else e for e in elements]
+    return plain.astype(dtype), dtype

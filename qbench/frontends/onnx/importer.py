@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import graphlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
 from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
@@ -14,11 +14,13 @@ from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
 from qbench.frontends.onnx.source import SourceInput, SourceModel, SourceNode
 from qbench.frontends.onnx.table import CONVERTERS
-from qbench.frontends.sizes import Unresolved
+from qbench.frontends.sizes import Unresolved, solved, substituted
 from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.graph import Graph, Node
-from qbench.ir.types import Dim, TensorType
+from qbench.ir.sizes import size_of
+from qbench.ir.types import Dim, TensorType, dims_replaced
+from qbench.ops.rules import Unequal
 
 __all__ = ["import_model"]
 
@@ -38,9 +40,21 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Gr
             known = [i.name for i in source.inputs]
             raise ModelError(f"shapes: the model has no input {shown(name)}{nearest(name, known)}")
     try:
-        return _Importer(source, shapes).run()
+        return _imported(source, shapes, {})
     except GraphError as error:
         raise ModelError(f"{shown(source.name)}: {error}") from error
+
+
+def _imported(source: SourceModel, shapes: Mapping[str, Sequence[Dim]], known: Mapping[str, Dim]) -> Graph:
+    """The graph; where it turns out that two sizes must be equal, it is made again with that known."""
+    importer = _Importer(source, shapes, known)
+    try:
+        return importer.run()
+    except (GraphError, ModelError) as error:
+        new = importer.told_by(error)
+        if new is None:
+            raise
+    return _imported(source, shapes, substituted(known, new))
 
 
 MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -54,9 +68,9 @@ KEPT = frozenset({"DequantizeLinear", "QuantizeLinear"})
 
 
 class _Importer:
-    def __init__(self, source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> None:
+    def __init__(self, source: SourceModel, shapes: Mapping[str, Sequence[Dim]], known: Mapping[str, Dim]) -> None:
         symbols = _Symbols()
-        inputs = {i.name: _input_type(i, shapes.get(i.name), symbols) for i in source.inputs}
+        inputs = {i.name: _input_type(i, shapes.get(i.name), symbols, known) for i in source.inputs}
         taken = source.value_names() | {node.name for node in source.nodes}
         self.source = source
         self.builder = Builder(inputs, taken)
@@ -77,6 +91,14 @@ class _Importer:
             raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
         outputs, builder = self._outputs(), self.builder
         return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
+
+    def told_by(self, error: Exception) -> dict[str, Dim] | None:
+        """What symbols must stand for, where the error is that the network asks for equal sizes; else None."""
+        cause = error if isinstance(error, Unequal) else error.__cause__
+        if not isinstance(cause, Unequal) or len(cause.sizes) != 2:
+            return None
+        dims = [dim for kind in self.builder.inputs.values() for dim in kind.shape]
+        return solved(*cause.sizes, sorted({s for dim in dims for s in size_of(dim).symbols}, key=_first(dims)))
 
     def _take_all(self, nodes: Sequence[SourceNode]) -> None:
         for node in _sorted(nodes):
@@ -141,12 +163,13 @@ class _Importer:
             return None
         if any(array is not None and array.dtype == object for array in arrays):
             try:
-                results = fold_sizes(node, arrays)
+                results = fold_sizes(node, arrays, [value.dtype if value else "" for value in values])
             except Unresolved:
                 return None
         else:
-            results = fold_constants(node, arrays)
-        return {name: Value.known(name, array) for name, array in zip(node.outputs, results, strict=False) if name}
+            results = [(array, array.dtype.name) for array in fold_constants(node, arrays)]
+        made = zip(node.outputs, results, strict=False)
+        return {name: Value.known(name, *result) for name, result in made if name}
 
     def _branched(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
         """The outputs of an If whose condition is known: those of the branch, whose nodes are taken here."""
@@ -262,11 +285,18 @@ class _Symbols:
         return self._by_param[param]
 
 
-def _input_type(source: SourceInput, override: Sequence[Dim] | None, symbols: _Symbols) -> TensorType:
+def _first(dims: Sequence[Dim]) -> Callable[[str], int]:
+    """Where a symbol comes first."""
+    return lambda symbol: next(i for i, dim in enumerate(dims) if symbol in size_of(dim).symbols)
+
+
+def _input_type(
+    source: SourceInput, override: Sequence[Dim] | None, symbols: _Symbols, told: Mapping[str, Dim]
+) -> TensorType:
     if not is_dtype(source.dtype):
         raise ModelError(f"input {shown(source.name)} is {source.dtype}, which is not one of {', '.join(DTYPES)}")
     if override is not None:
-        return TensorType(tuple(override), source.dtype)
+        return TensorType(dims_replaced(override, told), source.dtype)
     if source.shape is None:
         raise ModelError(f"input {shown(source.name)} has no shape: give one with shapes={{name: (...)}}")
     rank = len(source.shape)
@@ -274,4 +304,4 @@ def _input_type(source: SourceInput, override: Sequence[Dim] | None, symbols: _S
     for axis, size in enumerate(source.shape):
         known = isinstance(size, int) and (size > 0 or (size == 0 and axis > 0))
         sizes.append(size if isinstance(size, int) and known else symbols.of(size, axis, rank))
-    return TensorType(tuple(sizes), source.dtype)
+    return TensorType(dims_replaced(sizes, told), source.dtype)

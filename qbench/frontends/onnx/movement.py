@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +12,8 @@ from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.frontends.sizes import element_of
 from qbench.ir.dtypes import is_dtype
-from qbench.ir.types import Dim, dim_factors
+from qbench.ir.sizes import Size, size_of
+from qbench.ir.types import Dim, dim_product
 
 
 @converter("Identity", "input")
@@ -63,39 +63,27 @@ def shape(builder: Builder, node: SourceNode, x: Value) -> Value:
 
 @converter("Reshape", "data shape", "allowzero")
 def reshape(builder: Builder, node: SourceNode, x: Value, target: Value) -> Value:
-    """Sizes are filled in as far as they are known; what only the run can tell is -1."""
+    """A size of -1 is what the others leave."""
     wanted = list(target.dims())
     if not node.flag("allowzero"):
         wanted = [x.shape[x.axis(i)] if size == 0 else size for i, size in enumerate(wanted)]
-    return builder.emit("reshape", x, newshape=resolved(x, wanted))
+    return reshaped(builder, x, wanted)
 
 
-def resolved(x: Value, wanted: Sequence[Dim | None]) -> tuple[Dim, ...]:
-    """A target shape with its one open size worked out where possible, else -1."""
-    open_axes = [i for i, size in enumerate(wanted) if size is None or size == -1]
-    if len(open_axes) > 1:
-        raise Unsupported(f"the shape {wanted} has several sizes known only at run time: fix them with shapes=")
-    sizes: list[Dim] = [-1 if size is None else size for size in wanted]
-    if open_axes:
-        sizes[open_axes[0]] = _missing(x.shape, [size for size in sizes if size != -1])
-    return tuple(sizes)
+def reshaped(builder: Builder, x: Value, wanted: Sequence[Dim]) -> Value:
+    """The elements in another shape, all of whose sizes are written out."""
+    if list(wanted).count(-1) == 1:
+        rest = size_of(dim_product(x.shape)) // size_of(dim_product(size for size in wanted if size != -1))
+        wanted = [rest.dim if size == -1 else size for size in wanted]
+    return builder.emit("reshape", x, newshape=tuple(wanted))
 
 
-def _missing(shape: tuple[Dim, ...], sizes: list[Dim]) -> Dim:
-    """The size that makes the element counts equal, or -1 where that is not a plain multiple of a symbol."""
-    have, given = (list(map(dim_factors, dims)) for dims in (shape, sizes))
-    symbols = [symbol for _, symbol in have if symbol]
-    for _, symbol in given:
-        if symbol in symbols:
-            symbols.remove(symbol)
-        elif symbol:
-            return -1
-    total, part = math.prod(n for n, _ in have), math.prod(n for n, _ in given)
-    if part == 0 or total % part or len(symbols) > 1:
-        return -1
-    if not symbols:
-        return total // part
-    return symbols[0] if total == part else f"{total // part}*{symbols[0]}"
+@converter("Size", "data")
+def size(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """The number of elements."""
+    total = np.empty((), object)
+    total[()] = element_of(dim_product(x.shape))
+    return Value.known(node.outputs[0], total if isinstance(total.item(), Size) else total.astype(np.int64))
 
 
 @converter("Flatten", "input", "axis")

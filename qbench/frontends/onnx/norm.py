@@ -6,7 +6,7 @@ import numpy as np
 
 from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
-from qbench.frontends.onnx.movement import resolved
+from qbench.frontends.onnx.movement import reshaped
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 
@@ -52,7 +52,7 @@ def group_norm(builder: Builder, node: SourceNode, x: Value, gamma: Value, beta:
         raise Unsupported("scale and bias must be constant")
     if groups < 1 or channels % groups:
         raise ModelError(f"node {node}: {channels} channels do not split into {groups} groups")
-    grouped = builder.emit("reshape", x, newshape=resolved(x, [x.shape[0], groups, -1]))
+    grouped = reshaped(builder, x, [x.shape[0], groups, -1])
     ones, zeros = np.ones(groups, x.dtype), np.zeros(groups, x.dtype)
     normal = builder.emit("nn.instance_norm", grouped, ones, zeros, epsilon=node.real("epsilon", 1e-5))
     y = builder.emit("reshape", normal, newshape=x.shape)

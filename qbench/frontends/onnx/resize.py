@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from fractions import Fraction
 
 from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.frontends.onnx.window import flat_again, flattened
+from qbench.ir.sizes import size_of
+from qbench.ir.types import Dim
 
 _METHODS = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
 _ATTRS = (
@@ -39,7 +41,7 @@ def resize(
     if sizes is not None and sizes.shape != (0,):
         wanted = list(x.shape)
         for axis, size in zip(axes, sizes.dims(), strict=True):
-            wanted[axis] = x.shape[axis] if size is None else size
+            wanted[axis] = size
         return _resize(builder, node, x, tuple(wanted), None)
     if scales is None:
         raise ModelError(f"node {node} has neither scales nor sizes")
@@ -55,17 +57,14 @@ def _reals(value: Value) -> tuple[float, ...]:
     return tuple(float(number) for number in value.constant.ravel())
 
 
-def _from_scales(x: Value, factors: tuple[float, ...]) -> tuple[int | str, ...]:
+def _from_scales(x: Value, factors: tuple[float, ...]) -> tuple[Dim, ...]:
     if len(factors) != x.rank:
         raise ModelError(f"{len(factors)} scales for {x.rank} dimensions")
-    return tuple(
-        size if factor == 1 else math.floor(x.size(axis) * factor)
-        for axis, (size, factor) in enumerate(zip(x.shape, factors, strict=True))
-    )
+    return tuple((size_of(size) * Fraction(factor)).floor().dim for size, factor in zip(x.shape, factors, strict=True))
 
 
 def _resize(
-    builder: Builder, node: SourceNode, x: Value, sizes: tuple[int | str, ...], factors: tuple[float, ...] | None
+    builder: Builder, node: SourceNode, x: Value, sizes: tuple[Dim, ...], factors: tuple[float, ...] | None
 ) -> Value:
     changed = {axis for axis in range(x.rank) if sizes[axis] != x.shape[axis]}
     if not changed and (factors is None or set(factors) == {1.0}):
@@ -81,10 +80,11 @@ def _resize(
     rank = x.rank - 2
     image = flattened(builder, x)
     height, width = (1, *sizes[2:])[-2:]
-    if not isinstance(height, int) or not isinstance(width, int):
-        raise Unsupported("the new size is known only at run time: fix it with shapes=")
     scales = None if factors is None else (1.0, *factors[2:])[-2:]
-    if scales is not None and (image.size(2) * scales[0], image.size(3) * scales[1]) == (height, width):
+    if scales is not None and all(
+        size_of(size) * Fraction(scale) == size_of(made)
+        for size, scale, made in zip(image.shape[2:], scales, (height, width), strict=True)
+    ):
         scales = None
     y = builder.emit("image.resize2d", image, size=(height, width), scales=scales, **_mode(node))
     return flat_again(builder, y, rank)

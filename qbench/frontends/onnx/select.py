@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from itertools import accumulate
+from operator import itemgetter
 
 import numpy as np
 
@@ -12,7 +11,11 @@ from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.folding import MAX_ELEMENTS
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
-from qbench.ir.types import Dim
+from qbench.ir.sizes import size_of
+from qbench.ir.types import Dim, dim_sum, numel
+
+Cut = tuple[int, Dim, Dim, int]
+"""Axis, begin, end, stride."""
 
 _END = 10**9
 """Files write this, or more, for: to the end."""
@@ -29,18 +32,19 @@ def concat(builder: Builder, node: SourceNode, *values: Value) -> Value:
 def split(builder: Builder, node: SourceNode, x: Value, given: Value | None) -> tuple[Value, ...]:
     """Sizes are an attribute, then (opset 13) an input; without them the parts are equal, the last perhaps smaller."""
     axis, count = x.axis(node.integer("axis", 0)), node.integer("num_outputs", len(node.outputs))
-    sizes = node.integers("split") if given is None else given.integers()
+    sizes: tuple[Dim, ...] | None = node.integers("split") if given is None else given.dims()
+    total = x.shape[axis]
     if sizes is None:
-        total = x.size(axis)
-        part = -(-total // count)
-        sizes = (*[part] * (count - 1), total - part * (count - 1))
+        part = (size_of(total) / count).ceil()
+        sizes = (*[part.dim] * (count - 1), (size_of(total) - part * (count - 1)).dim)
     if len(sizes) != len(node.outputs):
         raise ModelError(f"node {node} has {len(node.outputs)} outputs for {len(sizes)} parts")
-    if sum(sizes) != x.size(axis):
-        raise ModelError(f"node {node}: parts {sizes} do not add up to {x.size(axis)}")
+    if dim_sum(sizes) != total:
+        raise ModelError(f"node {node}: parts {sizes} do not add up to {total}")
     if len(sizes) == 1:
         return (x,)
-    return builder.emit_many("split", (x,), len(sizes), cuts=tuple(accumulate(sizes[:-1])), axis=axis)
+    cuts = tuple(dim_sum(sizes[: i + 1]) for i in range(len(sizes) - 1))
+    return builder.emit_many("split", (x,), len(sizes), cuts=cuts, axis=axis)
 
 
 @converter("Slice", "data starts? ends? axes? steps?", "starts ends axes")
@@ -54,8 +58,8 @@ def slice_(
     steps: Value | None,
 ) -> Value:
     """Positions are attributes before opset 10, then inputs."""
-    begin = node.integers("starts") if starts is None else starts.integers()
-    end: tuple[Dim | None, ...] | None = node.integers("ends") if ends is None else ends.dims()
+    begin: tuple[Dim, ...] | None = node.integers("starts") if starts is None else starts.dims()
+    end: tuple[Dim, ...] | None = node.integers("ends") if ends is None else ends.dims()
     if begin is None or end is None:
         raise ModelError(f"node {node} lacks starts or ends")
     along = (node.integers("axes") or tuple(range(len(begin)))) if axes is None else axes.integers()
@@ -68,26 +72,33 @@ def slice_(
     return sliced(builder, x, cuts)
 
 
-def sliced(builder: Builder, x: Value, cuts: list[tuple[int, int, int, int]]) -> Value:
+def sliced(builder: Builder, x: Value, cuts: list[Cut]) -> Value:
     """Slice x by (axis, begin, end, stride)."""
     if not cuts:
         return x
-    axes, begin, end, strides = zip(*sorted(cuts), strict=True)
+    axes, begin, end, strides = zip(*sorted(cuts, key=itemgetter(0)), strict=True)
     return builder.emit("strided_slice", x, begin=begin, end=end, strides=strides, axes=axes)
 
 
-def _cut(size: Dim, start: int, stop: Dim | None, step: int) -> tuple[int, int, int] | None:
+def _cut(size: Dim, start: Dim, stop: Dim, step: int) -> tuple[Dim, Dim, int] | None:
     """(begin, end, stride) counted from the front, or None for the whole axis."""
-    if not isinstance(size, int):
-        if start == 0 and step == 1 and (stop == size or (isinstance(stop, int) and stop >= _END)):
-            return None
-        raise Unsupported(f"a part of an axis of size {size}, which is known only at run time: fix it with shapes=")
-    if not isinstance(stop, int):
-        raise Unsupported("the end is known only at run time: fix it with shapes=")
+    if (start, step) == (0, 1) and (stop == size or (isinstance(stop, int) and stop >= _END)):
+        return None
+    if not isinstance(size, int) or not isinstance(start, int) or not isinstance(stop, int):
+        return _front(size, start, step), _front(size, stop, step), step
     begin, end, stride = slice(start, stop, step).indices(size)
     if (begin, end, stride) == (0, size, 1):
         return None
     return begin, end if end >= 0 else -size - 1, stride  # a negative end of a backward slice lies before the front
+
+
+def _front(size: Dim, position: Dim, step: int) -> Dim:
+    """A position where not all is known: an expression that is negative counts from the end."""
+    if isinstance(position, int):
+        beyond = position >= _END and step > 0
+        return size if beyond else dim_sum((size, position)) if -_END < position < 0 < step else position
+    most = (-size_of(position)).least
+    return dim_sum((size, position)) if most is not None and most >= 0 else position
 
 
 @converter("Pad", "data pads? constant_value? axes?", "mode pads value")
@@ -95,7 +106,7 @@ def pad(
     builder: Builder, node: SourceNode, x: Value, pads: Value | None, fill: Value | None, axes: Value | None
 ) -> Value:
     """Widths are an attribute before opset 11, then an input; negative ones cut."""
-    widths = node.integers("pads") if pads is None else pads.integers()
+    widths: tuple[Dim, ...] | None = node.integers("pads") if pads is None else pads.dims()
     along = tuple(range(x.rank)) if axes is None else tuple(map(x.axis, axes.integers()))
     if widths is None or len(widths) != 2 * len(along):
         raise ModelError(f"node {node}: pads {widths} should have {2 * len(along)} numbers")
@@ -104,22 +115,36 @@ def pad(
         raise Unsupported("mode wrap")
     value = node.real("value", 0.0) if fill is None else fill.number()
     pairs = {axis: (widths[i], widths[i + len(along)]) for i, axis in enumerate(along)}
-    cuts = [
-        (axis, max(-before, 0), x.size(axis) - max(-after, 0), 1)
+    cuts: list[Cut] = [
+        (axis, _less(before), (size_of(x.shape[axis]) - size_of(_less(after))).dim, 1)
         for axis, (before, after) in pairs.items()
-        if before < 0 or after < 0
+        if _less(before) or _less(after)
     ]
     x = sliced(builder, x, cuts)
-    grown = tuple((max(b, 0), max(a, 0)) for b, a in (pairs.get(axis, (0, 0)) for axis in range(x.rank)))
+    grown = tuple((_more(b), _more(a)) for b, a in (pairs.get(axis, (0, 0)) for axis in range(x.rank)))
     if not any(map(any, grown)):
         return x
     return builder.emit("nn.pad", x, pad_width=grown, mode=mode, pad_value=value if mode == "constant" else 0.0)
+
+
+def _less(width: Dim) -> int:
+    """How much a width cuts."""
+    return max(-width, 0) if isinstance(width, int) else 0
+
+
+def _more(width: Dim) -> Dim:
+    """How much a width adds."""
+    return max(width, 0) if isinstance(width, int) else width
 
 
 @converter("Gather", "data indices", "axis")
 def gather(builder: Builder, node: SourceNode, x: Value, indices: Value) -> Value:
     """One index, or a run of them, is a slice; anything else picks elements."""
     axis = x.axis(node.integer("axis", 0))
+    if indices.array is not None and indices.array.dtype == object and indices.array.size == 1:
+        (at,) = indices.dims()
+        part = sliced(builder, x, [(axis, at, dim_sum((at, 1)), 1)])
+        return builder.emit("reshape", part, newshape=(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     if indices.constant is not None and x.array is None and isinstance(x.shape[axis], int) and indices.rank < 2:
         size = x.size(axis)
         picked = [i + size if i < 0 else i for i in indices.integers()]
@@ -139,13 +164,7 @@ def gather_nd(builder: Builder, node: SourceNode, x: Value, indices: Value) -> V
 @converter("Tile", "input repeats")
 def tile(builder: Builder, node: SourceNode, x: Value, repeats: Value) -> Value:
     """The tensor several times over along each axis."""
-    if repeats.constant is None:
-        shape = [
-            count if size == 1 else size if count == 1 else None
-            for size, count in zip(x.shape, repeats.dims(), strict=True)
-        ]
-        return _filled(builder, x, shape)
-    reps = repeats.integers()
+    reps = repeats.dims()
     return x if set(reps) <= {1} else builder.emit("tile", x, reps=reps)
 
 
@@ -156,7 +175,7 @@ def expand(builder: Builder, node: SourceNode, x: Value, target: Value) -> Value
     rank = max(x.rank, len(wanted))
     have = (1,) * (rank - x.rank) + x.shape
     goal = (1,) * (rank - len(wanted)) + wanted
-    return _filled(builder, x, [h if g == 1 else g for h, g in zip(have, goal, strict=True)])
+    return _filled(builder, x, tuple(h if g == 1 else g for h, g in zip(have, goal, strict=True)))
 
 
 @converter("ConstantOfShape", "input", "value")
@@ -165,25 +184,23 @@ def constant_of_shape(builder: Builder, node: SourceNode, shape: Value) -> Value
     value = node.array("value")
     if value is None:
         value = np.zeros(1, np.float32)
-    dims = list(shape.dims())
-    fixed = [1 if size is None or isinstance(size, str) else size for size in dims]
-    if math.prod(fixed) > MAX_ELEMENTS:
+    dims = shape.dims()
+    if numel(dims) > MAX_ELEMENTS:
         raise ModelError(f"node {node} makes a constant of shape {dims}")
-    known = Value.known(builder.fresh(f"{node.name}.value"), np.full(fixed, value.item(), value.dtype))
+    known = Value.known(builder.fresh(f"{node.name}.value"), np.full([1] * len(dims), value.item(), value.dtype))
     return _filled(builder, known, dims)
 
 
-def _filled(builder: Builder, x: Value, shape: list[Dim | None]) -> Value:
-    if tuple(shape) == x.shape:
-        return x
-    if None in shape:
-        raise Unsupported("a shape with a size known only at run time: fix it with shapes=")
-    have = (1,) * (len(shape) - x.rank) + x.shape
-    fixed = tuple(h if isinstance(g, str) or g is None else g for h, g in zip(have, shape, strict=True))
-    if fixed != x.shape:
-        x = builder.emit("broadcast_to", x, shape=fixed)
-    for axis, (h, g) in enumerate(zip(have, shape, strict=True)):
-        if isinstance(g, str) and h != g:
-            like, like_axis = builder.sized(g)
-            x = builder.emit("broadcast_like", x, like, axis=axis, like_axis=like_axis)
-    return x
+def _filled(builder: Builder, x: Value, shape: tuple[Dim, ...]) -> Value:
+    return x if shape == x.shape else builder.emit("broadcast_to", x, shape=shape)
+
+
+@converter("Range", "start limit delta")
+def range_(builder: Builder, node: SourceNode, start: Value, limit: Value, delta: Value) -> Value:
+    """Numbers up to one that follows from the sizes."""
+    if start.array is None or limit.array is None or delta.array is None:
+        raise Unsupported("its bounds must follow from the model's input shapes")
+    (begin,), (end,), (step,) = start.dims(), limit.dims(), delta.dims()
+    if not isinstance(step, int):
+        raise Unsupported(f"its step is {step}")
+    return builder.emit("arange", start=begin, stop=end, step=step, dtype=start.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType
 from qbench.ops.numeric.convolution import convolve, convolve_transposed
 from qbench.ops.numeric.windows import Padding, Pair, Window
@@ -22,43 +23,31 @@ def need_window(op: Op, window: Window) -> None:
     require(min(window.padding) >= 0, f"{op.name}: padding={window.padding} must not be negative; slice the input")
 
 
-def spatial(op: Op, data: TensorType) -> Pair:
-    """Height and width of NCHW data; both must be numbers."""
+def spatial(op: Op, data: TensorType) -> tuple[Dim, Dim]:
+    """Height and width of NCHW data."""
     need_rank(op, "data", data, 4)
-    return fixed(op, "the height of data", data.shape[2]), fixed(op, "the width of data", data.shape[3])
+    return data.shape[2], data.shape[3]
 
 
 def swept(op: Op, data: TensorType, window: Window) -> tuple[Dim, Dim]:
     """Height and width of what a window makes of NCHW data; an open size gives another open size."""
-    need_rank(op, "data", data, 4)
-    counts: list[Dim] = []
-    for axis in (0, 1):
-        size = data.shape[axis + 2]
-        if isinstance(size, str):
-            counts.append(_swept_symbol(op, size, window, axis))
-            continue
+    height, width = spatial(op, data)
+    return _swept(op, data, window, 0, height), _swept(op, data, window, 1, width)
+
+
+def _swept(op: Op, data: TensorType, window: Window, axis: int, size: Dim) -> Dim:
+    if isinstance(size, int):
         count = window.counts((size, size))[axis]
-        require(
-            count >= 1, f"{op.name}: a window of {window.reach} does not fit into {data} padded by {window.padding}"
-        )
-        counts.append(count)
-    return counts[0], counts[1]
-
-
-def _swept_symbol(op: Op, symbol: str, window: Window, axis: int) -> str:
-    """A symbol that says how the size came about, so that branches of equal size have equal symbols.
-
-    ``H_4`` is H / 4, rounded up (as strides of 2 and 2 with "same" padding make it); ``H_1m2`` is H - 2.
-    """
-    require("*" not in symbol, f"{op.name}: size {symbol} must be a number; fix the size of that input")
-    border = window.padding[axis] + window.padding[axis + 2] - window.reach[axis] + 1
-    stride, ceil = window.strides[axis], window.ceil_mode
-    if border == 0 and not ceil:
-        base, _, divisor = symbol.rpartition("_")
-        if base and divisor.isdecimal():
-            return f"{base}_{int(divisor) * stride}"
-        return symbol if stride == 1 else f"{symbol}_{stride}"
-    return f"{symbol}_{stride}{'c' * ceil}{'m' if border < 0 else 'p'}{abs(border)}"
+        told = f"{op.name}: a window of {window.reach} does not fit into {data} padded by {window.padding}"
+        require(count >= 1, told)
+        return count
+    reach, stride, after = window.reach[axis], window.strides[axis], window.padding[axis + 2]
+    free = size_of(size) + (window.padding[axis] + after - reach)
+    if not window.ceil_mode:
+        return (free // stride + 1).dim
+    # a last window that begins behind the data would not count, which hangs on the size
+    require(after + stride <= reach, f"{op.name}: {size} must be a number in ceil_mode; fix the size of that input")
+    return ((free / stride).ceil() + 1).dim
 
 
 @register
@@ -120,12 +109,15 @@ class Conv2dTranspose(TransposedConvolution, FloatOp):
         need_equal(self, "the number of channels of data", data.shape[1], channels)
         require(min(self.output_padding) >= 0, f"{self.name}: output_padding={self.output_padding} is negative")
         sizes = tuple(
-            (shape[axis] - 1) * self.strides[axis]
-            + window.reach[axis]
-            + (self.output_padding[axis] - self.padding[axis] - self.padding[axis + 2])
+            (
+                (size_of(shape[axis]) - 1) * self.strides[axis]
+                + window.reach[axis]
+                + (self.output_padding[axis] - self.padding[axis] - self.padding[axis + 2])
+            ).dim
             for axis in (0, 1)
         )
-        require(min(sizes) >= 1, f"{self.name}: padding={self.padding} leaves nothing of the result: {sizes}")
+        least = min((size for size in sizes if isinstance(size, int)), default=1)
+        require(least >= 1, f"{self.name}: padding={self.padding} leaves nothing of the result: {sizes}")
         return TensorType((data.shape[0], per_group * self.groups, *sizes), data.dtype)
 
     def compute(self, data: Array, weight: Array) -> Array:

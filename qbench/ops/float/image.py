@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qbench.ir.op import Array, Op, QuantRule, register
-from qbench.ir.types import TensorType
+from qbench.ir.sizes import size_of
+from qbench.ir.types import Dim, TensorType, dim_product
 from qbench.ops.float.conv import spatial
 from qbench.ops.numeric.interpolation import Coordinates, Method, NearestMode, interpolate, interpolation
-from qbench.ops.numeric.windows import Pair
-from qbench.ops.rules import OPEN_SIZE, FloatOp, fixed, need_float, require
+from qbench.ops.rules import OPEN_SIZE, FloatOp, Unequal, fixed, need_float, require
 
 __all__ = ["DepthToSpace", "Resize2d", "SpaceToDepth"]
 
@@ -27,9 +27,10 @@ class Resize2d(FloatOp):
     """
 
     name = "image.resize2d"
+    only_shaped = True
     operands = ("data",)
     rule = QuantRule.SAME
-    size: Pair
+    size: tuple[Dim, Dim]
     method: Method = "nearest"
     coordinate_transformation_mode: Coordinates = "half_pixel"
     nearest_mode: NearestMode = "round_prefer_floor"
@@ -39,8 +40,9 @@ class Resize2d(FloatOp):
     def infer(self, data: TensorType) -> TensorType:
         if self.method != "nearest":
             need_float(self, data)
-        require(min(spatial(self, data)) >= 1, f"{self.name}: {data} is empty")
-        require(min(self.size) >= 1, f"{self.name}: size={self.size} must be at least (1, 1)")
+        require(0 not in spatial(self, data), f"{self.name}: {data} is empty")
+        known = [size for size in self.size if isinstance(size, int)]
+        require(min(known, default=1) >= 1, f"{self.name}: size={self.size} must be at least (1, 1)")
         require(min(self.scales or (1, 1)) > 0, f"{self.name}: scales={self.scales} must be positive")
         return TensorType((*data.shape[:2], *self.size), data.dtype)
 
@@ -63,10 +65,11 @@ class Resize2d(FloatOp):
 
     def neighbours(self, axis: int, size: int) -> tuple[Array, Array]:
         """Indices and weights, each (out, k), of the input elements that make each output element along one axis."""
-        require(self.size[axis] <= _MOST, f"{self.name}: size={self.size} is more than {_MOST} along an axis")
-        scale = self.size[axis] / size if self.scales is None else self.scales[axis]
+        made = fixed(self, f"size {axis} of the result", self.size[axis])
+        require(made <= _MOST, f"{self.name}: size={self.size} is more than {_MOST} along an axis")
+        scale = made / size if self.scales is None else self.scales[axis]
         mode = self.coordinate_transformation_mode
-        return interpolation(self.method, size, self.size[axis], scale, mode, self.nearest_mode, self.cubic_coeff_a)
+        return interpolation(self.method, size, made, scale, mode, self.nearest_mode, self.cubic_coeff_a)
 
 
 @register
@@ -86,7 +89,8 @@ class DepthToSpace(Op):
         channels, block = fixed(self, "the channels of data", data.shape[1]), self.block_size
         fits = block >= 1 and channels % block**2 == 0
         require(fits, f"{self.name}: {channels} channels do not split into blocks of {block} x {block}")
-        return TensorType((data.shape[0], channels // block**2, height * block, width * block), data.dtype)
+        sizes = dim_product((height, block)), dim_product((width, block))
+        return TensorType((data.shape[0], channels // block**2, *sizes), data.dtype)
 
     def compute(self, data: Array) -> Array:
         n, channels, height, width = data.shape
@@ -112,9 +116,13 @@ class SpaceToDepth(Op):
     def infer(self, data: TensorType) -> TensorType:
         height, width = spatial(self, data)
         channels, block = fixed(self, "the channels of data", data.shape[1]), self.block_size
-        fits = block >= 1 and height % block == 0 and width % block == 0
-        require(fits, f"{self.name}: {data} does not split into blocks of {block} x {block}")
-        return TensorType((data.shape[0], channels * block**2, height // block, width // block), data.dtype)
+        told = f"{self.name}: {data} does not split into blocks of {block} x {block}"
+        require(block >= 1, told)
+        blocks = [(size_of(size) // block).dim for size in (height, width)]
+        for size, count in zip((height, width), blocks, strict=True):
+            if dim_product((count, block)) != size:
+                raise Unequal(told, dim_product((count, block)), size)
+        return TensorType((data.shape[0], channels * block**2, *blocks), data.dtype)
 
     def compute(self, data: Array) -> Array:
         n, channels, height, width = data.shape

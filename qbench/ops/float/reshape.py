@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbench.ir.op import Array, Op, QuantRule, register
-from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
-from qbench.ops.rules import require
+from qbench.ir.sizes import size_of
+from qbench.ir.types import Dim, TensorType, dim_product
+from qbench.ops.rules import Unequal, require
 
 __all__ = ["BatchFlatten", "ExpandDims", "Reshape", "Reshaping", "Squeeze", "Transpose"]
 
@@ -32,38 +33,37 @@ class Reshaping(_Moved):
 class Reshape(Reshaping):
     """The elements in row-major order, in another shape.
 
-    One size may be -1, and is then what the others leave; beside it, a symbol must be the size of the same axis of the
-    input.
+    One size may be -1, and is then what the others leave.
     """
 
     name = "reshape"
-    newshape: tuple[int | str, ...]
+    only_shaped = True
+    newshape: tuple[Dim, ...]
 
     def infer(self, data: TensorType) -> TensorType:
         newshape, total = self.newshape, dim_product(data.shape)
         if -1 in newshape:
             require(newshape.count(-1) == 1, f"{self.name}: newshape={newshape} has more than one -1")
-            copied = all((dim,) == data.shape[i : i + 1] for i, dim in enumerate(newshape) if isinstance(dim, str))
-            require(copied, f"{self.name}: a symbol beside -1 must be the size of its axis: {newshape} from {data}")
-            rest = _quotient(total, dim_product(tuple(dim for dim in newshape if dim != -1)))
+            rest = _quotient(total, dim_product(dim for dim in newshape if dim != -1))
             require(rest is not None, f"{self.name}: the {total} elements of {data} do not fill newshape={newshape}")
             newshape = tuple(rest if dim == -1 and rest is not None else dim for dim in newshape)
         wanted = dim_product(newshape)
-        require(wanted == total, f"{self.name}: {data} has {total} elements, newshape={newshape} {wanted}")
+        if wanted != total:
+            told = f"{self.name}: {data} has {total} elements, newshape={newshape} {wanted}"
+            raise Unequal(told, total, wanted)
         return TensorType(newshape, data.dtype)
 
     def compute(self, data: Array) -> Array:
-        if -1 in self.newshape:
-            return data.reshape([data.shape[i] if isinstance(dim, str) else dim for i, dim in enumerate(self.newshape)])
         return data.reshape([-1 if isinstance(dim, str) else dim for dim in self.newshape])
 
 
 def _quotient(total: Dim, part: Dim) -> Dim | None:
     """The size that times `part` gives `total`; None where there is none."""
-    (number, symbol), (divisor, other) = dim_factors(total), dim_factors(part)
-    if divisor == 0 or number % divisor or other not in (None, symbol):
+    whole, divisor = size_of(total), size_of(part)
+    if not divisor.terms:
         return None
-    return dim_product((number // divisor, symbol if symbol is not None and other is None else 1))
+    result = whole // divisor
+    return result.dim if result * divisor == whole else None
 
 
 @register

@@ -11,22 +11,12 @@ import numpy as np
 from qbench.errors import DataError
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.op import Array, Op, QuantRule, register
-from qbench.ir.types import Dim, TensorType, dim_factors, dim_product
+from qbench.ir.sizes import Size, size_of
+from qbench.ir.types import Dim, TensorType, dim_product, dim_sum, numbers
 from qbench.ops.float.dense import channelwise
-from qbench.ops.rules import FloatOp, axis_within, broadcast, fixed, need_equal, need_same_dtype, replaced, require
+from qbench.ops.rules import axis_within, broadcast, fixed, need_equal, need_same_dtype, replaced, require
 
-__all__ = [
-    "BroadcastLike",
-    "BroadcastTo",
-    "Cast",
-    "Concatenate",
-    "GatherNd",
-    "Pad",
-    "Split",
-    "StridedSlice",
-    "Take",
-    "Tile",
-]
+__all__ = ["BroadcastTo", "Cast", "Concatenate", "GatherNd", "Pad", "Split", "StridedSlice", "Take", "Tile"]
 
 _END = 2**31 - 1
 """An end at least this large means: to the end, also of an axis whose size is not known yet."""
@@ -52,15 +42,9 @@ class Concatenate(Op):
         need_same_dtype(self, *data)
         axis = axis_within(self, self.axis, data[0].rank)
         for other in data[1:]:
-            same = replaced(other.shape, axis, 0) == replaced(data[0].shape, axis, 0)
-            require(same, f"{self.name}: {other} and {data[0]} differ outside of axis {axis}")
-        return TensorType(replaced(data[0].shape, axis, self._total([t.shape[axis] for t in data])), data[0].dtype)
-
-    def _total(self, dims: list[Dim]) -> Dim:
-        factors = [dim_factors(dim) for dim in dims]
-        symbols = {symbol for number, symbol in factors if number}
-        require(len(symbols) <= 1, f"{self.name}: cannot add sizes {', '.join(map(str, dims))} of axis {self.axis}")
-        return dim_product((sum(number for number, _ in factors), *filter(None, symbols)))
+            given, wanted = replaced(other.shape, axis, 0), replaced(data[0].shape, axis, 0)
+            need_equal(self, f"outside of axis {axis} the shape of {other}", given, wanted)
+        return TensorType(replaced(data[0].shape, axis, dim_sum(t.shape[axis] for t in data)), data[0].dtype)
 
     def compute(self, *data: Array) -> Array:
         return np.concatenate(data, axis=self.axis)
@@ -75,7 +59,7 @@ class Split(Op):
     moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
-    cuts: tuple[int, ...]
+    cuts: tuple[Dim, ...]
     axis: int
 
     @property
@@ -84,27 +68,31 @@ class Split(Op):
 
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:
         axis = axis_within(self, self.axis, data.rank)
-        size = fixed(self, f"axis {axis} of data", data.shape[axis])
-        edges = (0, *self.cuts, size)
-        require(list(edges) == sorted(edges), f"{self.name}: cuts={self.cuts} must rise within 0..{size}")
-        sizes = (end - start for start, end in pairwise(edges))
+        size = data.shape[axis]
+        known = [edge for edge in (0, *self.cuts, size) if isinstance(edge, int)]
+        require(known == sorted(known), f"{self.name}: cuts={self.cuts} must rise within 0..{size}")
+        edges = pairwise(map(size_of, (0, *self.cuts, size)))
+        sizes = ((end - start).dim for start, end in edges)
         return tuple(TensorType(replaced(data.shape, axis, part), data.dtype) for part in sizes)
 
     def compute(self, data: Array) -> tuple[Array, ...]:
-        return tuple(np.split(data, self.cuts, axis=self.axis))
+        return tuple(np.split(data, numbers(self.cuts), axis=self.axis))
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
 class StridedSlice(Op):
-    """``data[begin:end:stride]`` along some axes, with Python's meaning of negative and too large positions."""
+    """``data[begin:end:stride]`` along some axes, with Python's meaning of negative and too large positions.
+
+    Where size or positions are open, the positions are taken to lie within the axis.
+    """
 
     name = "strided_slice"
     moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
-    begin: tuple[int, ...]
-    end: tuple[int, ...]
+    begin: tuple[Dim, ...]
+    end: tuple[Dim, ...]
     strides: tuple[int, ...]
     axes: tuple[int, ...]
 
@@ -118,20 +106,32 @@ class StridedSlice(Op):
         require(len(set(self.axes)) == len(self.axes), f"{self.name}: axes={self.axes} has one twice")
         require(0 not in self.strides, f"{self.name}: strides={self.strides} must not be 0")
         shape = data.shape
-        for axis, cut in zip(self.axes, self._slices(), strict=True):
+        for axis, begin, end, stride in zip(self.axes, self.begin, self.end, self.strides, strict=True):
             axis_within(self, axis, data.rank)
-            if (cut.start, cut.step) == (0, 1) and cut.stop >= _END:
-                continue
-            size = fixed(self, f"axis {axis} of data", shape[axis])
-            shape = replaced(shape, axis, len(range(*cut.indices(size))))
+            shape = replaced(shape, axis, self._length(shape[axis], begin, end, stride))
         return TensorType(shape, data.dtype)
 
-    def _slices(self) -> list[slice]:
-        return [slice(*args) for args in zip(self.begin, self.end, self.strides, strict=True)]
+    def _length(self, size: Dim, begin: Dim, end: Dim, stride: int) -> Dim:
+        if isinstance(size, int) and isinstance(begin, int) and isinstance(end, int):
+            return len(range(*slice(begin, end, stride).indices(size)))
+        first, last = (_from_front(size, position, stride) for position in (begin, end))
+        return ((last - first) / stride).ceil().dim
 
     def compute(self, data: Array) -> Array:
-        cuts = dict(zip(self.axes, self._slices(), strict=True))
+        bounds = zip(numbers(self.begin), numbers(self.end), self.strides, strict=True)
+        cuts = dict(zip(self.axes, (slice(*args) for args in bounds), strict=True))
         return data[tuple(cuts.get(axis, slice(None)) for axis in range(data.ndim))]
+
+
+def _from_front(size: Dim, position: Dim, stride: int) -> Size:
+    """A position along an axis, counted from the front; what lies beyond it is brought to its ends."""
+    if not isinstance(position, int):
+        return size_of(position)
+    if position >= _END:
+        return size_of(size) - (stride < 0)
+    if position <= -_END:
+        return size_of(-1 if stride < 0 else 0)
+    return size_of(position) + size_of(size) if position < 0 else size_of(position)
 
 
 @register
@@ -143,7 +143,7 @@ class Pad(Op):
     moves = True
     operands = ("data",)
     rule = QuantRule.SAME
-    pad_width: tuple[tuple[int, int], ...]
+    pad_width: tuple[tuple[Dim, Dim], ...]
     mode: Literal["constant", "reflect", "edge"] = "constant"
     pad_value: float = 0.0
 
@@ -158,17 +158,20 @@ class Pad(Op):
         for axis, (before, after) in enumerate(self.pad_width):
             if (before, after) == (0, 0):
                 continue
-            size = fixed(self, f"axis {axis} of data", shape[axis])
-            least = {"constant": 0, "reflect": max(before, after) + 1, "edge": 1}[self.mode]
-            require(min(before, after) >= 0, f"{self.name}: pad_width={self.pad_width} is negative; slice instead")
-            require(size >= least, f"{self.name}: mode={self.mode} needs {least} elements along axis {axis}: {data}")
-            shape = replaced(shape, axis, before + size + after)
+            known = [width for width in (before, after) if isinstance(width, int)]
+            least = {"constant": 0, "reflect": max(known, default=0) + 1, "edge": 1}[self.mode]
+            require(min(known, default=0) >= 0, f"{self.name}: pad_width={self.pad_width} is negative; slice instead")
+            size = shape[axis]
+            enough = not isinstance(size, int) or size >= least
+            require(enough, f"{self.name}: mode={self.mode} needs {least} elements along axis {axis}: {data}")
+            shape = replaced(shape, axis, dim_sum((before, size, after)))
         return TensorType(shape, data.dtype)
 
     def compute(self, data: Array) -> Array:
+        widths = [numbers(pair) for pair in self.pad_width]
         if self.mode == "constant":
-            return np.pad(data, self.pad_width, constant_values=data.dtype.type(self.pad_value))
-        return np.pad(data, self.pad_width, mode=self.mode)
+            return np.pad(data, widths, constant_values=data.dtype.type(self.pad_value))
+        return np.pad(data, widths, mode=self.mode)
 
 
 @register
@@ -235,10 +238,11 @@ class BroadcastTo(Op):
     """A tensor repeated along its axes of size 1, and along new ones in front, to fill a shape."""
 
     name = "broadcast_to"
+    only_shaped = True
     moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
-    shape: tuple[int | str, ...]
+    shape: tuple[Dim, ...]
 
     @property
     def identity(self) -> bool:
@@ -247,35 +251,10 @@ class BroadcastTo(Op):
     def infer(self, data: TensorType) -> TensorType:
         fits = broadcast(self, data.shape, self.shape) == self.shape
         require(fits, f"{self.name}: {data} does not broadcast to shape={self.shape}")
-        unknown = [dim for dim in self.shape if isinstance(dim, str) and dim not in data.shape]
-        require(not unknown, f"{self.name}: shape={self.shape} has sizes that {data} does not tell")
         return TensorType(self.shape, data.dtype)
 
     def compute(self, data: Array) -> Array:
-        sizes = (1,) * (len(self.shape) - data.ndim) + data.shape
-        shape = tuple(size if isinstance(dim, str) else dim for dim, size in zip(self.shape, sizes, strict=True))
-        return np.broadcast_to(data, shape)
-
-
-@register
-@dataclass(frozen=True, kw_only=True)
-class BroadcastLike(FloatOp):
-    """A tensor repeated along one axis of size 1, as often as another tensor is long: a class token for each sample."""
-
-    name = "broadcast_like"
-    moves = keeps_sign = True
-    operands = ("data", "like")
-    float_reason = "default for this op: it repeats a constant for each sample"
-    axis: int = 0
-    like_axis: int = 0
-
-    def infer(self, data: TensorType, like: TensorType) -> TensorType:
-        axis, other = axis_within(self, self.axis, data.rank), axis_within(self, self.like_axis, like.rank)
-        require(data.shape[axis] == 1, f"{self.name}: axis {axis} of {data} must have size 1")
-        return TensorType(replaced(data.shape, axis, like.shape[other]), data.dtype)
-
-    def compute(self, data: Array, like: Array) -> Array:
-        return np.repeat(data, like.shape[self.like_axis], axis=self.axis)
+        return np.broadcast_to(data, numbers(self.shape))
 
 
 @register
@@ -284,10 +263,11 @@ class Tile(Op):
     """A tensor repeated this many times along each axis."""
 
     name = "tile"
+    only_shaped = True
     moves = keeps_sign = True
     operands = ("data",)
     rule = QuantRule.SAME
-    reps: tuple[int, ...]
+    reps: tuple[Dim, ...]
 
     @property
     def identity(self) -> bool:
@@ -295,13 +275,14 @@ class Tile(Op):
 
     def infer(self, data: TensorType) -> TensorType:
         require(len(self.reps) == data.rank, f"{self.name}: reps={self.reps} must name every axis of {data}")
-        require(min(self.reps, default=0) >= 0, f"{self.name}: reps={self.reps} must not be negative")
+        known = [count for count in self.reps if isinstance(count, int)]
+        require(min(known, default=0) >= 0, f"{self.name}: reps={self.reps} must not be negative")
         return TensorType(
             tuple(dim_product((dim, reps)) for dim, reps in zip(data.shape, self.reps, strict=True)), data.dtype
         )
 
     def compute(self, data: Array) -> Array:
-        return np.tile(data, self.reps)
+        return np.tile(data, numbers(self.reps))
 
 
 @register

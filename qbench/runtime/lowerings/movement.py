@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.op import Op, bind
+from qbench.ir.types import numbers
 from qbench.kernels.levels import Level
 from qbench.kernels.move import copy_fields, copy_kernel, gather_kernel
 from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
@@ -145,12 +146,12 @@ class GatherLowering(_Moved):
         """Where along an axis of the input the output's elements come from; -1 where they are padding."""
         op, here = self.op, np.arange(self.shape[axis])
         if isinstance(op, Pad):
-            width = op.pad_width[axis]
+            width = numbers(op.pad_width[axis])
             return (
                 np.pad(here, width, constant_values=-1) if op.mode == "constant" else np.pad(here, width, mode=op.mode)
             )
         if isinstance(op, Tile):
-            return np.tile(here, op.reps[axis])
+            return np.tile(here, numbers(op.reps[axis : axis + 1]))
         if isinstance(op, Take):
             indices = self.graph.constants[self.step.head.inputs[1]].array.astype(np.int64)
             if indices.ndim != 1:

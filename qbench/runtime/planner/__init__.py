@@ -13,6 +13,7 @@ import qbench.runtime.lowerings  # noqa: F401  # pyright: ignore[reportUnusedImp
 from qbench.errors import GraphError, nearest, shown
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
+from qbench.ir.specialize import batch_symbol, specialize
 from qbench.kernels.levels import Level, current
 from qbench.ops.legal import legal
 from qbench.ops.products import macs
@@ -23,7 +24,6 @@ from qbench.runtime.plan import Plan
 from qbench.runtime.planner.arena import Lifetime, arrange, spread
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out
 from qbench.runtime.planner.place_all import Placement, place_all
-from qbench.runtime.planner.specialize import batch_symbol, specialize
 from qbench.runtime.planner.tasks import tasks
 from qbench.runtime.step import EXTERNAL, Step
 
@@ -55,6 +55,8 @@ def make_plan(
     ------
     GraphError
         An open size without a number, or `keep` names no value.
+    DataError
+        Sizes that the graph does not take.
     """
     graph, keep, level = legal(graph), tuple(keep), current() if level is None else level
     for name in keep:

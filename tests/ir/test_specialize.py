@@ -6,8 +6,8 @@ from qbench.errors import GraphError
 from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.specialize import batch_symbol, specialize
 from qbench.ir.types import TensorType
-from qbench.runtime.planner.specialize import batch_symbol, specialize
 
 
 def graph(*nodes: Node, shape: tuple[int | str, ...] = ("N", 4, "H")) -> Graph:

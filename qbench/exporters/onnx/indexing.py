@@ -1,0 +1,70 @@
+"""Ops that pick, sort, count and write elements by index."""
+
+from __future__ import annotations
+
+from qbench.exporters.onnx.sizes import sizes
+from qbench.exporters.onnx.table import exporter
+from qbench.exporters.onnx.writer import Writer
+from qbench.ir.graph import Node
+from qbench.ops.float.indexing import CumSum, Mod, OneHot, ScatterElements, ScatterNd, TakeAlongAxis, TopK, Triangle
+
+
+@exporter("take_along_axis")
+def take_along_axis(writer: Writer, node: Node) -> None:
+    """Along one axis."""
+    axis = writer.op(node, TakeAlongAxis).axis
+    writer.emit("GatherElements", writer.inputs(node), node.outputs, node.name, axis=axis)
+
+
+@exporter("scatter_elements")
+def scatter_elements(writer: Writer, node: Node) -> None:
+    """Along one axis."""
+    op = writer.op(node, ScatterElements)
+    attrs = {"axis": op.axis, "reduction": op.reduction}
+    writer.emit("ScatterElements", writer.inputs(node), node.outputs, node.name, **attrs)
+
+
+@exporter("scatter_nd")
+def scatter_nd(writer: Writer, node: Node) -> None:
+    """Slices."""
+    reduction = writer.op(node, ScatterNd).reduction
+    writer.emit("ScatterND", writer.inputs(node), node.outputs, node.name, reduction=reduction)
+
+
+@exporter("topk")
+def topk(writer: Writer, node: Node) -> None:
+    """In order."""
+    op = writer.op(node, TopK)
+    inputs = [*writer.inputs(node), sizes(writer, node, "k", [op.k])]
+    writer.emit("TopK", inputs, node.outputs, node.name, axis=op.axis, largest=int(op.largest))
+
+
+@exporter("cumsum")
+def cumsum(writer: Writer, node: Node) -> None:
+    """The axis is an input."""
+    op = writer.op(node, CumSum)
+    inputs = [*writer.inputs(node), writer.constant(node, "axis", op.axis, "int64")]
+    writer.emit("CumSum", inputs, node.outputs, node.name, exclusive=int(op.exclusive), reverse=int(op.reverse))
+
+
+@exporter("one_hot")
+def one_hot(writer: Writer, node: Node) -> None:
+    """The number of places is an input."""
+    op = writer.op(node, OneHot)
+    data, values = writer.inputs(node)
+    count = writer.constant(node, "depth", op.places, "int64")
+    writer.emit("OneHot", [data, count, values], node.outputs, node.name, axis=op.axis)
+
+
+@exporter("triangle")
+def triangle(writer: Writer, node: Node) -> None:
+    """The diagonal is an input."""
+    op = writer.op(node, Triangle)
+    inputs = [*writer.inputs(node), sizes(writer, node, "k", [op.k])]
+    writer.emit("Trilu", inputs, node.outputs, node.name, upper=int(op.upper))
+
+
+@exporter("mod")
+def mod(writer: Writer, node: Node) -> None:
+    """C's fmod for floats."""
+    writer.emit("Mod", writer.inputs(node), node.outputs, node.name, fmod=int(writer.op(node, Mod).fmod))

@@ -1,0 +1,123 @@
+"""LSTM and GRU, and onnxruntime's LSTM with weights of 8 bits, which are read as the numbers that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbench.errors import ModelError
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.table import converter
+from qbench.ir.graph import Attr
+
+_ATTRS = "activation_alpha activation_beta activations clip direction hidden_size layout"
+_USUAL = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh")}
+
+
+@converter("LSTM", "X W R B? sequence_lens? initial_h? initial_c? P?", _ATTRS + " input_forget")
+def lstm(
+    builder: Builder,
+    node: SourceNode,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None,
+    lengths: Value | None,
+    hidden: Value | None,
+    cell: Value | None,
+    peepholes: Value | None,
+) -> tuple[Value, ...]:
+    """Gates: input, output, forget, cell."""
+    if node.flag("input_forget") or (peepholes is not None and np.any(peepholes.integers())):
+        raise Unsupported("peepholes, or input and forget gates in one")
+    return _recurrent(builder, node, "LSTM", (x, w, r, b), lengths, [hidden, cell], {})
+
+
+@converter("GRU", "X W R B? sequence_lens? initial_h?", _ATTRS + " linear_before_reset")
+def gru(
+    builder: Builder,
+    node: SourceNode,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None,
+    lengths: Value | None,
+    hidden: Value | None,
+) -> tuple[Value, ...]:
+    """Gates: update, reset, hidden."""
+    attrs: dict[str, Attr] = {"linear_before_reset": node.flag("linear_before_reset")}
+    return _recurrent(builder, node, "GRU", (x, w, r, b), lengths, [hidden], attrs)
+
+
+@converter(
+    "DynamicQuantizeLSTM",
+    "X W R B? sequence_lens? initial_h? initial_c? P? W_scale W_zero_point R_scale R_zero_point",
+    _ATTRS + " input_forget",
+    domain="com.microsoft",
+)
+def dynamic_lstm(
+    builder: Builder, node: SourceNode, x: Value, w: Value, r: Value, *rest: Value | None
+) -> tuple[Value, ...]:
+    """Its weights are stored turned round, (directions, in, gates * units); its data stays float here."""
+    *others, w_scale, w_zero, r_scale, r_zero = rest
+    weights = [_real(w, w_scale, w_zero), _real(r, r_scale, r_zero)]
+    return lstm(builder, node, x, *weights, *others)
+
+
+def _real(weight: Value, scale: Value | None, zero_point: Value | None) -> Value:
+    arrays = [value and value.constant for value in (weight, scale, zero_point)]
+    integers, scales, zeros = arrays
+    if integers is None or scales is None or zeros is None:
+        raise Unsupported("weights, scales and zero points must be constant")
+    aligned = [a.astype(np.float32).reshape(len(a) if a.ndim else 1, 1, -1) for a in (scales, zeros)]
+    real = (integers.astype(np.float32) - aligned[1]) * aligned[0]
+    return Value.known(weight.name, np.ascontiguousarray(real.transpose(0, 2, 1)))
+
+
+def _recurrent(
+    builder: Builder,
+    node: SourceNode,
+    op: str,
+    operands: tuple[Value, Value, Value, Value | None],
+    lengths: Value | None,
+    states: list[Value | None],
+    attrs: dict[str, Attr],
+) -> tuple[Value, ...]:
+    x, w, r, b = operands
+    count, units, turned = w.size(0), r.size(2), node.integer("layout", 0)
+    _check(node, op, count)
+    if x.rank != 3:
+        raise ModelError(f"node {node}: its data has {x.rank} dimensions, not 3")
+    if turned:
+        x = builder.emit("transpose", x, axes=(1, 0, 2))
+    if lengths is not None:
+        _check_lengths(lengths, x)
+    offset = np.zeros((count, 2 * w.size(1)), x.dtype) if b is None else b
+    given: list[Value] = []
+    for state in states:
+        if state is None:
+            zero = Value.known(builder.fresh(f"{node.name}.zero"), np.zeros((1, 1, 1), x.dtype))
+            given.append(builder.emit("broadcast_to", zero, shape=(count, x.shape[1], units)))
+        else:
+            given.append(builder.emit("transpose", state, axes=(1, 0, 2)) if turned else state)
+    attrs = attrs | {"direction": node.text("direction", "forward")}
+    y, *last = builder.emit_many(f"nn.{op.lower()}", (x, w, r, offset, *given), 1 + len(states), **attrs)
+    if turned:
+        y = builder.emit("transpose", y, axes=(2, 0, 1, 3))
+        last = [builder.emit("transpose", state, axes=(1, 0, 2)) for state in last]
+    return y, *last
+
+
+def _check(node: SourceNode, op: str, count: int) -> None:
+    given = node.attrs.get("activations", _USUAL[op] * count)
+    if given != _USUAL[op] * count:
+        raise Unsupported(f"activations {given}")
+    for name in ("activation_alpha", "activation_beta", "clip"):
+        if node.attrs.get(name):
+            raise Unsupported(name)
+
+
+def _check_lengths(lengths: Value, x: Value) -> None:
+    """All sequences must be as long as the data."""
+    if lengths.array is None or any(size != x.shape[0] for size in lengths.dims()):
+        raise Unsupported("sequences of different lengths in one batch")

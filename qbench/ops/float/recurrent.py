@@ -1,0 +1,105 @@
+"""Recurrent layers, as ONNX has them: gates in its order, one or two directions, states as operands and results."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from qbench.ir.op import Array, register
+from qbench.ir.types import TensorType, dim_product
+from qbench.ops.numeric.special import sigmoid
+from qbench.ops.rules import FloatOp, need_equal, need_float, need_rank
+
+__all__ = ["Direction", "Gru", "Lstm", "Recurrent"]
+
+Direction = Literal["forward", "reverse", "bidirectional"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recurrent(FloatOp):
+    """What recurrent layers share.
+
+    data (steps, n, in), kernel (directions, gates * units, in), recurrence (directions, gates * units, units), offset
+    (directions, 2 * gates * units), and states (directions, n, units), which come back after the last step; the first
+    result is (steps, directions, n, units).
+    """
+
+    float_reason = "default for this op: its state goes round many times, and so do its errors"
+    gates: ClassVar[int]
+    direction: Direction = "forward"
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        data, kernel, recurrence, offset, *states = types
+        need_float(self, *types)
+        for name, given in zip(self.operands, types, strict=True):
+            need_rank(self, name, given, 2 if given is offset else 3)
+        count, units = 2 if self.direction == "bidirectional" else 1, recurrence.shape[2]
+        rows = dim_product((self.gates, units))
+        need_equal(self, "the shape of kernel", kernel.shape, (count, rows, data.shape[2]))
+        need_equal(self, "the shape of recurrence", recurrence.shape, (count, rows, units))
+        need_equal(self, "the shape of offset", offset.shape, (count, dim_product((2, rows))))
+        for state in states:
+            need_equal(self, "the shape of a state", state.shape, (count, data.shape[1], units))
+        return TensorType((data.shape[0], count, data.shape[1], units), data.dtype), *states
+
+    def compute(self, *arrays: Array) -> tuple[Array, ...]:
+        data, kernel, recurrence, offset, *states = arrays
+        made = np.empty((len(data), len(kernel), data.shape[1], recurrence.shape[2]), data.dtype)
+        last: list[list[Array]] = []
+        for way in range(len(kernel)):
+            steps = range(len(data))
+            now = [state[way] for state in states]
+            before, after = np.split(offset[way], 2)
+            entering = data @ kernel[way].T + before
+            for t in reversed(steps) if way or self.direction == "reverse" else steps:
+                now = self.step(entering[t], now, recurrence[way], after)
+                made[t, way] = now[0]
+            last.append(now)
+        return made, *(np.stack(state) for state in zip(*last, strict=True))
+
+    @abstractmethod
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+        """The states after one time step; the first is the result."""
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Lstm(Recurrent):
+    """Long short-term memory; gates: input, output, forget, cell."""
+
+    name = "nn.lstm"
+    operands = ("data", "kernel", "recurrence", "offset", "hidden", "cell")
+    gates = 4
+
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+        hidden, cell = states
+        enter, leave, keep, new = np.split(entering + hidden @ recurrence.T + offset, 4, axis=-1)
+        cell = sigmoid(keep) * cell + sigmoid(enter) * np.tanh(new)
+        return [sigmoid(leave) * np.tanh(cell), cell]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Gru(Recurrent):
+    """Gated recurrent unit; gates: update, reset, hidden."""
+
+    name = "nn.gru"
+    operands = ("data", "kernel", "recurrence", "offset", "hidden")
+    gates = 3
+    linear_before_reset: bool = False
+    """Whether the reset gate scales the product with the state, as in PyTorch, or the state before it."""
+
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+        (hidden,) = states
+        units = hidden.shape[-1]
+        gates = sigmoid(entering[:, : 2 * units] + hidden @ recurrence[: 2 * units].T + offset[: 2 * units])
+        update, reset = gates[:, :units], gates[:, units:]
+        weight, shift, given = recurrence[2 * units :].T, offset[2 * units :], entering[:, 2 * units :]
+        if self.linear_before_reset:
+            new = np.tanh(given + reset * (hidden @ weight + shift))
+        else:
+            new = np.tanh(given + (reset * hidden) @ weight + shift)
+        return [(1 - update) * new + update * hidden]

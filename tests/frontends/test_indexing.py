@@ -1,0 +1,52 @@
+"""Ops that pick, sort, count and write by index give onnxruntime's outputs, and again after an export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qbench.exporters.onnx_qdq import write_onnx
+from tests.frontends.models import check, model, node, random, reference, save
+
+X = random(3, 4, 5)
+AT = np.random.default_rng(0).integers(-4, 4, (3, 2, 5))
+U = random(3, 2, 5, seed=1)
+ND = np.array([[0, 1], [2, -1]])
+CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
+    "gather elements": ("GatherElements", [X, AT], {"axis": 1}, 1),
+    "scatter elements": ("ScatterElements", [X, np.array([[[1] * 5, [2] * 5]] * 3), U], {"axis": 1}, 1),
+    "scatter elements, added": ("ScatterElements", [X, AT, U], {"axis": 1, "reduction": "add"}, 1),
+    "scatter nd": ("ScatterND", [X, ND, random(2, 5)], {}, 1),
+    "scatter nd, largest": ("ScatterND", [X, ND[:, :1], random(2, 4, 5)], {"reduction": "max"}, 1),
+    "top": ("TopK", [X, np.array([3])], {"axis": 1}, 2),
+    "bottom": ("TopK", [X, np.array([2])], {"largest": 0}, 2),
+    "sums": ("CumSum", [X, np.int64(1)], {}, 1),
+    "sums back": ("CumSum", [X, np.int64(-1)], {"reverse": 1, "exclusive": 1}, 1),
+    "one hot": ("OneHot", [AT, np.int64(4), np.float32([2, 3])], {"axis": 1}, 1),
+    "upper": ("Trilu", [X, np.int64(1)], {}, 1),
+    "lower": ("Trilu", [X], {"upper": 0}, 1),
+    "remainder": ("Mod", [X, np.float32(0.3)], {"fmod": 1}, 1),
+    "whole remainder": ("Mod", [AT, np.int64(3)], {}, 1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(tmp_path: Path, name: str) -> None:
+    op, arrays, attrs, outputs = CASES[name]
+    fed = {"x": arrays[0]}
+    names = ["x", *(f"c{i}" for i in range(1, len(arrays)))]
+    constants = {f"c{i}": np.asarray(array) for i, array in enumerate(arrays) if i}
+    made = [f"y{i}" for i in range(outputs)]
+    dtypes = {"x": 7 if arrays[0].dtype == np.int64 else 1}
+    proto = model([node(op, names, made, **attrs)], {"x": list(arrays[0].shape)}, made, constants, dtypes=dtypes)
+    for i in range(outputs):
+        proto.graph.output[i].type.Clear()
+        whole = (op == "TopK" and i == 1) or name == "whole remainder"
+        proto.graph.output[i].type.tensor_type.elem_type = 7 if whole else 1
+    graph = check(save(proto, tmp_path), fed)
+    again = reference(write_onnx(graph, tmp_path / "again.onnx"), fed)
+    for output, array in reference(tmp_path / "model.onnx", fed).items():
+        np.testing.assert_array_equal(again[output], array)

@@ -1,0 +1,84 @@
+"""LSTM and GRU as exporters write them give onnxruntime's outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from qbench.errors import UnsupportedOpsError
+from qbench.exporters.onnx_qdq import write_onnx
+from qbench.frontends import load
+from qbench.runtime.interpreter import run
+from qbench.runtime.programs import Programs
+from tests.frontends.models import check, model, node, random, reference, save
+
+UNITS, ENTERING = 5, 4
+
+
+def weights(op: str, count: int) -> dict[str, np.ndarray]:
+    rows = {"LSTM": 4, "GRU": 3}[op] * UNITS
+    shapes = {"w": (count, rows, ENTERING), "r": (count, rows, UNITS), "b": (count, 2 * rows)}
+    return {name: random(*shape, seed=seed) for seed, (name, shape) in enumerate(shapes.items())}
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("states", ["given", "none"])
+@pytest.mark.parametrize("linear", [0, 1])
+def test_layers(tmp_path: Path, op: str, direction: str, states: str, linear: int) -> None:
+    count = 2 if direction == "bidirectional" else 1
+    names = ["h", "c"][: 2 if op == "LSTM" else 1]
+    given = names if states == "given" else []
+    attrs = {"linear_before_reset": linear} if op == "GRU" else {}
+    made = ["y", *(f"{name}.last" for name in names)]
+    layer = node(op, ["x", "w", "r", "b", "", *given], made, "layer", direction=direction, hidden_size=UNITS, **attrs)
+    inputs = {"x": ["T", "N", ENTERING], **{name: [count, "N", UNITS] for name in given}}
+    feeds = {"x": random(6, 2, ENTERING), **{name: random(count, 2, UNITS, seed=9) for name in given}}
+    graph = check(save(model([layer], inputs, made, weights(op, count)), tmp_path), feeds)
+    written = write_onnx(graph, tmp_path / "again.onnx")
+    for name, array in reference(written, feeds).items():
+        np.testing.assert_allclose(array, run(graph, feeds)[name], atol=1e-5)
+
+
+def test_a_denoiser_runs_sample_by_sample_with_its_state(tmp_path: Path) -> None:
+    """Batch first, as networks have it; the state goes in and out."""
+    nodes = [
+        node("Transpose", ["x"], ["steps"], perm=[1, 0, 2]),
+        node("GRU", ["steps", "w", "r", "b", "", "h"], ["made", "last"], hidden_size=UNITS, linear_before_reset=1),
+        node("Squeeze", ["made", "one"], ["flat"]),
+        node("Transpose", ["flat"], ["back"], perm=[1, 0, 2]),
+        node("Sigmoid", ["back"], ["y"]),
+    ]
+    constants = weights("GRU", 1) | {"one": np.array([1])}
+    proto = model(nodes, {"x": ["N", "T", ENTERING], "h": [1, "N", UNITS]}, ["y", "last"], constants)
+    for n, t in ((1, 1), (2, 7)):
+        feeds = {"x": random(n, t, ENTERING), "h": random(1, n, UNITS)}
+        graph = check(save(proto, tmp_path), feeds)
+        made = Programs(graph).of(feeds).run(feeds)
+        for name, array in run(graph, feeds).items():
+            np.testing.assert_allclose(made[name], array, atol=1e-6)
+
+
+def test_weights_of_8_bits_are_read_as_numbers(tmp_path: Path) -> None:
+    real = weights("LSTM", 1)
+    scales = {name: np.float32(np.abs(real[name]).max() / 127).reshape(1) for name in "wr"}
+    turned = {name: np.rint(real[name] / scales[name]).astype(np.int8).transpose(0, 2, 1) for name in "wr"}
+    constants = (
+        turned | {f"{n}.scale": s for n, s in scales.items()} | {f"{n}.zero": np.zeros(1, np.int8) for n in "wr"}
+    )
+    inputs = ["x", "w", "r", "b", "", "", "", "", "w.scale", "w.zero", "r.scale", "r.zero"]
+    layer = helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], domain="com.microsoft", hidden_size=UNITS)
+    proto = model([layer], {"x": ["T", "N", ENTERING]}, constants=constants | {"b": real["b"]})
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    path, x = save(proto, tmp_path), random(6, 2, ENTERING)
+    np.testing.assert_allclose(run(load(path), {"x": x})["y"], reference(path, {"x": x})["y"], atol=0.05)
+
+
+def test_other_activations_are_refused(tmp_path: Path) -> None:
+    layer = node("GRU", ["x", "w", "r"], ["y"], hidden_size=UNITS, activations=["HardSigmoid", "Tanh"])
+    proto = model([layer], {"x": ["T", "N", ENTERING]}, constants=weights("GRU", 1))
+    with pytest.raises(UnsupportedOpsError, match="activations"):
+        load(save(proto, tmp_path))
