@@ -20,7 +20,10 @@ from qbench.evaluate.own_errors import Own, own_errors
 from qbench.evaluate.predictions import Score
 from qbench.evaluate.side_by_side import Measured, Pair, activation_bytes, measure
 from qbench.evaluate.unfinished import told_of, up_to
+from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
+from qbench.ir.op import is_op
+from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.progress import Cancel, Progress
 from qbench.quantize.quantized import Quantized
 from qbench.report.entries import LayerReport, OutputReport
@@ -30,6 +33,7 @@ __all__ = ["evaluate", "evaluate_output", "with_metric"]
 
 
 _SMALL, _FEW = 1 << 22, 32  # bytes of all activations for one sample, and nodes, of a small network
+_VOCABULARY = 256  # scores in a row
 _ELEMENTS, _MOST, _FEWEST = 1 << 17, 1024, 64  # of each value: over all data, in one sample
 
 
@@ -87,7 +91,7 @@ def evaluate(
     compared = [layer.pairs if elements is None else layer.ends for layer in layers]
     pairs = dict.fromkeys([*(pair for some in compared for pair in some), *outputs])
     try:
-        found = measure(quantized, data, pairs, outputs[0], cache, progress, cancel, elements)
+        found = measure(quantized, data, pairs, _choice(quantized, outputs, data), cache, progress, cancel, elements)
     except NotANumberError as error:
         return _unfinished(quantized, data, cache, list(zip(layers, compared, strict=True)), error, data_name, cancel)
     ends = {pair: None for layer in layers for pair in layer.ends}
@@ -135,7 +139,8 @@ def evaluate_output(
     """The output's part of :func:`evaluate`, for those who need no more: no layer in between is compared."""
     cache.begin()
     outputs = _outputs(quantized)
-    return _output(measure(quantized, data, outputs, outputs[0], cache, cancel=cancel), outputs, data, "evaluation")
+    choice = _choice(quantized, outputs, data)
+    return _output(measure(quantized, data, outputs, choice, cache, cancel=cancel), outputs, data, "evaluation")
 
 
 def with_metric(
@@ -167,6 +172,20 @@ def with_metric(
 
 def _outputs(quantized: Quantized) -> list[Pair]:
     return [(name, value_of(quantized.graph, name) or name) for name in quantized.prepared.outputs]
+
+
+def _choice(quantized: Quantized, outputs: Sequence[Pair], data: Dataset) -> Pair | None:
+    """The first output where it is a choice between classes; None for boxes, masks, signals and states.
+
+    It is one where there are labels, for one row of scores a sample, for what softmax makes, for integers, and for
+    scores of a vocabulary: so many numbers in a row are no coordinates.
+    """
+    tensor = outputs[0][0]
+    kind, maker = quantized.prepared.types[tensor], quantized.prepared.producers.get(tensor)
+    last = kind.shape[-1] if kind.shape else 1
+    is_row = sum(dim != 1 for dim in kind.shape[1:]) <= 1
+    chosen = data.labels is not None or is_row or not is_float(kind.dtype) or is_op(maker, Softmax, LogSoftmax)
+    return outputs[0] if chosen or (isinstance(last, int) and last >= _VOCABULARY) else None
 
 
 def _elements_per_sample(quantized: Quantized, data: Dataset) -> int | None:

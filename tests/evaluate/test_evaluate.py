@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,17 +11,18 @@ from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.evaluate import evaluate, evaluate_output
 from qbench.evaluate.measure import decibels
 from qbench.evaluate.sensitivity import sensitivity
-from qbench.ir.build import rebuild
+from qbench.ir.build import build, rebuild
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.report.compare import compare
 from qbench.runtime.programs import plan
-from tests.networks import mlp, samples
+from tests.networks import mlp, node, samples
 
 GRAPH = mlp()
 PREPARED = prepare(GRAPH)
@@ -177,3 +180,25 @@ def test_sensitivity_is_one_layer_at_a_time(mode: str):
             config = config.override_layer(name, keep_float=True)
         assert row.sqnr_db == evaluate(quantized(config), DATA).output.sqnr_db
     assert list(table["sqnr_db"]) == sorted(table["sqnr_db"], reverse=mode == "float")
+
+
+@pytest.mark.parametrize(
+    ("shape", "last", "is_choice"),
+    [
+        (("N", 5), "nn.relu", True),
+        (("N", 5, 1, 1), "nn.relu", True),
+        (("N", 7, 6), "nn.relu", False),  # boxes
+        (("N", 7, 6), "nn.softmax", True),
+        (("N", 3, 300), "nn.relu", True),  # scores of a vocabulary
+    ],
+)
+def test_predictions_are_counted_where_the_output_is_a_choice_between_classes(
+    shape: tuple[Any, ...], last: str, is_choice: bool
+):
+    types = {"x": TensorType(shape, "float32")}
+    graph = build("g", types, ["y"], [node("nn.relu", ["x"], "h"), node(last, ["h"], "y")], {})
+    x = np.random.default_rng(0).normal(size=(4, *shape[1:])).astype(np.float32)
+    prepared = prepare(graph)
+    output = evaluate(quantize_graph(prepared, collect(prepared.graph, x), QuantConfig()), Dataset(graph, x)).output
+    assert (output.agreement is not None, output.flipped is not None) == (is_choice, is_choice)
+    assert output.sqnr_db is not None
