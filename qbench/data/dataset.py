@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, cast
 
 import numpy as np
@@ -44,7 +44,7 @@ class _Indexed:
 
 
 class Dataset:
-    """Samples for one graph, checked once, cut into micro-batches of a fixed size.
+    """Samples for one graph, checked once, cut into micro-batches of a fixed size, or less where the shape changes.
 
     BLAS results depend on the size of a batch, so the same samples are always cut the same way, however they are given.
 
@@ -85,9 +85,11 @@ class Dataset:
         self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
         self._data = cast("Data", _owned(data) if self._in_memory else _readable(data, what))
         self._digests: tuple[str, ...] = ()
-        chunks = [(chunk.digest, chunk.stop) for chunk in self.chunks()]
-        self._digests = tuple(digest for digest, _ in chunks)
-        self.samples = chunks[-1][1]
+        chunks = [(chunk.digest, chunk.stop, self._shapes(chunk.feeds)) for chunk in self.chunks()]
+        self._digests = tuple(digest for digest, _, _ in chunks)
+        self._stops = tuple(stop for _, stop, _ in chunks)
+        self._kinds = tuple(kind for _, _, kind in chunks)
+        self.samples = self._stops[-1]
         self.labels = _labels(labels, self.samples, what)
         self.truths = truths
         if truths is not None and len(truths) != self.samples:
@@ -110,8 +112,8 @@ class Dataset:
 
     def chunks(self) -> Iterator[Chunk]:
         """Read the data once, front to back; DataError where it is no longer what it was."""
-        pieces, start, index = self._pieces(), 0, 0
-        while group := list(islice(pieces, self.layout.pieces_per_chunk)):
+        start, index = 0, 0
+        for group in self._groups():
             feeds = self.joined(group)
             if self._in_memory and self._digests:
                 digest = self._digests[index]
@@ -124,17 +126,17 @@ class Dataset:
             start, index = stop, index + 1
 
     def batches(self, least: int) -> Iterator[Chunk]:
-        """Chunks joined until each has so many samples; what they hold is read when it is first asked for."""
-        size = self.layout.pieces_per_chunk
-        joined = -(-least // size) if self.layout.batched else 1
-        reader = _Reader(self)
-        for first in range(0, len(self._digests), joined):
-            digests = self._digests[first : first + joined]
-            numbers = range(first, first + len(digests))
-            feeds = _Lazy(self._graph.inputs, partial(reader.read, numbers))
-            stop = min((first + joined) * size * self.layout.step, self.samples)
-            digest = hashlib.sha256(" ".join(digests).encode()).hexdigest()
-            yield Chunk(feeds, digest, first * size * self.layout.step, stop)
+        """Chunks of one shape joined until each has so many samples; they are read when they are first asked for."""
+        joined = -(-least // self.layout.pieces_per_chunk) if self.layout.batched else 1
+        reader, first = _Reader(self), 0
+        while first < len(self._digests):
+            last = first + 1
+            while last < min(first + joined, len(self._digests)) and self._kinds[last] == self._kinds[first]:
+                last += 1
+            feeds = _Lazy(self._graph.inputs, partial(reader.read, range(first, last)))
+            digest = hashlib.sha256(" ".join(self._digests[first:last]).encode()).hexdigest()
+            yield Chunk(feeds, digest, self._stops[first - 1] if first else 0, self._stops[last - 1])
+            first = last
 
     def part(self, chunk: Chunk, rows: Sequence[int]) -> Chunk:
         """Some samples of a chunk, of a graph that takes any number of them."""
@@ -170,6 +172,16 @@ class Dataset:
         number, row = divmod(index, self.layout.step)
         (piece,) = self.pick([number])
         return {name: a[row : row + 1] if self.layout.step > 1 and a.ndim else a for name, a in piece.items()}
+
+    def _shapes(self, feeds: Feeds) -> tuple[tuple[int, ...], ...]:
+        """What must be the same in pieces that are joined: sequences and images may be of any size."""
+        return tuple(array.shape[1:] if name in self.layout.batched else array.shape for name, array in feeds.items())
+
+    def _groups(self) -> Iterator[list[Feeds]]:
+        """Pieces of one shape, as many as are fed at a time, in the order of the data."""
+        for _, pieces in groupby(self._pieces(), self._shapes):
+            while group := list(islice(pieces, self.layout.pieces_per_chunk)):
+                yield group
 
     def _pieces(self) -> Iterator[Feeds]:
         where = ""

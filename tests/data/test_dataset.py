@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from qbench.data.dataset import Dataset
 from qbench.errors import DataError
+from qbench.ir.build import build
+from qbench.ir.graph import Node
+from qbench.ir.types import TensorType
 from tests.networks import mlp, samples
 
 GRAPH = mlp()
@@ -137,3 +140,18 @@ def test_the_message_says_which_data_and_which_sample():
 def test_bad_labels(labels: object, message: str):
     with pytest.raises(DataError, match=message):
         Dataset(GRAPH, samples(3), labels, what="evaluation")
+
+
+def test_sequences_of_any_length_are_data_as_they_are() -> None:
+    kind = TensorType(("N", "T", 2), "float32")
+    graph = build("g", {"x": kind}, ["y"], [Node("relu", "nn.relu", ("x",), ("y",))])
+    lengths = [3, 3, 5, 3, 3, 3, 1]
+    items = [np.full((1, length, 2), number, np.float32) for number, length in enumerate(lengths)]
+    data = Dataset(graph, [{"x": item} for item in items], batch=2)
+    assert data.samples == len(lengths)
+    assert [chunk.feeds["x"].shape[:2] for chunk in data.chunks()] == [(2, 3), (1, 5), (2, 3), (1, 3), (1, 1)]
+    batches = list(data.batches(4))
+    assert [(chunk.start, chunk.stop) for chunk in batches] == [(0, 2), (2, 3), (3, 6), (6, 7)]
+    assert [chunk.feeds["x"].shape[:2] for chunk in batches] == [(2, 3), (1, 5), (3, 3), (1, 1)]
+    np.testing.assert_array_equal(batches[2].feeds["x"][:, 0, 0], [3, 4, 5])
+    np.testing.assert_array_equal(data.sample(2)["x"], items[2])
