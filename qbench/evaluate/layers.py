@@ -151,11 +151,12 @@ def _weight_ratios(quantized: Quantized, name: str, cache: ValueCache) -> tuple[
     One scale for all channels spoils those whose weights are small, which hardly shows in the sum over all.
     """
     array, qparams = quantized.prepared.constants[name].array, quantized.encodings[name].qparams
-    key = ("weight", quantized.prepared.constants[name].digest, qparams)
+    kept = quantized.annotated.constants[name]
+    key = ("weight", quantized.prepared.constants[name].digest, kept.digest, qparams)
     found = cache.get_result(key)
     if found is None:
         exact = array.reshape(len(array) if array.ndim else 1, -1).astype(np.float64)
-        error = exact - dequantize(quantize(array, qparams), qparams).reshape(exact.shape)
+        error = exact - dequantize(quantize(kept.array, qparams), qparams).reshape(exact.shape)
         signal, noise = np.square(exact).sum(axis=1), np.square(error).sum(axis=1)
         channels = [decibels(*sums) for sums in zip(signal.tolist(), noise.tolist(), strict=True)]
         known = [ratio for ratio in channels if ratio is not None]

@@ -67,6 +67,9 @@ class WeightSpec(StrictModel):
     calibrator: CalibratorSpec = MaxSpec()
     bias_correction: bool = True
     """Take out of each bias what rounding the weights adds on average over the calibration data."""
+    rounding: Literal["nearest", "sequential"] = "nearest"
+    """To the nearest integer; or one layer after the other, each so that its output is the float network's as nearly as
+    can be, by second moments of its inputs over the calibration data."""
 
 
 def matches(pattern: str, name: str) -> bool:

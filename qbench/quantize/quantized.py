@@ -14,14 +14,16 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule
+from qbench.ir.qparams import QParams
 from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.choices import excluded_nodes, included_nodes, node_roundings
 from qbench.passes.correct_bias import CorrectBiasPass
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.norm_parts import divisors, norm_parts
-from qbench.passes.pipeline import Pipeline, Step, Trace
+from qbench.passes.pipeline import Pass, Pipeline, Step, Trace
 from qbench.passes.realize import RealizePass
+from qbench.passes.round_weights import RoundedWeight, RoundWeightsPass, rounded_of
 from qbench.passes.unbake import AnnotateTwinPass, RebakePass, integer_borders
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import check_selectors
@@ -115,12 +117,15 @@ def quantize_graph(
         tied = same_for_tied(template, config, marked)
         encodings = with_reasons(template, resolve(marked.values(), annotated, shared, tied, memo), marked)
         realize = RebakePass(template, roundings)
+    rounded = _rounded(prepared, config, encodings)
+    encodings = encodings if not rounded else _with_rounded(encodings, rounded)
     bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
-    correct = [_bias_correction(statistics, memo)] if config.weights.bias_correction else []
+    correct: list[Pass] = [RoundWeightsPass(rounded)] if rounded else []
+    correct += [_bias_correction(statistics, memo)] if config.weights.bias_correction else []
     to_half = [Float16Pass()] if config.float_dtype == "float16" else []
     done = Pipeline((*correct, realize, LegalizePass(), *to_half)).run(bound, memo=memo)
     steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
-    corrected = done.steps[0].graph if correct else bound
+    corrected = done.steps[len(correct) - 1].graph if correct else bound
     return Quantized(config, graph, corrected, encodings, done.graph, replace(prepared, steps=steps))
 
 
@@ -144,6 +149,33 @@ def annotate(
 
     place = AnnotatePass.name, bool(excluded), narrow, wide is None
     return memo.recall(place, (prepared.graph, excluded, wide, included), work)
+
+
+def _rounded(prepared: Trace, config: QuantConfig, encodings: Encodings) -> FrozenMap[str, RoundedWeight]:
+    """The weights that were rounded on data, as far as the config still has them in integers of the same kind."""
+    if config.weights.rounding == "nearest":
+        return FrozenMap()
+    found = rounded_of(prepared)
+    if found is None:
+        raise ConfigError("weights.rounding 'sequential' needs calibration data, not only statistics: use a session")
+
+    def kind(q: QParams) -> tuple[object, ...]:
+        return q.dtype, q.axis, q.zero_points
+
+    fits = {name for name in found if name in encodings and kind(encodings[name].qparams) == kind(found[name].qparams)}
+    return FrozenMap({name: rounded for name, rounded in found.items() if name in fits})
+
+
+def _with_rounded(encodings: Encodings, rounded: Mapping[str, RoundedWeight]) -> Encodings:
+    said = {
+        name: replace(
+            encodings[name],
+            qparams=one.qparams,
+            reason=f"{encodings[name].reason}; rounded sequentially, scale for the least error of the output",
+        )
+        for name, one in rounded.items()
+    }
+    return Encodings({**encodings, **said})
 
 
 def _bias_correction(statistics: Mapping[str, Statistics], memo: Memo) -> CorrectBiasPass:

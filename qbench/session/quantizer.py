@@ -16,10 +16,16 @@ from qbench.data.dataset import Dataset
 from qbench.errors import SessionError, shown
 from qbench.evaluate.keys import value_keys
 from qbench.files import write_text
+from qbench.ir.frozen import FrozenMap
 from qbench.ir.memo import Memo
+from qbench.ir.qparams import QParams
+from qbench.passes.pipeline import Trace
+from qbench.passes.round_weights import RoundedTrace
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
+from qbench.quantize.imported import template_of
 from qbench.quantize.quantized import Quantized, quantize_graph
+from qbench.quantize.sequential import round_sequentially
 from qbench.search.least import measure_least_db
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
@@ -61,6 +67,8 @@ class Quantizer:
         self._collecting = threading.Lock()
         self._quantized: dict[QuantConfig, Quantized] = {}
         self._remembering = threading.Lock()
+        self._rounded: dict[FrozenMap[str, QParams], Trace] = {}
+        self._rounding = threading.Lock()
 
     @property
     def is_calibrated(self) -> bool:
@@ -87,7 +95,8 @@ class Quantizer:
             known = self._quantized.get(config)
         if known is not None and '"callable"' not in config.to_json():  # the user's own may be another by now
             return known
-        made = quantize_graph(self.prepared, statistics, self.settled(config, progress, cancel), self.memo)
+        settled = self.settled(config, progress, cancel)
+        made = quantize_graph(self.rounded(settled, progress, cancel), statistics, settled, self.memo)
         with self._remembering:
             self._quantized[config] = made
             while len(self._quantized) > _REMEMBERED:
@@ -108,6 +117,24 @@ class Quantizer:
                 self._save(lambda: path is None or write_text(path, json.dumps({"least_db": found})))
                 self._least_db = found
         return config.with_value("activations.least_db", self._least_db)
+
+    def rounded(self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None) -> Trace:
+        """The prepared model, with weights rounded on the calibration data where a config asks for that.
+
+        Two configs that say the same of weights share one rounding.
+        """
+        if config.weights.rounding == "nearest" or template_of(self.prepared) is not None:
+            return self.prepared
+        nearest = self.settled(config, progress, cancel).with_value("weights.rounding", "nearest")
+        quantized = quantize_graph(self.prepared, self.statistics(progress, cancel), nearest, self.memo)
+        weights = {n: e for n, e in quantized.encodings.items() if n in self.prepared.graph.constants}
+        key = FrozenMap({name: encoding.qparams for name, encoding in weights.items()})
+        with self._rounding:
+            if key not in self._rounded:
+                graph, narrow = self.prepared.graph, config.weights.narrow
+                found = round_sequentially(graph, weights, self.calibration, narrow, progress, cancel)
+                self._rounded[key] = RoundedTrace(self.prepared.source, self.prepared.steps, found)
+            return self._rounded[key]
 
     def _loaded(self) -> Mapping[str, Statistics] | None:
         if self._least_path is not None and self._least_path.exists():

@@ -125,7 +125,7 @@ class Runs(State):
             statistics = model.statistics(partial(tell, "calibration"), cancel)
             told = partial(tell, "sensitivity")
             return sensitivity(
-                model.prepared,
+                model.rounded(self.history.config, partial(tell, "calibration"), cancel),
                 statistics,
                 model.settled(self.history.config, cancel=cancel),
                 data,

@@ -120,7 +120,7 @@ class Searches(Edits, Runs):
     ) -> Subject:
         data = self._evaluation or self._quantizer.calibration
         return Subject(
-            self._quantizer.prepared,
+            self._quantizer.rounded(self.config, progress, cancel),
             self._model.fed,
             self._quantizer.statistics(progress, cancel),
             partial(self._quantizer.quantize, cancel=cancel),

@@ -1,0 +1,131 @@
+"""Rounding weights so that what a layer makes changes least, given the second moments of its inputs.
+
+With x_f a layer's input in the float network and x_q its input in the network whose earlier layers are rounded already,
+the weights V that give the float output from x_q with least squares are ``(W C + r W) (H + r)^-1``, where
+``H = E[x_q x_q']`` and ``C = E[x_f x_q']``: they undo what earlier layers have lost (the asymmetric targets of Y. Li
+et al., GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric Calibration, ICML 2025). V is rounded column by
+column, and what each column loses is taken over by those that are still to be rounded (E. Frantar, D. Alistarh, Optimal
+Brain Compression, NeurIPS 2022; with one Cholesky factor for all columns: E. Frantar et al., GPTQ, ICLR 2023).
+
+Arrays have a leading axis of groups, which are independent: W is [groups, outputs, depth], moments have
+[groups, depth, depth].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Levels", "best_scales", "loss", "rounded", "targets"]
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 64  # columns that pass on what they lose to the rest together
+_SCALES = np.linspace(0.35, 1.0, 27)
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The integers that a weight may have, and the one that stands for 0."""
+
+    low: int
+    high: int
+    zero: int = 0
+
+    def nearest(self, values: Floats, scales: Floats) -> Floats:
+        """The nearest real number that can be had."""
+        integers = np.clip(np.rint(values / scales) + self.zero, self.low, self.high)
+        return (integers - self.zero) * scales
+
+
+def targets(weights: Floats, second: Floats, cross: Floats, ridge: float) -> Floats:
+    """The weights that make the float output from the rounded network's inputs; `ridge` draws them to `weights`.
+
+    Parameters
+    ----------
+    weights
+        W.
+    second, cross
+        H and C.
+    ridge
+        In units of the mean of H's diagonal.
+    """
+    amount = ridge * _level(second)
+    right = weights @ cross + amount * weights
+    solved: Floats = np.linalg.solve(_raised(second, amount), right.transpose(0, 2, 1)).astype(np.float64)
+    return solved.transpose(0, 2, 1)
+
+
+def loss(made: Floats, weights: Floats, second: Floats, cross: Floats) -> float:
+    """Mean square of what `made` gives beyond the float output, but for a constant: to compare weights by."""
+    return float(((made @ second) * made).sum() - 2 * ((weights @ cross) * made).sum())
+
+
+def best_scales(weights: Floats, second: Floats, levels: Levels, together: bool = False) -> Floats:
+    """A scale for each output channel (or one for all) that loses least if every weight goes to its nearest level.
+
+    Returns
+    -------
+    float64[groups, outputs, 1]
+    """
+    reach = max(levels.high - levels.zero, 1)
+    whole = np.abs(weights).max(axis=2, keepdims=True, initial=_TINY)
+    whole = np.maximum(np.broadcast_to(whole.max(), whole.shape) if together else whole, _TINY)
+    narrow = second.astype(np.float32)
+    best, found = np.full(whole.shape, np.inf), whole / reach
+    for part in _SCALES:
+        scales = whole * part / reach
+        error = (levels.nearest(weights, scales) - weights).astype(np.float32)
+        lost = ((error @ narrow) * error).sum(axis=2, keepdims=True, dtype=np.float64)
+        lost = np.broadcast_to(lost.sum(), lost.shape) if together else lost
+        found = np.asarray(np.where(lost < best, scales, found), np.float64)
+        best = np.minimum(lost, best)
+    return found
+
+
+def rounded(weights: Floats, second: Floats, scales: Floats, levels: Levels, damping: float) -> Floats:
+    """Weights on their levels, rounded column by column, the columns of the largest inputs first.
+
+    Parameters
+    ----------
+    weights, second
+        V and H.
+    scales
+        float64[groups, outputs, 1].
+    levels
+        The integers that there are.
+    damping
+        In units of the mean of H's diagonal: how much less is taken over by other columns.
+    """
+    depth = weights.shape[2]
+    raised = _raised(second, damping * _level(second))
+    order = np.argsort(-np.diagonal(raised, axis1=1, axis2=2), axis=1, kind="stable")
+    raised = np.take_along_axis(np.take_along_axis(raised, order[:, :, None], 1), order[:, None], 2)
+    left = np.take_along_axis(weights, order[:, None], 2)
+    factor = np.linalg.cholesky(np.linalg.inv(raised)).transpose(0, 2, 1)
+    made = np.empty_like(left)
+    for first in range(0, depth, _BLOCK):
+        last = min(first + _BLOCK, depth)
+        passed = np.empty((*left.shape[:2], last - first))
+        for at in range(first, last):
+            column = left[:, :, at : at + 1]
+            made[:, :, at : at + 1] = levels.nearest(column, scales)
+            error = (column - made[:, :, at : at + 1]) / factor[:, at : at + 1, at : at + 1]
+            passed[:, :, at - first] = error[:, :, 0]
+            left[:, :, at + 1 : last] -= error * factor[:, at : at + 1, at + 1 : last]
+        left[:, :, last:] -= passed @ factor[:, first:last, last:]
+    return np.take_along_axis(made, np.argsort(order, axis=1)[:, None], 2)
+
+
+def _level(second: Floats) -> Floats:
+    """The mean of the diagonal, [groups, 1, 1]: 1 for a group whose inputs never vary."""
+    level = np.diagonal(second, axis1=1, axis2=2).mean(axis=1)[:, None, None]
+    return np.asarray(np.where(level > _TINY, level, 1.0), np.float64)
+
+
+def _raised(second: Floats, amount: Floats) -> Floats:
+    """With that added to the diagonal, and enough for a factor to exist where inputs are dead or depend on others."""
+    return second + (amount + 1e-6 * _level(second)) * np.eye(second.shape[1])

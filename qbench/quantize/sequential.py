@@ -1,0 +1,217 @@
+"""Round weights one layer after the other, each so that its output is the float network's as nearly as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+
+from qbench.calibration.moments import Moments, unit_of
+from qbench.data.dataset import Dataset
+from qbench.errors import Cancelled
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import Array, QuantRule
+from qbench.ir.qparams import QParams
+from qbench.ir.types import numel
+from qbench.passes.groups import Group, find_groups, rule_of
+from qbench.passes.round_weights import RoundedWeight
+from qbench.progress import Cancel, Progress
+from qbench.quant import least_squares
+from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.encodings import Encoding
+from qbench.quant.least_squares import Levels, best_scales, loss, targets
+from qbench.quantize.flow import Flow
+from qbench.quantize.unfold import can_unfold, folded, unfolded, unfolded_weight
+
+__all__ = ["round_sequentially"]
+
+_BUDGET = 1 << 29  # bytes of values that are kept at a time
+_SAMPLES, _CHUNK = 256, 8  # of calibration data, and how many run together
+_FEWEST = 3  # chunks
+_INPUTS = (4096, 8)  # rows of inputs that moments are taken of: so many, and so many more for each input of a sum
+_RIDGES = (0.01, 0.1, 1.0)
+_FEW_RIDGE = 0.3  # where there is nothing to hold back
+_DAMPING = (0.01, 0.1)  # at least so much, and so much of the ridge
+_HELD = 4  # each such chunk is held back to choose the ridge
+_BITS = 8
+_DEAD = 0.1  # of the scale given: a channel of zeros keeps it, since it suits the bias
+
+
+def round_sequentially(
+    graph: Graph,
+    encodings: Mapping[str, Encoding],
+    data: Dataset,
+    narrow: bool = True,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+) -> FrozenMap[str, RoundedWeight]:
+    """Round the weights of convolutions and dense layers; activations stay in float on the way.
+
+    Parameters
+    ----------
+    graph
+        The prepared float graph.
+    encodings
+        Of the weights: their type, and whether there is a scale for each channel. Scales are chosen anew, but those of
+        overrides and those that suit a bias.
+    data
+        Calibration data; some 256 samples are used.
+    narrow
+        Whether the smallest integer is left unused.
+    progress, cancel
+        To watch and to stop it.
+
+    Returns
+    -------
+    FrozenMap
+        By name of the weight. The result depends on the arguments alone, not on the number of threads.
+
+    Raises
+    ------
+    Cancelled
+        `cancel` was set.
+    """
+    groups = find_groups(graph)
+    todo = {at: weight for at, group in enumerate(groups) if (weight := _weight(graph, group, encodings)) is not None}
+    found: dict[str, RoundedWeight] = {}
+    if not todo:
+        return FrozenMap(found)
+    flow, end = Flow.start(graph, groups, _chunks(data)), max(todo)
+    for first, last in _stretches(flow, end):
+        leading, others = flow.split(_few(flow, first, last))
+        for at in range(first, last + 1):
+            if cancel is not None and cancel.is_set():
+                raise Cancelled("rounding of the weights was stopped")
+            if at in todo:
+                made = _round(graph, groups[at], encodings[todo[at]], leading, narrow)
+                found[todo[at]] = made
+                flow.constants[todo[at]] = made.weight
+                if made.bias is not None:
+                    flow.constants[made.bias[0]] = made.bias[1]
+                if progress is not None:
+                    progress(len(found), len(todo))
+            if at < end:
+                leading = leading.advanced(at, at)
+        if last < end:
+            flow = leading.joined(others.advanced(first, last))
+    return FrozenMap(found)
+
+
+def _stretches(flow: Flow, end: int) -> Iterator[tuple[int, int]]:
+    """First and last group of the stretches between places where the values of all samples can be kept."""
+    first, chunks = 0, flow.chunks
+    for at in range(end + 1):
+        if at == end or flow.nbytes(at) * chunks * _CHUNK <= _BUDGET:
+            yield first, at
+            first = at + 1
+
+
+def _few(flow: Flow, first: int, last: int) -> int:
+    """How many chunks can be kept within a stretch; the others go through it when its weights are rounded."""
+    widest = max(flow.nbytes(at) for at in range(first, last + 1))
+    return min(flow.chunks, max(_FEWEST, _BUDGET // max(1, widest * _CHUNK)))
+
+
+def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> str | None:
+    """The weight of a group that can be rounded."""
+    head = group.head
+    if rule_of(head) != QuantRule.MAC or not can_unfold(head) or len(head.inputs) < 2:
+        return None
+    name = head.inputs[1]
+    if name not in graph.constants or len(graph.consumers[name]) > 1 or name not in encodings:
+        return None
+    qparams = encodings[name].qparams
+    return name if qparams.qmax < 2**_BITS and len({*qparams.zero_points}) == 1 else None
+
+
+def _chunks(data: Dataset) -> list[dict[str, Array]]:
+    """Samples evenly spread, in chunks; the samples of each are spread evenly, too."""
+    count = min(data.pieces, max(1, _SAMPLES // data.layout.step))
+    pieces = data.pick(np.linspace(0, data.pieces - 1, count).round().astype(np.int64).tolist())
+    if not data.layout.batched:
+        return [dict(piece) for piece in pieces]
+    number = max(1, count // _CHUNK)
+    return [dict(data.joined(pieces[first::number])) for first in range(number)]
+
+
+def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: bool) -> RoundedWeight:
+    """Round one weight, and correct the bias after it."""
+    head = group.head
+    array = graph.constants[head.inputs[1]].array
+    weights = unfolded_weight(head, array)
+    data = head.inputs[0]
+    parts = _moments(graph, group, weights.shape[2], flow.exact[data], flow.rounded[data])
+    second, cross, ridge = _chosen(weights, parts, _bias_node(graph, group) is not None)
+    wanted, qparams = targets(weights, second, cross, ridge), encoding.qparams
+    low = qparams.qmin + (1 if narrow and qparams.qmin < 0 else 0)
+    levels = Levels(low, qparams.qmax, qparams.zero_points[0])
+    if encoding.calibrator != "override" and "raised" not in encoding.reason:
+        given = _scales(qparams, weights)
+        best = best_scales(wanted, second, levels, qparams.axis is None)
+        flat = np.where(best > _DEAD * given, best, given).reshape(-1).tolist()
+        qparams = replace(qparams, scale=flat[0] if qparams.axis is None else tuple(flat))
+    made = least_squares.rounded(
+        wanted, second, _scales(qparams, weights), levels, max(_DAMPING[0], _DAMPING[1] * ridge)
+    )
+    real = dequantize(quantize(folded(made, array).astype(np.float32), qparams), qparams).astype(np.float32)
+    return RoundedWeight(Constant(real), qparams, _bias(graph, group, weights, unfolded_weight(head, real), parts))
+
+
+def _moments(
+    graph: Graph, group: Group, depth: int, exact: Sequence[Array], rounded: Sequence[Array]
+) -> tuple[Moments, Moments | None]:
+    """Of the chunks that weights are fitted to, and of those that are held back."""
+    head = group.head
+    weight = graph.constants[head.inputs[1]].array
+    wanted = (_INPUTS[0] + _INPUTS[1] * depth) // len(exact)
+    places = numel(graph.types[head.output].shape) // len(weight) * len(exact[0])
+    every = max(1, places // max(1, wanted))
+    unit = unit_of(max(float(np.abs(array).max(initial=0)) for array in exact))
+    each = list[Moments]()
+    for number, (f, q) in enumerate(zip(exact, rounded, strict=True)):
+        rows = [unfolded(head, x, weight, every, number % every) for x in (f, q)]
+        if rows[0].shape[1]:
+            each.append(Moments.of(rows[0], rows[1], unit))
+    back = each[_HELD - 1 :: _HELD]
+    kept = [one for number, one in enumerate(each) if number % _HELD != _HELD - 1]
+    return reduce(Moments.merge, kept), reduce(Moments.merge, back) if back else None
+
+
+def _chosen(weights: Array, parts: tuple[Moments, Moments | None], centre: bool) -> tuple[Array, Array, float]:
+    """Second moments of all inputs, and the ridge that does best on those that were held back."""
+    fitted, back = parts
+    if back is None:
+        return *fitted.about(centre), _FEW_RIDGE
+    second, cross = fitted.about(centre)
+    unseen = back.about(centre)
+    losses = [loss(targets(weights, second, cross, ridge), weights, *unseen) for ridge in _RIDGES]
+    return *fitted.merge(back).about(centre), _RIDGES[int(np.argmin(losses))]
+
+
+def _scales(qparams: QParams, weights: Array) -> Array:
+    """A scale for each output, float64[groups, outputs, 1]."""
+    groups, outputs, _ = weights.shape
+    return np.broadcast_to(np.asarray(qparams.scales, np.float64), (groups * outputs,)).reshape(groups, outputs, 1)
+
+
+def _bias_node(graph: Graph, group: Group) -> Node | None:
+    """The node that adds a bias of the group's own."""
+    node = next((node for node in group.nodes[1:] if rule_of(node) == QuantRule.BIAS), None)
+    return None if node is None or len(graph.consumers[node.inputs[1]]) > 1 else node
+
+
+def _bias(
+    graph: Graph, group: Group, weights: Array, made: Array, parts: tuple[Moments, Moments | None]
+) -> tuple[str, Constant] | None:
+    """The bias that brings the mean of each output back to the float network's."""
+    node = _bias_node(graph, group)
+    if node is None:
+        return None
+    fitted, back = parts
+    exact, rounded = (fitted if back is None else fitted.merge(back)).means
+    shift = (weights @ exact[:, :, None] - made @ rounded[:, :, None]).reshape(-1)
+    before = graph.constants[node.inputs[1]].array.astype(np.float64)
+    return node.inputs[1], Constant((before + shift.reshape(before.shape)).astype(np.float32))

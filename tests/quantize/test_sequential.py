@@ -1,0 +1,143 @@
+"""Weights rounded one layer after the other: better than to the nearest, on their levels, the same for any chunks."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+
+from qbench.data.dataset import Dataset
+from qbench.errors import Cancelled, ConfigError
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph
+from qbench.ir.types import TensorType
+from qbench.passes.groups import find_groups
+from qbench.passes.round_weights import RoundWeightsPass
+from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.config import QuantConfig
+from qbench.quantize import sequential
+from qbench.quantize.quantized import quantize_graph
+from qbench.quantize.unfold import unfolded, unfolded_weight
+from qbench.runtime.interpreter import step
+from qbench.session.session import Session
+from tests.networks import node
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(48, 4, 9, 9)).astype(np.float32)
+NEAREST = QuantConfig().with_value("weights.dtype", "int4")
+SEQUENTIAL = NEAREST.with_value("weights.rounding", "sequential")
+
+
+def network() -> Graph:
+    """A convolution with a stride, a depthwise one, a grouped one, a pointwise one with a shortcut, a dense layer."""
+    rng = np.random.default_rng(0)
+    layers = [
+        ("stem", 12, (4, 3, 3), {"padding": (1, 1, 0, 0), "strides": (2, 2)}),
+        ("deep", 12, (1, 3, 3), {"padding": (1, 1, 1, 1), "groups": 12}),
+        ("grouped", 12, (4, 3, 3), {"padding": (2, 2, 2, 2), "dilation": (2, 2), "groups": 3}),
+        ("point", 12, (12, 1, 1), {}),
+    ]
+    nodes, constants, value = [], {}, "x"
+    for name, outputs, shape, attrs in layers:
+        size = np.float32(np.prod(shape) ** 0.5)
+        constants[f"{name}.weight"] = rng.normal(size=(outputs, *shape)).astype(np.float32) / size
+        constants[f"{name}.bias"] = rng.normal(size=outputs).astype(np.float32) / 4
+        nodes += [
+            node("nn.conv2d", [value, f"{name}.weight"], name, **attrs),
+            node("nn.bias_add", [name, f"{name}.bias"], f"{name}_biased"),
+            node("nn.relu", [f"{name}_biased"], f"{name}_out"),
+        ]
+        value = f"{name}_out"
+    constants["dense.weight"] = rng.normal(size=(5, 12)).astype(np.float32)
+    nodes += [
+        node("add", ["point_out", "grouped_out"], "sum"),
+        node("nn.global_avg_pool2d", ["sum"], "pool"),
+        node("nn.batch_flatten", ["pool"], "flat"),
+        node("nn.dense", ["flat", "dense.weight"], "y"),
+    ]
+    types = {"x": TensorType(("N", 4, 9, 9), "float32")}
+    return build("several", types, ["y"], nodes, {name: Constant(array) for name, array in constants.items()})
+
+
+GRAPH = network()
+
+
+@pytest.mark.parametrize("index", range(len(find_groups(GRAPH))))
+def test_unfolded_inputs_times_weights_are_the_layer(index: int):
+    head = find_groups(GRAPH)[index].head
+    if len(head.inputs) < 2 or head.inputs[1] not in GRAPH.constants:
+        return
+    shape = [2 if dim == "N" else dim for dim in GRAPH.types[head.inputs[0]].shape]
+    data = np.random.default_rng(index).normal(size=shape).astype(np.float32)
+    weight = GRAPH.constants[head.inputs[1]].array
+    (made,) = step(GRAPH, head, [data, weight])
+    for every, first in ((1, 0), (3, 2)):
+        rows = unfolded(head, data, weight, every, first)
+        found = rows @ unfolded_weight(head, weight).transpose(0, 2, 1)
+        flat = made.reshape(2, len(weight), -1) if made.ndim > 2 else made.T[None]
+        places = flat[:, :, first::every].transpose(1, 0, 2).reshape(len(weight), -1)
+        assert np.allclose(found.transpose(0, 2, 1).reshape(len(weight), -1), places, atol=1e-5)
+
+
+def test_four_bits_lose_far_less_than_to_the_nearest():
+    found = {}
+    for config in (NEAREST, SEQUENTIAL):
+        report = Session(GRAPH, X[:32], X[32:], config=config).run(progress=False)
+        found[config] = report.output.sqnr_db
+    assert found[SEQUENTIAL] > found[NEAREST] + 3
+
+
+def test_weights_lie_on_their_levels_and_the_pass_can_be_seen_and_undone():
+    s = Session(GRAPH, X, config=NEAREST)
+    before = s.quantized()
+    s.edit("round", SEQUENTIAL)
+    made = s.quantized()
+    assert RoundWeightsPass.name in [one.name for one in made.trace.steps]
+    for name in ("stem.weight", "deep.weight", "grouped.weight", "point.weight", "dense.weight"):
+        encoding, array = made.encodings[name], made.annotated.constants[name].array
+        assert "rounded sequentially" in encoding.reason
+        assert np.array_equal(dequantize(quantize(array, encoding.qparams), encoding.qparams), array)
+        assert not np.array_equal(array, GRAPH.constants[name].array)
+    assert not np.array_equal(made.annotated.constants["stem.bias"].array, GRAPH.constants["stem.bias"].array)
+    s.undo()
+    assert s.quantized().graph == before.graph
+
+
+def test_layers_in_float_and_of_other_types_keep_to_themselves():
+    config = SEQUENTIAL.override_layer("point", keep_float=True).override_tensor("deep.weight", dtype="int8")
+    made = Session(GRAPH, X, config=config).quantized()
+    assert "point.weight" not in made.encodings
+    assert made.encodings["deep.weight"].qparams.dtype == "int8"
+    assert "rounded sequentially" in made.encodings["stem.weight"].reason
+
+
+def test_the_same_however_little_is_kept(monkeypatch: pytest.MonkeyPatch):
+    s = Session(GRAPH, X, config=NEAREST)
+    weights = {name: e for name, e in s.encodings.items() if name in GRAPH.constants}
+    work = partial(sequential.round_sequentially, s.prepared, weights, Dataset(GRAPH, X))
+    whole = work()
+    assert work() == whole
+    monkeypatch.setattr(sequential, "_BUDGET", 1)  # stretches of few chunks: other weights, but no worse ones
+    little = work()
+    assert little.keys() == whole.keys()
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_few_samples(count: int):
+    report = Session(GRAPH, X[:count], X[32:], config=SEQUENTIAL).run(progress=False)
+    nearest = Session(GRAPH, X[:count], X[32:], config=NEAREST).run(progress=False)
+    assert report.output.sqnr_db > nearest.output.sqnr_db - 3
+
+
+def test_cancelled_and_without_data():
+    stop = threading.Event()
+    stop.set()
+    s = Session(GRAPH, X, config=NEAREST)
+    weights = {name: e for name, e in s.encodings.items() if name in GRAPH.constants}
+    with pytest.raises(Cancelled):
+        sequential.round_sequentially(s.prepared, weights, Dataset(GRAPH, X), cancel=stop)
+    with pytest.raises(ConfigError, match="needs calibration data, not only statistics"):
+        quantize_graph(s._quantizer.prepared, s.statistics, SEQUENTIAL)
