@@ -108,7 +108,7 @@ def regional(
     subject: Subject, config: QuantConfig, attribution: Attribution, most: int, progress: Progress | None = None
 ) -> list[Repair]:
     """Repairs of the regions that cost most together: in float, and in 16 bits."""
-    prepared = subject.prepared.graph
+    prepared = subject.prepared
     members = groups_of(prepared)
 
     def in_float(config: QuantConfig, groups: Sequence[str]) -> QuantConfig:
@@ -169,7 +169,7 @@ def _float(members: dict[str, tuple[str, ...]], groups: Sequence[str], why: str)
 
 def _tensors(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> tuple[str, ...]:
     """What the groups make, as far as it is quantized."""
-    encodings, made = subject.quantize(config).encodings, group_of(subject.prepared.graph)
+    encodings, made = subject.quantize(config).encodings, group_of(subject.prepared)
     return tuple(dict.fromkeys(made[name] for name in groups if made[name] in encodings))
 
 

@@ -49,7 +49,7 @@ class Judge:
 
     Parameters
     ----------
-    prepared, statistics
+    statistics
         As for :func:`~qbench.quantize.quantized.quantize_graph`.
     data
         The samples, in memory.
@@ -57,26 +57,28 @@ class Judge:
         Of earlier evaluations and graphs; a copy in another process starts with its own.
     """
 
-    prepared: Trace
     statistics: Mapping[str, Statistics]
     data: Dataset
     cache: ValueCache = field(default_factory=lambda: ValueCache(_CACHE_BYTES))
     memo: Memo = field(default_factory=Memo)
 
-    def __call__(self, config: QuantConfig, cancel: Cancel | None = None) -> Worth:
-        """What the config is worth."""
-        quantized = quantize_graph(self.prepared, self.statistics, config, self.memo)
+    def __call__(self, prepared: Trace, config: QuantConfig, cancel: Cancel | None = None) -> Worth:
+        """What the config is worth to a prepared model."""
+        quantized = quantize_graph(prepared, self.statistics, config, self.memo)
         ratio = evaluate_output(quantized, self.data, self.cache, cancel).sqnr_db
         return Worth(float("-inf") if ratio is None else ratio, effort(quantized.graph))
 
     def __reduce__(self) -> tuple[type[Judge], tuple[object, ...]]:
-        return Judge, (self.prepared, self.statistics, self.data)
+        return Judge, (self.statistics, self.data)
 
 
 def judged(
-    judge: Judge, configs: Iterable[QuantConfig], executor: Executor | None = None, cancel: Cancel | None = None
+    judge: Judge,
+    trials: Iterable[tuple[Trace, QuantConfig]],
+    executor: Executor | None = None,
+    cancel: Cancel | None = None,
 ) -> list[Worth]:
     """What each config is worth, in their order: on an executor's workers, or here one after the other."""
     if executor is None:
-        return [judge(config, cancel) for config in configs]
-    return list(executor.map(judge, configs))
+        return [judge(prepared, config, cancel) for prepared, config in trials]
+    return list(executor.map(judge, *zip(*trials, strict=True)))

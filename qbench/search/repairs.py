@@ -10,7 +10,17 @@ from qbench.errors import shown
 from qbench.quant.calibrator_specs import MaxSpec, MseSpec, PercentileSpec
 from qbench.quant.config import QuantConfig
 
-__all__ = ["Calibrate", "CorrectBias", "KeepFloat", "NarrowWeights", "PerChannel", "Repair", "Widen", "global_repairs"]
+__all__ = [
+    "Calibrate",
+    "CorrectBias",
+    "KeepFloat",
+    "NarrowWeights",
+    "PerChannel",
+    "Repair",
+    "RoundWeights",
+    "Widen",
+    "global_repairs",
+]
 
 _FEW = 3
 
@@ -135,6 +145,17 @@ class CorrectBias(Repair):
         return config.with_value("weights.bias_correction", self.on)
 
 
+@dataclass(frozen=True)
+class RoundWeights(Repair):
+    """Weights rounded one layer after the other on calibration data, in place of each to its nearest integer."""
+
+    what: ClassVar[str] = "round weights sequentially"
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """The default of weights."""
+        return config.with_value("weights.rounding", "sequential")
+
+
 def global_repairs(config: QuantConfig) -> tuple[Repair, ...]:
     """The few edits of the whole model that change this config."""
     no_best = "no calibrator is best for every model; this one was measured"
@@ -143,8 +164,16 @@ def global_repairs(config: QuantConfig) -> tuple[Repair, ...]:
         CorrectBias("rounded weights shift what a layer makes; taking the shift back helps most models", True),
         CorrectBias("where means over the calibration data do not fit the data, corrected biases harm", False),
         PerChannel("one scale for all channels spoils those whose weights are small"),
+        *((RoundWeights("coarse weights: what one loses, others and later layers can make up for"),) * _coarse(config)),
     )
     return tuple(repair for repair in tried if repair.apply(config) != config)
+
+
+def _coarse(config: QuantConfig) -> bool:
+    """Whether any weights have 4 bits, or one scale for all channels: rounding them with care is worth its time."""
+    said = [config.weights.dtype, *(rule.weights_dtype for rule in config.rules)]
+    said += [override.dtype for override in config.tensors.values()]
+    return config.weights.axis is None or any(dtype in ("int4", "uint4") for dtype in said)
 
 
 def _few(names: tuple[Any, ...]) -> str:

@@ -123,7 +123,7 @@ def _regions(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, Quant
     quantized = subject.quantize(config)
     probe = Probe(subject.fed, subject.calibration, RUNGS[-1]).data
     report = evaluate(quantized, probe, subject.cache, probe=probe, cancel=subject.cancel)
-    found = attribute(subject.prepared.graph, report)
+    found = attribute(subject.prepared, report)
     repairs = regional(subject, config, found, 2)
     now, *then = subject.rung(RUNGS[-1])([config, *(repair.apply(config) for repair in repairs)])
     ranked = sorted(zip(repairs, then, strict=True), key=lambda pair: -score(now, pair[1]))
@@ -137,7 +137,7 @@ def _cheaper(
 ) -> Iterator[tuple[str, QuantConfig]]:
     """The config with fused groups back in integers, one after the other, as long as it has the quality wanted."""
     rung = subject.rung(RUNGS[0])
-    for head, members in groups_of(subject.prepared.graph).items():
+    for head, members in groups_of(subject.prepared).items():
         if not any(config.layers[name].keep_float for name in members if name in config.layers):
             continue
         fewer = config.override_many("layers", members, keep_float=None)
@@ -149,7 +149,7 @@ def _cheaper(
 
 def _smaller(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
     """Ever more weights in 4 bits, those first whose loss is least for the bytes that it saves."""
-    graph = subject.prepared.graph
+    graph = subject.prepared
     weights = {
         node.inputs[1]: graph.constants[node.inputs[1]].array.size
         for node in graph.nodes

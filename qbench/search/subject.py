@@ -58,9 +58,9 @@ class Subject:
     Parameters
     ----------
     prepared, fed, statistics
-        The float graph with its trace, the graph that takes data, and what calibration saw.
-    quantize
-        Quantizes by a config.
+        The float graph, the graph that takes data, and what calibration saw.
+    trace, quantize
+        The prepared model for a config (its weights rounded, where the config asks for that), and quantized by it.
     calibration, evaluation
         The data that trials are made on, and that results are checked on (None: the same).
     cache
@@ -75,9 +75,10 @@ class Subject:
         Stops what runs.
     """
 
-    prepared: Trace
+    prepared: Graph
     fed: Graph
     statistics: Mapping[str, Statistics]
+    trace: Callable[[QuantConfig], Trace]
     quantize: Callable[[QuantConfig], Quantized]
     calibration: Dataset
     evaluation: Dataset | None
@@ -95,8 +96,8 @@ class Subject:
     @cached_property
     def identity(self) -> str:
         """Of the model's values."""
-        keys = value_keys(self.prepared.graph)
-        return " ".join(keys[name] for name in self.prepared.graph.outputs)
+        keys = value_keys(self.prepared)
+        return " ".join(keys[name] for name in self.prepared.outputs)
 
     def rung(self, samples: int) -> Callable[[Sequence[QuantConfig]], Sequence[Worth]]:
         """Measures configs on so many samples of the calibration data; what the ledger knows is not measured again."""
@@ -106,7 +107,9 @@ class Subject:
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
             keys = [Ledger.key(config, place) for config in configs]
             todo = {key: config for key, config in zip(keys, configs, strict=True) if self.ledger.get(key) is None}
-            for key, worth in zip(todo, judged(judge, todo.values(), self.executor, self.cancel), strict=True):
+            trials = [(self.trace(config), config) for config in todo.values()]
+            found = judged(judge, trials, self.executor, self.cancel) if trials else []
+            for key, worth in zip(todo, found, strict=True):
                 self.ledger.put({key: {"sqnr_db": worth.sqnr_db, "effort": worth.effort}})
             return [Worth(**known) for key in keys if (known := self.ledger.get(key)) is not None]
 
@@ -154,4 +157,4 @@ class Subject:
 
     def _judge(self, samples: int) -> Judge:
         probe = Probe(self.fed, self.calibration, samples)
-        return Judge(self.prepared, self.statistics, probe.data)
+        return Judge(self.statistics, probe.data)

@@ -134,6 +134,8 @@ class Quantizer:
                 graph, narrow = self.prepared.graph, config.weights.narrow
                 found = round_sequentially(graph, weights, self.calibration, narrow, progress, cancel)
                 self._rounded[key] = RoundedTrace(self.prepared.source, self.prepared.steps, found)
+                while len(self._rounded) > _REMEMBERED:
+                    del self._rounded[next(iter(self._rounded))]
             return self._rounded[key]
 
     def _loaded(self) -> Mapping[str, Statistics] | None:

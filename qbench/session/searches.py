@@ -120,9 +120,10 @@ class Searches(Edits, Runs):
     ) -> Subject:
         data = self._evaluation or self._quantizer.calibration
         return Subject(
-            self._quantizer.rounded(self.config, progress, cancel),
+            self.prepared,
             self._model.fed,
             self._quantizer.statistics(progress, cancel),
+            partial(self._quantizer.rounded, cancel=cancel),
             partial(self._quantizer.quantize, cancel=cancel),
             self._quantizer.calibration,
             self._evaluation,

@@ -17,7 +17,8 @@ from qbench.runtime.interpreter import call
 from qbench.search.joint import joint_gains
 from qbench.search.judge import Worth
 from qbench.search.regions import Region, groups_of, regions_of
-from qbench.search.repairs import CorrectBias, KeepFloat, global_repairs
+from qbench.search.repairs import CorrectBias, KeepFloat, RoundWeights, global_repairs
+from qbench.session.session import Session
 from tests.search.planted import CULPRITS, GRAPH, X, session
 
 
@@ -75,7 +76,7 @@ def test_trials_are_not_repeated(tmp_path, monkeypatch: pytest.MonkeyPatch):
     def never(*_: object) -> None:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr("qbench.search.subject.judged", lambda judge, configs, *_: [never() for _ in configs])
+    monkeypatch.setattr("qbench.search.subject.judged", lambda judge, trials, *_: [never() for _ in trials])
     again = session(path=tmp_path / "s").repairs(progress=False)
     assert [*again.repair] == [*first.repair]
 
@@ -125,3 +126,16 @@ def test_outputs_are_the_models():
     assert np.allclose(exact, call(GRAPH, X), atol=1e-5)
     made = outputs_of(quantized, "quantized", data, ValueCache(0))["y"]
     assert np.allclose(made, call(quantized.graph, X), atol=1e-5)  # softmax is in float
+
+
+def test_careful_rounding_is_proposed_for_coarse_weights_only():
+    coarse = QuantConfig().with_value("weights.dtype", "int4")
+    for config, proposed in (
+        (coarse, True),
+        (QuantConfig(), False),
+        (coarse.with_value("weights.rounding", "sequential"), False),
+    ):
+        assert any(isinstance(repair, RoundWeights) for repair in global_repairs(config)) is proposed
+    rounded = Session(GRAPH, X, config=coarse).repairs(progress=False)
+    (row,) = [row for row in rounded.itertuples() if isinstance(row.repair, RoundWeights)]
+    assert row.gain_db_probe > 0
