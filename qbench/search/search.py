@@ -78,15 +78,21 @@ def search(
     deadline = _Deadline(limits.seconds, subject.cancel)
     subject.check_metric(config)
     rows, exact = [_found(subject, "start", config)], subject.float_quality(config).metric
+
+    def so_far(stopped: bool = False) -> Front:
+        return Front(tuple(rows), exact, limits, stopped)
+
     hurried = replace(subject, cancel=deadline)
     try:
+        if tell is not None:
+            tell(so_far())
         for label, tried in _proposals(hurried, config, limits, lambda: rows[-1]):
             rows.append(_found(hurried, label, tried))
             if tell is not None:
-                tell(Front(tuple(rows), exact, limits))
+                tell(so_far())
     except Cancelled:
-        return Front(tuple(rows), exact, limits, stopped=True)
-    return Front(tuple(rows), exact, limits)
+        return so_far(stopped=True)
+    return so_far()
 
 
 def _proposals(
