@@ -40,17 +40,16 @@ def unfolded(node: Node, data: Array, weight: Array, every: int, first: int) -> 
     padding, strides = getattr(op, "padding", (0, 0, 0, 0)), getattr(op, "strides", (1, 1))
     samples, channels = data.shape[:2]
     groups = int(getattr(op, "groups", 1))
-    if size == (1, 1) and not any(padding):
-        places = data[:, :, :: strides[0], :: strides[1]].reshape(samples, groups, channels // groups, -1)
-        thin = places[..., first::every]
-        return thin.transpose(1, 0, 3, 2).reshape(groups, -1, channels // groups)
     window = Window(size, strides, padding, getattr(op, "dilation", (1, 1)))
     top, left, bottom, right = padding
-    padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right))) if any(padding) else data
     rows, columns = window.counts((data.shape[2], data.shape[3]))
     places = np.arange(first, rows * columns, every)
     y, x = places // columns * strides[0], places % columns * strides[1]
+    if size == (1, 1) and not any(padding):  # data may lie in any order of axes: a reshape would copy all of it
+        points = data[:, :, y, x].reshape(samples, groups, channels // groups, len(places))
+        return points.transpose(1, 0, 3, 2).reshape(groups, -1, channels // groups)
     dy, dx = np.arange(size[0]) * window.dilation[0], np.arange(size[1]) * window.dilation[1]
+    padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right))) if any(padding) else data
     taken = padded[:, :, y[:, None, None] + dy[:, None], x[:, None, None] + dx]  # samples, channels, places, kh, kw
     split = taken.reshape(samples, groups, channels // groups, len(places), *size)
     return split.transpose(1, 0, 3, 2, 4, 5).reshape(groups, samples * len(places), -1)

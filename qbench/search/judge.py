@@ -19,7 +19,7 @@ from qbench.search.cost import effort
 
 __all__ = ["Judge", "Worth", "judged"]
 
-_CACHE_BYTES = 1 << 29
+_CACHE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
