@@ -61,7 +61,8 @@ class Searches(Edits, Runs):
         """
         with showing(progress) as tell:
             subject = self._subject(metric, executor, cancel, partial(tell, "calibration"))
-            return advice_table(advise(subject, self.config, self.attribution(cancel), partial(tell, "repairs")))
+            config = self._quantizer.settled(self.config, cancel=cancel)
+            return advice_table(advise(subject, config, self.attribution(cancel), partial(tell, "repairs")))
 
     def search(
         self,
@@ -104,7 +105,8 @@ class Searches(Edits, Runs):
             A metric that is constant, raises, or gives no finite number; a limit that is no number.
         """
         limits = Limits(at_least, max_ms, max_bytes, seconds)
-        return search(self._subject(metric, executor, cancel, trials=trials), self.config, limits, tell)
+        subject = self._subject(metric, executor, cancel, trials=trials)
+        return search(subject, self._quantizer.settled(self.config, cancel=cancel), limits, tell)
 
     def apply(self, repair: Repair) -> None:
         """Do what a repair says, as one edit."""
