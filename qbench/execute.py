@@ -76,6 +76,11 @@ def plan(
     level
         What the processor can do; by default what :func:`qbench.kernels.levels.current` says.
 
+    Returns
+    -------
+    Program
+        Which runs any number of samples; nothing is compiled for it but kernels that no program before it needed.
+
     Raises
     ------
     GraphError

@@ -50,6 +50,11 @@ def load_data(
     classes
         Whether ``y`` holds class numbers; False where a metric of the user's knows what it is.
 
+    Returns
+    -------
+    Samples
+        The data as a session takes it, and ``y``.
+
     Raises
     ------
     DataError

@@ -42,6 +42,11 @@ def load(
         ``"NCHW"`` turns the images that a TFLite model takes and gives, whose channels are last, to channels first.
         Everything between is so in any case.
 
+    Returns
+    -------
+    Graph
+        Float ops, and for files that are quantized already ops of the qnn dialect; names are the file's.
+
     Raises
     ------
     ModelError

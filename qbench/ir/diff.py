@@ -111,6 +111,16 @@ def diff(left: Graph, right: Graph) -> GraphDiff:
 
     Two nodes are counterparts where their names are equal, else where they make a value of the same name, else where
     they come from the same source node. Two constants are where their names are equal, else where their content is.
+
+    Parameters
+    ----------
+    left, right
+        Before and after.
+
+    Returns
+    -------
+    GraphDiff
+        Line by line, what stayed, changed, came and went; it prints.
     """
     values = _values(left, right)
     sections = [

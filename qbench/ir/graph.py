@@ -172,7 +172,7 @@ class Graph:
         return {name: self.types[name] for name in self.inputs}
 
     def activations(self) -> Iterator[str]:
-        """Names of all values that depend on the input, in execution order: inputs, then node outputs."""
+        """The names of all values that depend on the input, in execution order: inputs, then node outputs."""
         yield from self.inputs
         for node in self.nodes:
             yield from node.outputs

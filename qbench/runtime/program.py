@@ -100,10 +100,12 @@ class Program(Plan):
 
         Parameters
         ----------
-        x, threads
-            As for `run`. Threads share each instruction, for any number of samples.
+        x
+            As for `run`.
         repeat
             How many runs the medians are taken over.
+        threads
+            As for `run`; they share each instruction, for any number of samples.
         """
         schedule, arrays, samples = self._prepared(x, {}, (), None)
         if samples == 0:

@@ -52,7 +52,7 @@ class Edits(State):
         name
             Of a node, else of a tensor. A node stands for the output of its fused group (dense + bias_add + relu); name
             a weight's tensor to change the weight.
-        settings
+        **settings
             ``keep_float`` and ``rounding`` for a layer; ``threshold``, ``scale``, ``zero_point``, ``dtype``,
             ``symmetric``, ``calibrator`` and ``axis`` for a tensor. None takes one back.
 
@@ -70,7 +70,9 @@ class Edits(State):
 
         Parameters
         ----------
-        names, settings
+        names
+            As for :meth:`override`, several.
+        **settings
             As for :meth:`override`.
 
         Raises
@@ -100,7 +102,7 @@ class Edits(State):
 
         Parameters
         ----------
-        names
+        *names
             Of layers or tensors, as for :meth:`override`; none: all. Tensors that must have one scale go together.
 
         Raises

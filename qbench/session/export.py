@@ -27,6 +27,11 @@ def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str]) -
     path
         Where to; replaced whole or not at all.
 
+    Returns
+    -------
+    Path
+        Of the file.
+
     Raises
     ------
     ExportError
@@ -52,6 +57,11 @@ def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str])
     path
         Where to; replaced whole or not at all.
 
+    Returns
+    -------
+    Path
+        Of the file.
+
     Raises
     ------
     ExportError
@@ -65,6 +75,18 @@ def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str])
 
 def export_overrides(session: Session, path: str | PathLike[str]) -> Path:
     """Write every scale and zero point as onnxruntime's ``TensorQuantOverrides``, for its own quantizer.
+
+    Parameters
+    ----------
+    session
+        Whose scales, as its config is now.
+    path
+        Where to; replaced whole or not at all.
+
+    Returns
+    -------
+    Path
+        Of the file.
 
     Raises
     ------

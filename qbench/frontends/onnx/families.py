@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from qbench.frontends.onnx import (
     activation,
-    contrib,
     conv,
     dynamic,
     elementwise,
@@ -24,7 +23,6 @@ from qbench.frontends.onnx import (
 
 __all__ = [
     "activation",
-    "contrib",
     "conv",
     "dynamic",
     "elementwise",
