@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from qbench.parity.compare import compare
     from qbench.parity.comparison import Comparison
     from qbench.quant.config import QuantConfig
+    from qbench.report.compare import ReportComparison, compare_reports
     from qbench.report.report import Report
     from qbench.runtime.interpreter import call as interpret
     from qbench.runtime.program import Program
@@ -73,6 +74,8 @@ __all__ = [
     "register_calibrator",
     "Session",
     "Report",
+    "ReportComparison",
+    "compare_reports",
     "export_onnx",
     "export_overrides",
     "export_tflite",
@@ -101,9 +104,11 @@ _HOMES = {
     "Program": "qbench.runtime.program",
     "QuantConfig": "qbench.quant.config",
     "Report": "qbench.report.report",
+    "ReportComparison": "qbench.report.compare",
     "Session": "qbench.session.session",
     "Workbench": "qbench.widgets",
     "compare": "qbench.parity.compare",
+    "compare_reports": "qbench.report.compare",
     "diff": "qbench.ir.diff",
     "export_onnx": "qbench.session.export",
     "export_overrides": "qbench.session.export",

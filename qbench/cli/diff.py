@@ -1,4 +1,4 @@
-"""``qbench diff A B``: what differs between two models or archives, or between two configs."""
+"""``qbench diff A B``: what differs between two models or archives, two configs, or two reports."""
 
 from __future__ import annotations
 
@@ -8,27 +8,57 @@ from pathlib import Path
 from typing import Any
 
 from qbench.cli.options import add_shape_option, read_graph
+from qbench.errors import ConfigError
 from qbench.ir.diff import diff
 from qbench.quant.config import QuantConfig
+from qbench.quant.strict import read_json
 
 __all__ = ["add"]
 
 
 def add(commands: Any) -> None:
     """Declare the command."""
-    parser = commands.add_parser("diff", help="compare two models or archives layer by layer, or two configs")
-    parser.add_argument("left", type=Path, metavar="A", help="model, .qbench archive or config.json")
+    parser = commands.add_parser(
+        "diff",
+        help="compare two models or archives layer by layer, two configs, or two reports",
+        description="Compare two files of one kind. Exit status: 0; for reports, 1 where the output of B is worse: its "
+        "SQNR by more than the tolerance, or its agreement, top-1 or metric at all.",
+    )
+    parser.add_argument("left", type=Path, metavar="A", help="model, .qbench archive, config.json or report.json")
     parser.add_argument("right", type=Path, metavar="B", help="the same kind")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.0,
+        metavar="DB",
+        help="for reports: how much SQNR the output of B may lose without being worse (default: 0)",
+    )
     add_shape_option(parser)
     parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
     left: Path = options.left
     right: Path = options.right
-    if left.suffix == right.suffix == ".json":
+    if left.suffix != ".json" or right.suffix != ".json":
+        print(diff(read_graph(left, options), read_graph(right, options)), end="")
+    elif _is_report(left) or _is_report(right):
+        from qbench.report.compare import compare_reports  # with pandas behind it: nobody else's commands wait for it
+
+        found = compare_reports(left, right, tolerance_db=options.tolerance)
+        print(found)
+        return 1 if found.regressions else 0
+    else:
         before, after = (QuantConfig.load(path).to_json().splitlines() for path in (left, right))
         lines = difflib.unified_diff(before, after, str(left), str(right), lineterm="")
         print("\n".join(lines) or "no differences")
-    else:
-        print(diff(read_graph(left, options), read_graph(right, options)), end="")
+    return 0
+
+
+def _is_report(path: Path) -> bool:
+    """A report has a list of layers, a config has overrides by name; what is no JSON is told of when it is loaded."""
+    try:
+        data: Any = read_json(path.read_text(encoding="utf-8"))
+    except (ConfigError, UnicodeDecodeError):
+        return False
+    return isinstance(data, dict) and "output" in data

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -84,6 +85,17 @@ class Report:
             write_text(Path(path), self.to_json())
         except OSError as error:
             raise ExportError(f"cannot write the report to {shown(str(path))}: {error.strerror or error}") from error
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Report:
+        """Read ``report.json``: what :meth:`save` left out is not in it; SessionError where it is no report."""
+        try:
+            data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+            layers = [{"tensor": "", **layer} for layer in data["layers"]]
+            whole = {"steps_ran": (), "reference_steps_ran": (), **data, "by_layer": layers}
+            return Report.from_data(whole)
+        except (OSError, ValueError, KeyError, TypeError, SessionError) as error:
+            raise SessionError(f"report {shown(str(path))} cannot be read: {error}") from error
 
     def to_data(self) -> dict[str, Any]:
         """All that is in the report, for :meth:`from_data`; infinities stay what they are (which is no strict JSON)."""

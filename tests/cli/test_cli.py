@@ -258,6 +258,22 @@ def test_diff(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "no differences\n"
 
 
+def test_diff_of_reports(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert quantize(here) == 0
+    report = here / "out" / "report.json"
+    worse = json.loads(report.read_text("utf-8"))
+    worse["output"]["sqnr_db"] -= 1.0
+    (here / "worse.json").write_text(json.dumps(worse))
+    capsys.readouterr()
+    assert main(["diff", str(report), str(report)]) == 0
+    assert "no layer changed" in capsys.readouterr().out
+    assert main(["diff", str(report), str(here / "worse.json")]) == 1
+    assert "regression: sqnr_db fell from" in capsys.readouterr().out
+    assert main(["diff", str(report), str(here / "worse.json"), "--tolerance", "1.5"]) == 0
+    assert main(["diff", str(report), str(here / "out" / "config.json")]) == 2
+    assert "config.json' cannot be read" in complaint(capsys)
+
+
 def test_a_reader_that_leaves_early_is_no_error(here: Path) -> None:
     code = "import sys; from qbench.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "inspect", str(here / "model.onnx")]
