@@ -56,9 +56,25 @@ def check_feeds(
             raise DataError(f"input {shown(name)} is missing: feed it {graph.types[name]}")
     for name, given in feeds.items():
         _check(f"input {shown(name)}", graph.types[name], given, sizes)
+    for name in feeds:
+        _check_length(graph, name, sizes)
     for name, given in (start or {}).items():
         _check(f"value {shown(name)}", graph.types[name], given, sizes)
     return sizes
+
+
+def _check_length(graph: Graph, name: str, sizes: Mapping[str, int]) -> None:
+    """No size but the batch may be zero, unless something is joined to it: a cache is empty at first."""
+    for axis, dim in enumerate(graph.types[name].shape[1:], 1):
+        for symbol in () if isinstance(dim, int) else sorted(size_of(dim).symbols):
+            if sizes.get(symbol) == 0 and not _is_joined(graph, symbol):
+                raise DataError(f"input {shown(name)} has a length of zero: axis {axis} ({symbol}) must be 1 or more")
+
+
+def _is_joined(graph: Graph, symbol: str) -> bool:
+    dims = {dim for kind in graph.types.values() for dim in kind.shape if isinstance(dim, str)}
+    leasts = [size_of(dim).replaced({symbol: 0}).least for dim in dims if symbol in size_of(dim).symbols]
+    return any(least is not None and least >= 1 for least in leasts)
 
 
 def _check(name: str, wanted: TensorType, given: Array, sizes: dict[str, int]) -> None:

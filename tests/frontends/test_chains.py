@@ -200,6 +200,11 @@ def test_equal_sizes_are_found_out(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"axis 1 has size 6, not P \+ S = 5 \(P=3, S=2\)"):
         run(graph, feeds | {"mask": random(2, 6, 1)})
 
+    first = {"past": random(2, 0, 4), "x": random(2, 3, 4), "mask": random(2, 3, 1)}
+    check(save(model(nodes, shapes), tmp_path), first)
+    with pytest.raises(DataError, match=r"input 'x' has a length of zero: axis 1 \(T\) must be 1 or more"):
+        run(load(save(model([node("Relu", ["x"], ["y"])], {"x": ["N", "T"]}), tmp_path)), {"x": random(2, 0)})
+
     nodes = [
         node("MaxPool", ["x"], ["half"], kernel_shape=[2, 2], strides=[2, 2]),
         node("Resize", ["half", "", "twice"], ["again"], mode="nearest"),
