@@ -18,16 +18,17 @@ from qbench.ops.products import macs
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.search.advice import RUNGS, regional
-from qbench.search.attribution import attribute
+from qbench.search.attribution import Attribution, attribute
 from qbench.search.front import Found, Front, Limits
 from qbench.search.joint import score
 from qbench.search.regions import groups_of
-from qbench.search.repairs import NarrowWeights, Repair, global_repairs
+from qbench.search.repairs import KeepFloat, NarrowWeights, Repair, global_repairs
 from qbench.search.subject import Subject
 
 __all__ = ["search"]
 
 _LEAST_DB = 0.2  # what a repair must give on calibration data to stay
+_GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of what is inherited
 _SMALLER = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # shares of the weights that are tried in 4 bits
 
 
@@ -110,6 +111,11 @@ def _proposals(
     if limits.max_bytes is not None:
         yield from _smaller(subject, config)
     enough = math.inf if limits.at_least is None else limits.at_least
+    for label, tried in _guesses(subject, config):
+        yield label, tried
+        if newest().metric >= enough:
+            config = tried
+            break
     while newest().metric < enough:
         ranked = [*_regions(subject, config)]
         if not ranked:
@@ -124,13 +130,28 @@ def _proposals(
         yield from _smaller(subject, config)
 
 
+def _lost(subject: Subject, config: QuantConfig) -> Attribution:
+    probe = Probe(subject.fed, subject.calibration, RUNGS[-1]).data
+    report = evaluate(subject.quantize(config), probe, subject.cache, probe=probe, cancel=subject.cancel)
+    return attribute(subject.prepared, report)
+
+
+def _guesses(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
+    """Groups where most is lost for good by errors of their own, in float: no trial finds them, so they come early."""
+    own = [
+        step
+        for step in _lost(subject, config).falls
+        if step.own_db is not None and (step.inherited_db is None or step.own_db < step.inherited_db + _NEAR_DB)
+    ]
+    for count in sorted({min(count, len(own)) for count in _GUESSES} - {0}):
+        layers = tuple(name for step in own[:count] for name in step.nodes)
+        repair = KeepFloat("what is lost there for good is their own error", layers)
+        yield str(repair), repair.apply(config)
+
+
 def _regions(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
     """The best repairs of regions, best first; none where nothing is to be gained."""
-    quantized = subject.quantize(config)
-    probe = Probe(subject.fed, subject.calibration, RUNGS[-1]).data
-    report = evaluate(quantized, probe, subject.cache, probe=probe, cancel=subject.cancel)
-    found = attribute(subject.prepared, report)
-    repairs = regional(subject, config, found, 2)
+    repairs = regional(subject, config, _lost(subject, config), 2)
     now, *then = subject.rung(RUNGS[-1])([config, *(repair.apply(config) for repair in repairs)])
     ranked = sorted(zip(repairs, then, strict=True), key=lambda pair: -score(now, pair[1]))
     for repair, worth in ranked:
