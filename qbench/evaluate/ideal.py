@@ -92,11 +92,11 @@ def ideal_graph(
         own = {name: f"{value}: {name}" for node in made.values() for name in node.outputs}
 
         def read(name: str) -> str:
-            if name in reads and name not in own:
-                return rounded(name, reads[name])
-            if name in exact.inputs:
+            if name in exact.inputs:  # no layer makes it: rounding it is the work of those that read it
                 inputs[f"exact {name}"] = name
                 return f"exact {name}"
+            if name in reads and name not in own:
+                return rounded(name, reads[name])
             return own.get(name, name)
 
         for node in made.values():

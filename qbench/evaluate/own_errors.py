@@ -2,9 +2,9 @@
 
 A layer is computed in integers from exact inputs: the float model's own, rounded to their encodings. How far that is
 from what the float layer makes of the same rounded inputs is the layer's own error: rounding and clipping an input is
-charged to the layer that makes it. The rest of the error of the quantized model's value is what the errors of all
-layers before have become here. An edit changes the own errors of a layer and of those that read it, and nothing else:
-only they are computed again.
+charged to the layer that makes it, rounding the model's input to those that read it. The rest of the error of the
+quantized model's value is what the errors of all layers before have become here. An edit changes the own errors of a
+layer and of those that read it, and nothing else: only they are computed again.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _own(reference: Array, ideal: Array, own: Array | None, value: Array, intege
     assert own is not None
     signal = deviation(reference, value, None, integers).signal
     alone = own if integers is None else dequantize(own, integers)
-    without = reference + (alone - ideal)  # the float model's value, had all layers but this one been exact
+    without = alone + (reference - ideal)  # the float model's value, had all layers but this one been exact
     inherited = deviation(without, value, None, integers)
     return Own(replace(deviation(ideal, own, None, integers), signal=signal), replace(inherited, signal=signal))
 
