@@ -21,7 +21,18 @@ from qbench.runtime.layout import Layout
 from qbench.runtime.memory import held
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["LOWERINGS", "Layouts", "Lowering", "Refused", "Site", "absorbed", "dispatch", "instruction", "lowers"]
+__all__ = [
+    "LOWERINGS",
+    "Layouts",
+    "Lowering",
+    "Refused",
+    "Site",
+    "absorbed",
+    "dispatch",
+    "instruction",
+    "lowering_of",
+    "lowers",
+]
 
 
 class Refused(Exception):
@@ -167,6 +178,25 @@ def lowers(*kinds: type[Op], rank: int = 0) -> Callable[[LoweringClass], Lowerin
 def absorbed(op: str) -> frozenset[Epilogue]:
     """What some lowering can do behind an op within one step."""
     return frozenset[Epilogue]().union(*(cls.absorbs for _, cls in LOWERINGS.get(op, ())))
+
+
+def lowering_of(step: Fused, graph: Graph, level: Level) -> Lowering:
+    """The first lowering that takes a step; `graph` is of nothing but the step.
+
+    Raises
+    ------
+    Refused
+        There is none.
+    """
+    refusal = Refused(f"there is no kernel for {step.head.op}")
+    for _, family in LOWERINGS.get(step.head.op, ()):
+        if any(OPS[node.op].epilogue not in family.absorbs for node in step.nodes[1:]):
+            continue
+        try:
+            return family(step, graph, level)
+        except Refused as refused:
+            refusal = refused
+    raise refusal
 
 
 def dispatch() -> str:

@@ -8,13 +8,12 @@ from weakref import WeakValueDictionary
 
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph
-from qbench.ir.op import OPS
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.kernels.levels import Level
 from qbench.runtime.fuse import Fused, fuse
 from qbench.runtime.layout import Layout
-from qbench.runtime.lowerings.lowering import LOWERINGS, Layouts, Lowering, Refused, absorbed
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, absorbed, lowering_of
 
 __all__ = ["Task", "tasks"]
 
@@ -103,14 +102,8 @@ def _lowering(excerpt: _Excerpt, level: Level) -> Lowering | str:
     known = _alive.get((excerpt, level))
     if known is not None:
         return known
-    step = excerpt.step
-    reason = f"there is no kernel for {step.head.op}"
-    for _, family in LOWERINGS.get(step.head.op, ()):
-        if any(OPS[node.op].epilogue not in family.absorbs for node in step.nodes[1:]):
-            continue
-        try:
-            made = _alive[excerpt, level] = family(step, excerpt.graph(), level)
-            return made
-        except Refused as refusal:
-            reason = str(refusal)
-    return reason
+    try:
+        made = _alive[excerpt, level] = lowering_of(excerpt.step, excerpt.graph(), level)
+    except Refused as refusal:
+        return str(refusal)
+    return made
