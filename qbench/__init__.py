@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from qbench.runtime.interpreter import call as interpret
     from qbench.runtime.program import Program
     from qbench.session.export import export_onnx, export_overrides, export_tflite
+    from qbench.session.rosetta import export_encodings, import_encodings
     from qbench.session.session import Session
     from qbench.widgets import Workbench
 
@@ -76,9 +77,11 @@ __all__ = [
     "Report",
     "ReportComparison",
     "compare_reports",
+    "export_encodings",
     "export_onnx",
     "export_overrides",
     "export_tflite",
+    "import_encodings",
     # in a notebook
     "Workbench",
     # what can go wrong
@@ -110,9 +113,11 @@ _HOMES = {
     "compare": "qbench.parity.compare",
     "compare_reports": "qbench.report.compare",
     "diff": "qbench.ir.diff",
+    "export_encodings": "qbench.session.rosetta",
     "export_onnx": "qbench.session.export",
     "export_overrides": "qbench.session.export",
     "export_tflite": "qbench.session.export",
+    "import_encodings": "qbench.session.rosetta",
     "interpret": "qbench.runtime.interpreter:call",
     "lab": "qbench:parity",
     "parity": "qbench.parity",

@@ -15,15 +15,27 @@ def add(commands: Any) -> None:
     parser = commands.add_parser("quantize", help="turn a float model into integers, and say what it cost")
     add_session_options(parser)
     parser.add_argument("--tflite", action="store_true", help="write model.tflite too (needs the extra tflite)")
+    parser.add_argument(
+        "--encodings",
+        action="append",
+        default=[],
+        metavar="FORMAT",
+        help="write the encodings for another tool too (aimet, tensorrt, nncf, ...); can be given again",
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
+    from qbench.exporters.rosetta import format_of
     from qbench.session.export import export_all  # takes longer to import than all of the other commands
     from qbench.session.exports import USUAL
+    from qbench.session.rosetta import export_encodings
 
+    formats = {name: format_of(name) for name in options.encodings}  # a wrong name is told before anything long begins
     session = session_of(options)
     print(session.run())
     files = (*USUAL, "model.tflite") if options.tflite else USUAL
-    written = ", ".join(path.name for path in export_all(session, options.out, files))
-    print(f"wrote {written} to {options.out}")
+    paths = export_all(session, options.out, files)
+    for name, format in formats.items():
+        paths.append(export_encodings(session, options.out / f"{name}{format.suffix}", format=name))
+    print(f"wrote {', '.join(path.name for path in paths)} to {options.out}")

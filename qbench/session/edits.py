@@ -9,6 +9,7 @@ from qbench.errors import SessionError, shown
 from qbench.ir.frozen import FrozenMap
 from qbench.passes.choices import excluded_nodes
 from qbench.quant.config import QuantConfig
+from qbench.quant.points import Point
 from qbench.quantize.imported import recalibrated, restored
 from qbench.quantize.quantized import annotate, check_config
 from qbench.session.changes import SessionDiff, session_diff
@@ -180,9 +181,16 @@ class Edits(State):
 
         self._change(f"reset {said}", reset)
 
+    @property
+    def points(self) -> Mapping[str, Point]:
+        """What is quantized where no layer is kept in float, by tensor."""
+        return annotate(self._quantizer.prepared, FrozenMap(), self._quantizer.memo)[1]
+
     def _points(self, config: QuantConfig, settings: Collection[str] = ()) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
-        excluded = FrozenMap[str, str]() if "keep_float" in settings else excluded_nodes(self.prepared, config)
+        if "keep_float" in settings:
+            return list(self.points)
+        excluded = excluded_nodes(self.prepared, config)
         return list(annotate(self._quantizer.prepared, excluded, self._quantizer.memo)[1])
 
 

@@ -274,6 +274,16 @@ def test_diff_of_reports(here: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "config.json' cannot be read" in complaint(capsys)
 
 
+def test_encodings_for_other_tools(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert quantize(here, "--encodings", "tensorrt", "--encodings", "aimet") == 0
+    assert "tensorrt.cache, aimet.encodings to" in capsys.readouterr().out
+    assert (here / "out" / "tensorrt.cache").read_text("utf-8").startswith("TRT-")
+    assert json.loads((here / "out" / "aimet.encodings").read_text("utf-8"))["version"] == "1.0.0"
+    assert quantize(here, "--encodings", "aimett", out="none") == 2
+    assert "did you mean 'aimet'?" in complaint(capsys)
+    assert not (here / "none").exists()
+
+
 def test_a_reader_that_leaves_early_is_no_error(here: Path) -> None:
     code = "import sys; from qbench.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "inspect", str(here / "model.onnx")]

@@ -1,0 +1,28 @@
+"""NNCF's ignored scope, which OpenVINO's models are quantized with: the arguments of ``nncf.IgnoredScope`` as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from qbench.errors import ConfigError, shown
+from qbench.exporters.rosetta.facts import Facts, json_object
+
+__all__ = ["read_ignored", "write_ignored"]
+
+
+def write_ignored(facts: Facts) -> bytes:
+    """For ``nncf.quantize(..., ignored_scope=nncf.IgnoredScope(**json.load(file)))``."""
+    return (json.dumps({"names": list(facts.float_layers)}, indent=1) + "\n").encode()
+
+
+def read_ignored(data: bytes) -> Facts:
+    """The layers of an ignored scope; ConfigError where it gives something else than names."""
+    content = json_object(data)
+    other = [key for key, value in content.items() if value and key not in ("names", "validate")]
+    if other:
+        raise ConfigError(f"only names of an ignored scope can be read, not {shown(other[0])}; write them out")
+    names: Any = content.get("names", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
+        raise ConfigError("names of an ignored scope is not a list of strings")
+    return Facts(float_layers=tuple(cast("list[str]", names)))
