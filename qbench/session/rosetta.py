@@ -92,7 +92,7 @@ def _facts(session: Session) -> Facts:
     quantized = session.quantized()
     floats = [node for node in quantized.annotated.nodes if node.reason and node.name in quantized.prepared.by_name]
     layers = (name for node in floats for name in _names_in(session.source, node.sources) or (node.name,))
-    tensors = (name for node in floats for name in node.outputs if name not in quantized.encodings)
+    tensors = (name for node in floats for name in quantized.prepared.node(node.name).outputs)
     constants = quantized.prepared.constants
     return Facts(
         _overrides(quantized.encodings, (name for name in quantized.encodings if name not in constants)),

@@ -43,7 +43,7 @@ def test_scales_reach_a_session_with_other_data(session: qb.Session, tmp_path: P
     assert qparams(other) == qparams(session)
 
 
-@pytest.mark.parametrize("name", ["trtexec", "nncf"])
+@pytest.mark.parametrize("name", ["trtexec", "nncf", "ai-edge"])
 def test_layers_in_float(session: qb.Session, tmp_path: Path, name: str):
     path = qb.export_encodings(session, tmp_path / "file", format=name)
     config = qb.import_encodings(GRAPH, path, format=name)

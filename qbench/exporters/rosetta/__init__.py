@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qbench.errors import ConfigError, nearest, shown
-from qbench.exporters.rosetta import aimet, arrays, nncf, tensorrt
+from qbench.exporters.rosetta import ai_edge, aimet, arrays, nncf, tensorrt
 from qbench.exporters.rosetta.facts import Facts, Format
 
 __all__ = ["FORMATS", "Facts", "Format", "format_of"]
@@ -30,6 +30,9 @@ FORMATS: Mapping[str, Format] = {
         tensorrt.write_precisions, tensorrt.read_precisions, "scales, zero points, bits; names with : or ,", ".txt"
     ),
     "nncf": Format(nncf.write_ignored, nncf.read_ignored, "scales, zero points, bits; reads no patterns or types"),
+    "ai-edge": Format(
+        ai_edge.write_recipe, ai_edge.read_recipe, "scales, zero points, other bits than 8; reads no other rules"
+    ),
     "npz": Format(arrays.write_npz, arrays.read_npz, _OF_ARRAYS, ".npz"),
     "safetensors": Format(arrays.write_safetensors, arrays.read_safetensors, _OF_ARRAYS, ".safetensors"),
 }

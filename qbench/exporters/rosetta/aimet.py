@@ -22,7 +22,7 @@ Entry = dict[str, Any]
 def write_1_0_0(facts: Facts) -> bytes:
     """The content of a file of version 1.0.0."""
     activations = [{"name": name, **_listed(said)} for name, said in facts.activations.items()]
-    floats = [{"name": name, "dtype": "FLOAT", "bw": 32, "enc_type": "PER_TENSOR"} for name in facts.float_tensors]
+    floats = [{"name": name, "dtype": "FLOAT", "bw": 32, "enc_type": "PER_TENSOR"} for name in _floats(facts)]
     weights = [{"name": name, **_listed(said)} for name, said in facts.weights.items()]
     return _json({"version": "1.0.0", "activation_encodings": activations + floats, "param_encodings": weights})
 
@@ -107,7 +107,7 @@ def _listed(said: TensorOverride) -> Entry:
 
 
 def _by_name(facts: Facts) -> dict[str, dict[str, list[Entry]]]:
-    floats = {name: [{"bitwidth": 32, "dtype": "float"}] for name in facts.float_tensors}
+    floats = {name: [{"bitwidth": 32, "dtype": "float"}] for name in _floats(facts)}
     activations = {name: _one_by_one(said) for name, said in facts.activations.items()}
     weights = {name: _one_by_one(said) for name, said in facts.weights.items()}
     return {"activation_encodings": activations | floats, "param_encodings": weights}
@@ -127,6 +127,10 @@ def _one_by_one(said: TensorOverride) -> list[Entry]:
         }
         for scale, offset in zip(each(said.scale), _offsets(said), strict=True)
     ]
+
+
+def _floats(facts: Facts) -> list[str]:
+    return [name for name in facts.float_tensors if name not in facts.activations]
 
 
 def _bits(said: TensorOverride) -> int:

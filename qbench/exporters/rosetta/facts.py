@@ -22,7 +22,7 @@ class Facts:
     activations, weights
         Scale, zero point and dtype; lists where they are per channel.
     float_tensors
-        Which are not quantized.
+        What layers that compute in float give.
     float_layers
         Which compute in float, by their names in the model's file.
     """

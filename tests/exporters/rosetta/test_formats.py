@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,12 @@ def test_scales_come_back(name: str, activations: dict[str, TensorOverride], wei
     assert {**back.activations, **back.weights} == {**activations, **weights}
 
 
-@pytest.mark.parametrize("name", ["aimet", "aimet-0.6.1", "qualcomm"])
+@pytest.mark.parametrize("name", ["aimet", "aimet-0.6.1", "qualcomm", "ai-edge"])
 def test_floats_come_back_as_tensors(name: str):
-    assert FORMATS[name].read(FORMATS[name].write(Facts(float_tensors=("a", "b")))).float_tensors == ("a", "b")
+    assert FORMATS[name].read(FORMATS[name].write(Facts(float_tensors=("a", "b/(0).c\n")))).float_tensors == (
+        "a",
+        "b/(0).c\n",
+    )
 
 
 @pytest.mark.parametrize("name", ["trtexec", "nncf"])
@@ -124,12 +128,23 @@ def test_ignored_scope():
     assert FORMATS["nncf"].read(b'{"names": ["a"], "patterns": [], "validate": true}').float_layers == ("a",)
 
 
+def test_the_last_rule_of_a_recipe_that_fits_a_scope_decides():
+    recipe = json.loads(FORMATS["ai-edge"].write(Facts(float_tensors=("relu_1", "a.b"))))
+
+    def algorithm(scope: str) -> str:
+        return [rule["algorithm_key"] for rule in recipe if re.search(rule["regex"], scope)][-1]
+
+    assert algorithm("relu_1;") == algorithm("x;relu_1;") == algorithm("a.b;") == "no_quantize"
+    assert algorithm("relu_10;") == algorithm("relu;") == algorithm("a_b;") == "min_max_uniform_quantize"
+
+
 @pytest.mark.parametrize(
     ("name", "facts"),
     [
         ("tensorrt", Facts({"a\nb": said("int8")})),
         ("trtexec", Facts(float_layers=("a:b",))),
         ("trtexec", Facts(float_layers=("a,b",))),
+        ("ai-edge", Facts(float_tensors=("a;b",))),
     ],
 )
 def test_names_that_a_format_cannot_write(name: str, facts: Facts):
@@ -162,6 +177,10 @@ AFFINE = '{"activation_encodings": {"x": %s}}'
         ("trtexec", b"a"),
         ("nncf", b'{"patterns": ["a.*"]}'),
         ("nncf", b'{"names": "a"}'),
+        ("ai-edge", b"{}"),
+        ("ai-edge", b"[3]"),
+        ("ai-edge", b'[{"regex": "a", "operation": "*", "algorithm_key": "no_quantize"}]'),
+        ("ai-edge", b'[{"regex": ".*", "operation": "CONV_2D", "algorithm_key": "min_max_uniform_quantize"}]'),
     ],
 )
 def test_what_cannot_be_read(name: str, data: bytes):
