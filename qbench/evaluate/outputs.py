@@ -40,7 +40,7 @@ def outputs_of(
     -------
     dict
         By name of the model's output: real numbers (integers only where the float model gives them), one sample after
-        the other along axis 0.
+        the other along axis 0. Where samples give results of different shapes: an array of one array for each sample.
     """
     cache.begin()
     names = quantized.prepared.outputs
@@ -55,4 +55,14 @@ def outputs_of(
         for name, value in stand_in.items():
             qparams = graph.qparams.get(value)
             found[name].append(arrays[value] if qparams is None else dequantize(arrays[value], qparams))
-    return {name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in found.items()}
+    return {name: _joined(parts) for name, parts in found.items()}
+
+
+def _joined(parts: list[Array]) -> Array:
+    if len({part.shape[1:] for part in parts}) == 1:
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    samples = [sample for part in parts for sample in part]
+    each = np.empty(len(samples), object)
+    for number, sample in enumerate(samples):
+        each[number] = sample
+    return each

@@ -9,13 +9,12 @@ from functools import reduce
 import numpy as np
 
 from qbench.calibration.moments import Moments, unit_of
-from qbench.data.dataset import Dataset
+from qbench.data.dataset import Dataset, Feeds
 from qbench.errors import Cancelled
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, QuantRule
 from qbench.ir.qparams import QParams
-from qbench.ir.types import numel
 from qbench.passes.groups import Group, find_groups, rule_of
 from qbench.passes.round_weights import RoundedWeight
 from qbench.progress import Cancel, Progress
@@ -24,7 +23,7 @@ from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.encodings import Encoding
 from qbench.quant.least_squares import Levels, best_scales, loss, targets
 from qbench.quantize.flow import Flow
-from qbench.quantize.unfold import can_unfold, folded, unfolded, unfolded_weight
+from qbench.quantize.unfold import can_unfold, folded, places, unfolded, unfolded_weight
 
 __all__ = ["round_sequentially"]
 
@@ -133,8 +132,14 @@ def _chunks(data: Dataset) -> list[dict[str, Array]]:
     pieces = data.pick(np.linspace(0, data.pieces - 1, count).round().astype(np.int64).tolist())
     if not data.layout.batched:
         return [dict(piece) for piece in pieces]
-    number = max(1, count // _CHUNK)
-    return [dict(data.joined(pieces[first::number])) for first in range(number)]
+    alike: dict[tuple[tuple[int, ...], ...], list[Feeds]] = {}
+    for piece in pieces:
+        alike.setdefault(tuple(array.shape for array in piece.values()), []).append(piece)
+    chunks = list[dict[str, Array]]()
+    for some in alike.values():
+        number = max(1, len(some) // _CHUNK)
+        chunks += [dict(data.joined(some[first::number])) for first in range(number)]
+    return chunks
 
 
 def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: bool) -> RoundedWeight:
@@ -166,12 +171,11 @@ def _moments(
     """Of the chunks that weights are fitted to, and of those that are held back."""
     head = group.head
     weight = graph.constants[head.inputs[1]].array
-    wanted = (_INPUTS[0] + _INPUTS[1] * depth) // len(exact)
-    places = numel(graph.types[head.output].shape) // len(weight) * len(exact[0])
-    every = max(1, places // max(1, wanted))
+    wanted = max(1, (_INPUTS[0] + _INPUTS[1] * depth) // len(exact))
     unit = unit_of(max(float(np.abs(array).max(initial=0)) for array in exact))
     each = list[Moments]()
     for number, (f, q) in enumerate(zip(exact, rounded, strict=True)):
+        every = max(1, places(head, f, weight) // wanted)
         rows = [unfolded(head, x, weight, every, number % every) for x in (f, q)]
         if rows[0].shape[1]:
             each.append(Moments.of(rows[0], rows[1], unit))

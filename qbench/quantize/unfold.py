@@ -9,7 +9,7 @@ from qbench.ir.op import Array, bind
 from qbench.ops.numeric.windows import Window
 from qbench.ops.products import Convolution, DenseProduct
 
-__all__ = ["can_unfold", "folded", "unfolded", "unfolded_weight"]
+__all__ = ["can_unfold", "folded", "places", "unfolded", "unfolded_weight"]
 
 
 def can_unfold(node: Node) -> bool:
@@ -28,6 +28,14 @@ def folded(made: Array, like: Array) -> Array:
     return made.reshape(like.shape)
 
 
+def places(node: Node, data: Array, weight: Array) -> int:
+    """How many inputs there are in the data: for each sample and place of a window one."""
+    if isinstance(bind(node), DenseProduct):
+        return data.size // max(1, data.shape[-1])
+    rows, columns = _window(node, weight).counts((data.shape[2], data.shape[3]))
+    return len(data) * rows * columns
+
+
 def unfolded(node: Node, data: Array, weight: Array, every: int, first: int) -> Array:
     """float32[groups, inputs, depth] of every so many places of each sample, from the `first` on.
 
@@ -36,20 +44,28 @@ def unfolded(node: Node, data: Array, weight: Array, every: int, first: int) -> 
     op = bind(node)
     if isinstance(op, DenseProduct):
         return data.reshape(1, -1, data.shape[-1])[:, first::every]
-    size = (int(weight.shape[2]), int(weight.shape[3]))
-    padding, strides = getattr(op, "padding", (0, 0, 0, 0)), getattr(op, "strides", (1, 1))
+    window = _window(node, weight)
+    (top, left, bottom, right), strides, size = window.padding, window.strides, window.size
     samples, channels = data.shape[:2]
     groups = int(getattr(op, "groups", 1))
-    window = Window(size, strides, padding, getattr(op, "dilation", (1, 1)))
-    top, left, bottom, right = padding
     rows, columns = window.counts((data.shape[2], data.shape[3]))
-    places = np.arange(first, rows * columns, every)
-    y, x = places // columns * strides[0], places % columns * strides[1]
-    if size == (1, 1) and not any(padding):  # data may lie in any order of axes: a reshape would copy all of it
-        points = data[:, :, y, x].reshape(samples, groups, channels // groups, len(places))
+    taken = np.arange(first, rows * columns, every)
+    y, x = taken // columns * strides[0], taken % columns * strides[1]
+    if size == (1, 1) and not any(window.padding):  # data may lie in any order of axes: a reshape would copy all of it
+        points = data[:, :, y, x].reshape(samples, groups, channels // groups, len(taken))
         return points.transpose(1, 0, 3, 2).reshape(groups, -1, channels // groups)
     dy, dx = np.arange(size[0]) * window.dilation[0], np.arange(size[1]) * window.dilation[1]
-    padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right))) if any(padding) else data
-    taken = padded[:, :, y[:, None, None] + dy[:, None], x[:, None, None] + dx]  # samples, channels, places, kh, kw
-    split = taken.reshape(samples, groups, channels // groups, len(places), *size)
-    return split.transpose(1, 0, 3, 2, 4, 5).reshape(groups, samples * len(places), -1)
+    padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right))) if any(window.padding) else data
+    taps = padded[:, :, y[:, None, None] + dy[:, None], x[:, None, None] + dx]  # samples, channels, places, kh, kw
+    split = taps.reshape(samples, groups, channels // groups, len(taken), *size)
+    return split.transpose(1, 0, 3, 2, 4, 5).reshape(groups, samples * len(taken), -1)
+
+
+def _window(node: Node, weight: Array) -> Window:
+    op = bind(node)
+    return Window(
+        (int(weight.shape[2]), int(weight.shape[3])),
+        getattr(op, "strides", (1, 1)),
+        getattr(op, "padding", (0, 0, 0, 0)),
+        getattr(op, "dilation", (1, 1)),
+    )

@@ -10,6 +10,8 @@ import pytest
 
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled, ConfigError
+from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.outputs import outputs_of
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
@@ -21,7 +23,7 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize import sequential
 from qbench.quantize.quantized import quantize_graph
 from qbench.quantize.unfold import unfolded, unfolded_weight
-from qbench.runtime.interpreter import step
+from qbench.runtime.interpreter import call, step
 from qbench.session.session import Session
 from tests.networks import node
 
@@ -141,3 +143,27 @@ def test_cancelled_and_without_data():
         sequential.round_sequentially(s.prepared, weights, Dataset(GRAPH, X), cancel=stop)
     with pytest.raises(ConfigError, match="needs calibration data, not only statistics"):
         quantize_graph(s._quantizer.prepared, s.statistics, SEQUENTIAL)
+
+
+def test_samples_of_different_sizes():
+    rng = np.random.default_rng(0)
+    constants = {
+        "c.weight": rng.normal(size=(6, 3, 3, 3)),
+        "c.bias": rng.normal(size=6),
+        "y.weight": rng.normal(size=(4, 6, 1, 1)),
+    }
+    nodes = [
+        node("nn.conv2d", ["x", "c.weight"], "c", padding=(1, 1, 1, 1)),
+        node("nn.bias_add", ["c", "c.bias"], "b"),
+        node("nn.relu", ["b"], "r"),
+        node("nn.conv2d", ["r", "y.weight"], "y"),
+    ]
+    types = {"x": TensorType(("N", 3, 6, "W"), "float32")}
+    graph = build("open", types, ["y"], nodes, {k: Constant(v.astype(np.float32)) for k, v in constants.items()})
+    data = [{"x": rng.normal(size=(1, 3, 6, width)).astype(np.float32)} for width in (5, 8, 5, 11, 8, 5)]
+    s = Session(graph, data, config=SEQUENTIAL)
+    assert "rounded sequentially" in s.encodings["c.weight"].reason
+    outputs = outputs_of(s.quantized(), "float", Dataset(graph, data), ValueCache(1 << 20))["y"]
+    assert [one.shape for one in outputs] == [(4, 6, item["x"].shape[3]) for item in data]
+    for one, item in zip(outputs, data, strict=True):
+        assert np.allclose(one, call(graph, item)[0], atol=1e-5)

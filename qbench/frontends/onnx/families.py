@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qbench.frontends.onnx import (
     activation,
+    contrib,
     conv,
     dynamic,
     elementwise,
@@ -23,6 +24,7 @@ from qbench.frontends.onnx import (
 
 __all__ = [
     "activation",
+    "contrib",
     "conv",
     "dynamic",
     "elementwise",

@@ -38,6 +38,15 @@ def layer_norm(builder: Builder, node: SourceNode, x: Value, gamma: Value, beta:
     return builder.emit("nn.layer_norm", x, gamma, offset, axis=where, epsilon=node.real("epsilon", 1e-5))
 
 
+@converter("RMSNormalization SimplifiedLayerNormalization", "X scale", "axis epsilon stash_type")
+def rms_norm(builder: Builder, node: SourceNode, x: Value, gamma: Value) -> Value:
+    """Over `axis` and all axes after it, without a mean."""
+    axis = x.axis(node.integer("axis", -1))
+    gamma = _filled(builder, gamma, tuple(x.size(i) for i in range(axis, x.rank)))
+    where = -1 if axis == x.rank - 1 else axis
+    return builder.emit("nn.rms_norm", x, gamma, axis=where, epsilon=node.real("epsilon", 1e-5))
+
+
 def _filled(builder: Builder, value: Value, shape: tuple[int, ...]) -> Value:
     if value.shape == shape or value.constant is None:
         return value

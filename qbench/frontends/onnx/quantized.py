@@ -9,7 +9,7 @@ import numpy as np
 from qbench.errors import DataError, ModelError, shown
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.scales import integer_type, qparams
-from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.source import Array, SourceNode
 from qbench.frontends.onnx.stored import Stored
 from qbench.frontends.onnx.table import converter
 from qbench.ir.qparams import QParams
@@ -53,6 +53,8 @@ def quantized(builder: Builder, node: SourceNode, x: Value, q: QParams) -> Value
 @converter("DequantizeLinear", "x x_scale x_zero_point?", _ATTRS, domain="com.microsoft")
 def dequantize_linear(builder: Builder, node: SourceNode, x: Value, scale: Value, zero_point: Value | None) -> Value:
     """Real numbers; constants stay integers until something reads them."""
+    if node.integer("block_size", 0):
+        return _by_blocks(node, x, scale, zero_point)
     dtype = integer_type(node, x.name, x.dtype)
     q = qparams(node, x.name, x, dtype, scale, zero_point, node.integer("axis", 1))
     real = dequantized(builder, node, x, q)
@@ -61,6 +63,21 @@ def dequantize_linear(builder: Builder, node: SourceNode, x: Value, scale: Value
     if real.stored is not None:
         return Value.dequantized(real.name, dataclasses.replace(real.stored, dtype=scale.dtype))
     return builder.emit("cast", real, dtype=scale.dtype)
+
+
+def _by_blocks(node: SourceNode, x: Value, scale: Value, zero_point: Value | None) -> Value:
+    """A constant whose scales change within an axis, as the real numbers that it stands for."""
+    axis, block = x.axis(node.integer("axis", 1)), node.integer("block_size", 0)
+    if x.constant is None or scale.constant is None or (zero_point is not None and zero_point.constant is None):
+        raise Unsupported(f"{shown(x.name)} is dequantized by blocks, but not constant")
+
+    def spread(value: Value) -> Array:
+        array = np.asarray(value.constant).astype(np.float32)
+        return np.repeat(array, block, axis).take(range(x.size(axis)), axis)
+
+    real = x.constant.astype(np.float32)
+    real = real if zero_point is None else real - spread(zero_point)
+    return Value.known(node.outputs[0], (real * spread(scale)).astype(scale.dtype))
 
 
 def dequantized(builder: Builder, node: SourceNode, x: Value, q: QParams) -> Value:

@@ -1,0 +1,121 @@
+"""Ops of onnxruntime's own that its optimizer, and tools that build on it, write in place of several standard ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbench.errors import ModelError
+from qbench.frontends.onnx.activation import gelu
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.linear import matmul
+from qbench.frontends.onnx.norm import layer_norm, rms_norm
+from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.table import converter
+
+_OWN = "com.microsoft"
+
+converter("Gelu", "X", "approximate", domain=_OWN)(gelu)
+
+
+@converter("FastGelu", "X bias?", domain=_OWN)
+def fast_gelu(builder: Builder, node: SourceNode, x: Value, bias: Value | None) -> Value:
+    """By the tanh formula, after a bias."""
+    x = x if bias is None else builder.emit("add", x, bias)
+    return builder.emit("nn.gelu", x, approximate="tanh")
+
+
+@converter("BiasGelu", "A B", domain=_OWN)
+def bias_gelu(builder: Builder, node: SourceNode, x: Value, bias: Value) -> Value:
+    """After a bias."""
+    return builder.emit("nn.gelu", builder.emit("add", x, bias))
+
+
+@converter("QuickGelu", "X", "alpha", domain=_OWN)
+def quick_gelu(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """x * sigmoid(alpha * x)."""
+    alpha = np.asarray(node.real("alpha", 1.702), x.dtype)
+    gate = builder.emit("sigmoid", builder.emit("multiply", x, alpha))
+    return builder.emit("multiply", x, gate)
+
+
+@converter("SkipLayerNormalization", "input skip gamma beta? bias?", "epsilon", domain=_OWN)
+def skip_layer_norm(
+    builder: Builder, node: SourceNode, x: Value, skip: Value, gamma: Value, beta: Value | None, bias: Value | None
+) -> tuple[Value, ...]:
+    """A residual sum, which is the fourth output, and its normalization."""
+    total = _residual(builder, node, x, skip, bias)
+    return layer_norm(builder, node, total, gamma, beta), total, total, total
+
+
+@converter("SkipSimplifiedLayerNormalization", "input skip gamma bias?", "epsilon", domain=_OWN)
+def skip_rms_norm(
+    builder: Builder, node: SourceNode, x: Value, skip: Value, gamma: Value, bias: Value | None
+) -> tuple[Value, ...]:
+    """The same without a mean."""
+    total = _residual(builder, node, x, skip, bias)
+    return rms_norm(builder, node, total, gamma), total, total, total
+
+
+def _residual(builder: Builder, node: SourceNode, x: Value, skip: Value, bias: Value | None) -> Value:
+    if any(node.outputs[1:3]):
+        raise Unsupported("mean and deviation as outputs")
+    total = builder.emit("add", x, skip)
+    return total if bias is None else builder.emit("add", total, bias)
+
+
+@converter("FusedMatMul", "A B", "alpha transA transB transBatchA transBatchB", domain=_OWN)
+def fused_matmul(builder: Builder, node: SourceNode, lhs: Value, rhs: Value) -> Value:
+    """Transposed first where asked, and times alpha."""
+    if node.flag("transBatchA") or node.flag("transBatchB"):
+        raise Unsupported("batches that are transposed")
+    flips = {"transpose_lhs": node.flag("transA"), "transpose_rhs": node.flag("transB")}
+    y = builder.emit("nn.batch_matmul", lhs, rhs, **flips) if any(flips.values()) else matmul(builder, node, lhs, rhs)
+    alpha = node.real("alpha", 1.0)
+    return y if alpha == 1 else builder.emit("multiply", y, np.asarray(alpha, y.dtype))
+
+
+@converter(
+    "MatMulNBits",
+    "A B scales zero_points? g_idx? bias?",
+    "K N accuracy_level bits block_size weight_prepacked",
+    domain=_OWN,
+)
+def matmul_nbits(
+    builder: Builder,
+    node: SourceNode,
+    x: Value,
+    packed: Value,
+    scales: Value,
+    zero_points: Value | None,
+    groups: Value | None,
+    bias: Value | None,
+) -> Value:
+    """A dense layer whose weight is packed in blocks of few bits along its inputs; it is read as real numbers."""
+    if groups is not None:
+        raise Unsupported("blocks in another order (g_idx)")
+    units, depth, bits = node.integer("N", 0), node.integer("K", 0), node.integer("bits", 4)
+    block = node.integer("block_size", 32)
+    if packed.constant is None or scales.constant is None or (zero_points and zero_points.constant is None):
+        raise Unsupported("a weight that is computed at run time")
+    if bits not in (2, 4, 8) or block < 1:
+        raise ModelError(f"node {node}: bits={bits}, block_size={block}")
+    blocks = -(-depth // block)
+    whole = _unpacked(packed.constant, bits).reshape(units, blocks, block)
+    scale = scales.constant.astype(np.float32).reshape(units, blocks, 1)
+    zero: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = np.full((units, blocks, 1), 2 ** (bits - 1), np.float32)
+    if zero_points is not None and zero_points.constant is not None:
+        given = zero_points.constant
+        numbers = given if given.dtype != np.uint8 else _unpacked(given.reshape(units, -1), bits)[:, :blocks]
+        zero = numbers.astype(np.float32).reshape(units, blocks, 1)
+    real = ((whole - zero) * scale).reshape(units, -1)[:, :depth]
+    y = builder.emit("nn.dense", x, builder.known(packed, real.astype(x.dtype)))
+    return y if bias is None else builder.emit("nn.bias_add", y, bias, axis=y.rank - 1)
+
+
+def _unpacked(
+    packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """The numbers along the last axis, the first in the lowest bits."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    parts = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
+    return parts.reshape(*packed.shape[:-1], -1).astype(np.float32)
