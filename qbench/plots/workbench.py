@@ -13,6 +13,7 @@ from qbench.plots.figures import TEXT, figure, safe
 from qbench.plots.histogram import draw_channels, draw_histogram
 from qbench.plots.layers import draw_layers
 from qbench.plots.profile import draw_profile
+from qbench.plots.repairs import draw_repairs
 from qbench.plots.result import draw_result
 from qbench.plots.tensor import draw_absent
 from qbench.views import TensorView, WorkbenchView
@@ -23,13 +24,16 @@ _ROWS = 26
 
 
 def workbench_figure(view: WorkbenchView) -> Figure:
-    """The result and the profile above, the layers to the left, the chosen layer's pictures to the right."""
-    drawn = figure(12, 7.8)
+    """The result, profile and repairs, if any, above; layers to the left, the chosen one to the right."""
+    drawn = figure(12, 7.8 if view.repairs is None else 9)
     drawn.suptitle(
         f"{safe(view.title)}: {safe(view.tensor.layer)}", x=0.01, ha="left", fontsize=12, color=TEXT, parse_math=False
     )
     above, rest = _split(drawn, rows=(1, 9.5))
     middle, below = _split(rest, rows=(2, 7.5))
+    if view.repairs is not None:
+        advice, below = _split(below, rows=(1.5, 7.5))
+        draw_repairs(advice.subplots(), view.repairs)
     left, right = _split(below, columns=(1.05, 1))
     draw_result(above.subplots(), view.result)
     draw_profile(middle.subplots(), view.profile)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from qbench.data.dataset import Dataset
 from qbench.evaluate.metric import Metric, MetricFunction, resolve_metric
 from qbench.progress import Cancel, Progress, StageProgress, showing
-from qbench.search.advice import advice_table, advise
+from qbench.search.advice import Advice, advice_table, advise
 from qbench.search.front import Front, Limits
 from qbench.search.ledger import Ledger
 from qbench.search.repairs import Repair
@@ -54,6 +54,22 @@ class Searches(Edits, Runs):
 
         Raises
         ------
+        DataError, Cancelled
+            As :meth:`advice`.
+        """
+        return advice_table(self.advice(metric, progress, cancel, executor))
+
+    def advice(
+        self,
+        metric: str | MetricFunction | None = None,
+        progress: bool | StageProgress = True,
+        cancel: Cancel | None = None,
+        executor: Executor | None = None,
+    ) -> tuple[Advice, ...]:
+        """What :meth:`repairs` tells, as values.
+
+        Raises
+        ------
         DataError
             A metric that is constant, raises, or gives no finite number.
         Cancelled
@@ -62,7 +78,7 @@ class Searches(Edits, Runs):
         with showing(progress) as tell:
             subject = self._subject(metric, executor, cancel, partial(tell, "calibration"))
             config = self._quantizer.settled(self.config, cancel=cancel)
-            return advice_table(advise(subject, config, self.attribution(cancel), partial(tell, "repairs")))
+            return advise(subject, config, self.attribution(cancel), partial(tell, "repairs"))
 
     def search(
         self,

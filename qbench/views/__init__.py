@@ -15,6 +15,7 @@ from qbench.views.ir_diff import DiffLine, IRDiffView, ir_diff_view
 from qbench.views.layers import LayerRow, LayerTableView, layer_table
 from qbench.views.pictures import Picture, picture
 from qbench.views.profile import ProfileStep, ProfileView, profile_view
+from qbench.views.repairs import RepairRow, RepairsView, repairs_view
 from qbench.views.result import FlipView, Outcome, ResultView, result_view
 from qbench.views.state import Part, State
 from qbench.views.still import StillGraphs, StillTensors, still_graphs, still_tensors
@@ -43,6 +44,8 @@ __all__ = [
     "Picture",
     "ProfileStep",
     "ProfileView",
+    "RepairRow",
+    "RepairsView",
     "ResultView",
     "State",
     "StillGraphs",
@@ -60,6 +63,7 @@ __all__ = [
     "layer_table",
     "picture",
     "profile_view",
+    "repairs_view",
     "result_view",
     "still_graphs",
     "still_tensors",

@@ -10,6 +10,7 @@ from qbench.report.report import Report
 from qbench.search.attribution import Attribution, attribute
 from qbench.views.layers import LayerTableView, layer_table, worst_layer
 from qbench.views.profile import ProfileView, profile_view
+from qbench.views.repairs import RepairsView
 from qbench.views.result import Pictures, ResultView, result_view
 from qbench.views.state import Part, State
 from qbench.views.tensor import TensorView, tensor_view
@@ -28,6 +29,8 @@ class WorkbenchView(View):
         The model's name.
     layers, tensor, result, profile
         All layers, the chosen one, and the network as a whole: what it lost, and where along the graph.
+    repairs
+        What to do about it; None before anybody asked.
     """
 
     title: str
@@ -35,6 +38,7 @@ class WorkbenchView(View):
     tensor: TensorView
     result: ResultView
     profile: ProfileView
+    repairs: RepairsView | None = None
 
 
 def workbench_view(
@@ -45,6 +49,7 @@ def workbench_view(
     pictures: Pictures = lambda _: None,
     baselines: Mapping[str, Report] | None = None,
     labels: Sequence[str] = (),
+    repairs: RepairsView | None = None,
 ) -> WorkbenchView:
     """The workbench with a layer chosen; None: the one to look at first. The rest is as in `result_view`.
 
@@ -63,6 +68,7 @@ def workbench_view(
         tensor=tensor_view(state, chosen, part),
         result=result_view(state, before, pictures, baselines, labels),
         profile=profile_view(state, found),
+        repairs=repairs,
     )
 
 

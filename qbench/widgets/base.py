@@ -90,7 +90,7 @@ class SessionWidget(PicturedWidget):
             case {"do": "run"}:
                 live.request()
             case {"do": "latency"}:
-                live.request(latency=True)
+                live.request("latency")
             case {"do": "cancel"}:
                 live.cancel()
             case {"do": "dismiss"}:

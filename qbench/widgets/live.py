@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 from weakref import WeakValueDictionary
 
 from qbench.errors import Cancelled, QBenchError
 from qbench.quant.config import QuantConfig
 from qbench.report.report import Report
+from qbench.search.advice import Advice
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
 from qbench.views import Picture, State, picture
@@ -83,6 +84,8 @@ class Live:
         self._editing: int | None = None  # threads that change the session from here
         self._running: int | None = None
         self._wanted: frozenset[str] = frozenset()
+        self._doing: frozenset[str] = frozenset()  # of what was wanted
+        self._advice: tuple[QuantConfig, tuple[Advice, ...]] | None = None
         self._stop = threading.Event()
         session.watch(self._noticed)
 
@@ -147,6 +150,18 @@ class Live:
                 return None
         return self._pictures[index]
 
+    @property
+    def advice(self) -> tuple[QuantConfig, tuple[Advice, ...]] | None:
+        """The repairs that were found last, and for which config; None before anybody asked."""
+        with self._lock:
+            return self._advice
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether repairs are looked for, or will be when the evaluation is done."""
+        with self._lock:
+            return self._stage.is_busy and "repairs" in self._wanted | self._doing
+
     # what can be done
 
     def edit(self, action: Callable[[], None], gesture: object = None) -> None:
@@ -174,10 +189,10 @@ class Live:
                 self._editing = None
         self.request()
 
-    def request(self, *, latency: bool = False) -> None:
-        """Evaluate what is stale, and measure the latency too; returns at once."""
+    def request(self, *also: Literal["latency", "repairs"]) -> None:
+        """Evaluate what is stale, and measure the latency or find repairs too; returns at once."""
         with self._lock:
-            self._wanted |= {"evaluation", "latency"} if latency else {"evaluation"}
+            self._wanted |= {"evaluation", *also}
         self._tell(Stage(is_busy=True, message="probing"))
         self._runner.request()
 
@@ -197,7 +212,8 @@ class Live:
         """On the runner's thread; what is drawn is drawn from here, each time from a newer state."""
         self._running = threading.get_ident()
         with self._lock:
-            wanted, self._wanted = self._wanted, frozenset()
+            wanted = self._doing = self._wanted
+            self._wanted = frozenset()
         try:
             self._stop.clear()
             if self._full.get(self.session.config) is None:
@@ -212,6 +228,8 @@ class Live:
                 self.session.run(cancel=cancel)  # which says it
             if self._probed.get(self.session.config) is None:
                 self._probe()  # what the next edit is compared with
+            if "repairs" in wanted:
+                self._find(cancel)
             self._draw(Stage())
         except Cancelled:
             with self._lock:
@@ -222,6 +240,16 @@ class Live:
             self._draw(Stage(error=error))
         finally:
             self._running = None
+
+    def _find(self, cancel: threading.Event) -> None:
+        self._tell(Stage(True, "finding repairs"))
+        config = self.session.config
+        advice = self.session.advice(progress=self._finding, cancel=cancel)
+        with self._lock:
+            self._advice = config, advice
+
+    def _finding(self, _stage: str, done: int, total: int) -> None:
+        self._tell(Stage(True, f"finding repairs: {done:,} of {total:,} tried", done / max(1, total)))
 
     def _probe(self) -> None:
         config = self.session.config

@@ -15,6 +15,7 @@ from qbench.parity.comparison import Comparison
 from qbench.plots import workbench_figure
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
+from qbench.search.repairs import Repair
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 from qbench.views import Part, State
@@ -61,6 +62,7 @@ class Workbench(SessionWidget):
     tensor: Any = traitlets.Dict().tag(sync=True)
     result: Any = traitlets.Dict().tag(sync=True)
     profile: Any = traitlets.Dict().tag(sync=True)
+    repairs: Any = traitlets.Dict().tag(sync=True)
     graph: Any = traitlets.Dict().tag(sync=True)
     history: Any = traitlets.Dict().tag(sync=True)
     versions: Any = traitlets.Dict().tag(sync=True)
@@ -127,6 +129,11 @@ class Workbench(SessionWidget):
                 self._show(graph=views.ir_diff_view(state, before, after).to_dict())
                 self._steps = before, after
                 self._compared = state.quantized, self._steps
+            case {"do": "repairs"}:
+                self._live.request("repairs")
+            case {"do": "apply", "repair": int(place), "label": str(label)}:
+                repair = self._repair(place, label)
+                self._live.edit(lambda: session.apply(repair))
             case {"do": "go_to", "position": int(position)}:
                 self._live.edit(lambda: session.go_to(position))
             case {"do": "snapshot", "name": str(name)}:
@@ -163,6 +170,7 @@ class Workbench(SessionWidget):
             "tensor": view.tensor.to_dict(),
             "result": view.result.to_dict(),
             "profile": view.profile.to_dict(),
+            "repairs": {} if view.repairs is None else view.repairs.to_dict(),
             "history": history.to_dict(),
         }
         if self._versions is not None:
@@ -177,10 +185,18 @@ class Workbench(SessionWidget):
         return drawn
 
     def _view(self, state: State) -> views.WorkbenchView:
-        live = self._live
+        live, found = self._live, self._live.advice
+        repairs = None if found is None else views.repairs_view(state, self._session.config, found[1], found[0])
         return views.workbench_view(
-            state, self._layer, self._part, live.before, live.picture, live.baselines, self._labels
+            state, self._layer, self._part, live.before, live.picture, live.baselines, self._labels, repairs
         )
+
+    def _repair(self, place: int, label: str) -> Repair:
+        """The repair that the browser shows at a place of the list."""
+        _, advice = self._live.advice or (None, ())
+        if not 0 <= place < len(advice) or str(advice[place].repair) != label:
+            raise SessionError(f"{shown(label)} is no longer in the list of repairs; take it from the newer list")
+        return advice[place].repair
 
     def _still(self, state: State) -> dict[str, View]:
         return {"tensors": views.still_tensors(state), "graphs": views.still_graphs(state, self._steps)}
@@ -191,6 +207,7 @@ class Workbench(SessionWidget):
             "folder": str(self._folder),
             "files": {**FILES, _PAGE: "this view as a page to mail"},
             "usual": list(USUAL),
+            "is_finding": self._live.is_finding,
         }
 
     def _comparison(self, before: str, after: str) -> dict[str, Any]:

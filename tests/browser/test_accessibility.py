@@ -22,11 +22,21 @@ from qbench.widgets import (
     Workbench,
 )
 from tests.browser.stub import Stub
+from tests.browser.test_repairs import REPAIRS
 from tests.networks import mlp, samples
 from tests.parity.comparisons import comparison
 
+
+def repaired(session: Session) -> Workbench:
+    """A workbench whose list of repairs has one that is applied and one that is not."""
+    bench = Workbench(session, layer="relu_1")
+    bench.repairs = REPAIRS
+    return bench
+
+
 WIDGETS: dict[str, tuple[str, Callable[[Session], anywidget.AnyWidget]]] = {
     "workbench": ("workbench", lambda session: Workbench(session, comparison(), layer="relu_1")),
+    "repairs": ("workbench", repaired),
     "layers": ("layertable", LayerTable),
     "histogram": ("onehistogram", lambda session: Histogram(session, "relu_1")),
     "channels": ("onehistogram", lambda session: Histogram(session, "dense_1.weight")),

@@ -171,7 +171,7 @@ def test_an_error_is_told_and_the_next_edit_goes_on(session: Session, live: Live
 
 def test_latency_is_measured_when_asked(session: Session, live: Live):
     assert live.state().report.output.latency is None
-    live.request(latency=True)
+    live.request("latency")
     assert live.wait(PATIENCE)
     assert live.state().report.output.latency.quantized_ms > 0
 

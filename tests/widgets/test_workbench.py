@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qbench.errors import SessionError
+from qbench.errors import Cancelled, SessionError
 from qbench.session.session import Session
 from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.modules import module, style
@@ -293,6 +293,70 @@ def test_a_comparison_is_shown_and_stays_when_the_session_is_edited(session: Ses
     override(bench, threshold=0.3)
     assert bench.exactness == shown
     assert '"first":"relu_1.out"' in bench.export_html(tmp_path / "bench.html").read_text("utf-8")
+
+
+def test_repairs_are_found_applied_and_undone(bench: Workbench, session: Session, tmp_path: Path):
+    override(bench, "dense_1", "weight", dtype="int4", axis="tensor")
+    assert bench.repairs == {}
+    send(bench, do="repairs", where="repairs")
+    assert bench.status["error"] is None
+    before, rows = session.config, bench.repairs["rows"]
+    assert rows
+    assert not any(row["is_applied"] for row in rows)
+    assert '"what":"' in bench.export_html(tmp_path / "bench.html").read_text("utf-8")
+    send(bench, do="apply", repair=0, label=rows[0]["label"], where="repairs")
+    assert session.config != before
+    assert (bench.status["undo"], bench.repairs["is_stale"]) == (rows[0]["label"], True)
+    assert bench.repairs["rows"][0]["is_applied"]
+    gain = bench.result["now"]["sqnr_db"] - bench.result["before"]["sqnr_db"]
+    assert gain == pytest.approx(rows[0]["gain_db"])
+    send(bench, do="undo")
+    assert session.config == before
+    assert bench.repairs["rows"] == rows
+    send(bench, do="apply", repair=len(rows), label="gone", where="repairs")
+    assert "no longer in the list of repairs" in bench.status["error"]["text"]
+    assert session.config == before
+
+
+def test_an_edit_stops_the_search_for_repairs_and_it_starts_anew(
+    bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    begun, configs = threading.Event(), list[object]()
+
+    def advice(*, progress: Any, cancel: threading.Event) -> tuple[()]:
+        configs.append(session.config)
+        progress("repairs", 1, 4)
+        assert bench.status["is_finding"]
+        assert (bench.status["message"], bench.status["progress"]) == ("finding repairs: 1 of 4 tried", 0.25)
+        begun.set()
+        if len(configs) == 1:
+            assert cancel.wait(PATIENCE)
+            raise Cancelled("an edit came")
+        return ()
+
+    monkeypatch.setattr(session, "advice", advice)
+    bench._receive(None, {"do": "repairs"}, None)
+    assert begun.wait(PATIENCE)
+    override(bench, threshold=0.05)
+    assert bench.status["error"] is None
+    assert configs[-1] == session.config != configs[0]
+    assert bench.repairs == {"rows": [], "metric_name": None, "is_stale": False}
+    assert not bench.status["is_finding"]
+
+
+def test_cancel_stops_the_search_for_repairs(bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch):
+    begun = threading.Event()
+
+    def advice(*, progress: Any, cancel: threading.Event) -> tuple[()]:
+        begun.set()
+        assert cancel.wait(PATIENCE)
+        raise Cancelled("enough")
+
+    monkeypatch.setattr(session, "advice", advice)
+    bench._receive(None, {"do": "repairs"}, None)
+    assert begun.wait(PATIENCE)
+    send(bench, do="cancel")
+    assert (bench.repairs, bench.status["is_finding"], bench.status["error"]) == ({}, False, None)
 
 
 def test_modules_are_linked_into_one():

@@ -21,7 +21,7 @@ const FILTERS = [
 ];
 let made = 0;
 
-/** Returns { element, draw(view, chosen), mark(name), resize() }; `send(message)` talks to the kernel. */
+/** Returns { element, draw(view, chosen), mark(name), point(names), resize() }; `send(message)` talks to the kernel. */
 export function layerTable(send) {
   const id = `qb-layers-${(made += 1)}`;
   let view = { rows: [], worst: null };
@@ -37,6 +37,7 @@ export function layerTable(send) {
   let timer = null;
   let isPlaced = false; // whether the chosen row was scrolled to
   const selected = new Set();
+  let hinted = new Set(); // layers of a repair that is pointed at
   const open = new Set(); // groups whose layers have rows of their own
   const known = new Map(); // elements of rows by name
 
@@ -167,6 +168,7 @@ export function layerTable(send) {
     element.dataset.index = index;
     element.style.top = `${index * ROW}px`;
     element.querySelector("input").checked = isSelected;
+    element.classList.toggle("qb-hinted", layersOf(row).some((name) => hinted.has(name)));
     return set(element, {
       id: `${id}-${index}`,
       "aria-rowindex": index + 2,
@@ -217,6 +219,10 @@ export function layerTable(send) {
     const rest = told + PATIENCE - Date.now();
     if (rest <= 0) ask();
     else timer = setTimeout(ask, rest);
+  }
+  /** Have a row in sight. */
+  function show(index) {
+    if (index >= 0 && (index * ROW < grid.scrollTop || (index + 2) * ROW > grid.scrollTop + grid.clientHeight)) grid.scrollTop = index * ROW;
   }
   function choose(names) {
     selected.clear();
@@ -325,8 +331,13 @@ export function layerTable(send) {
     /** Layers are selected elsewhere; the first of them comes in sight. */
     choose(names) {
       choose(new Set(names));
-      const first = rows.findIndex((row) => isPicked(row) && selected.size);
-      if (first >= 0 && (first * ROW < grid.scrollTop || (first + 2) * ROW > grid.scrollTop + grid.clientHeight)) grid.scrollTop = first * ROW;
+      show(rows.findIndex((row) => isPicked(row) && selected.size));
+    },
+    /** Layers are pointed at elsewhere: they are marked while they are, and the first of them comes in sight. */
+    point(names) {
+      hinted = new Set(names);
+      show(rows.findIndex((row) => layersOf(row).some((name) => hinted.has(name))));
+      paint();
     },
     /** Another layer is shown; while one is asked for, answers to earlier requests do not count. */
     mark(name) {

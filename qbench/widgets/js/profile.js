@@ -17,7 +17,7 @@ const MODES = [
 ];
 
 /**
- * Returns { element, draw(view), mark(layer), resize(width) }. `select(layer)` is called with a name to look at,
+ * Returns { element, draw(view), mark(layer), point(layers), resize(width) }. `select(layer)` is called with a name to look at,
  * `region(layers)` with all those of a stretch that was chosen.
  */
 export function networkProfile(select, region) {
@@ -28,6 +28,7 @@ export function networkProfile(select, region) {
   let chosen = -1;
   let pointed = -1;
   let brush = null; // [from, to] as places
+  let hinted = []; // places of steps that are pointed at elsewhere
   let press = null;
   let parts = null;
   const view_ = zoomable(() => redraw());
@@ -89,6 +90,7 @@ export function networkProfile(select, region) {
     const marks = (mode === "activations" ? view.falls : []).filter((place) => place >= first - 1 && place <= last + 1).map((place, rank) => fall(place, rank, x, y));
     const cursor = s("line", { class: "qb-now", y1: MARGIN.top - 4, y2: bottom, visibility: "hidden" });
     const pointer = s("line", { class: "qb-look", y1: MARGIN.top - 4, y2: bottom, visibility: "hidden" });
+    const hints = s("path", { class: "qb-hint" });
     const stretch = s("rect", { class: "qb-stretch", y: MARGIN.top, height: bottom - MARGIN.top, visibility: "hidden" });
     svg.replaceChildren(
       s("clipPath", { id: clip }, s("rect", { x: MARGIN.left, y: 0, width: right - MARGIN.left, height: HEIGHT })),
@@ -100,6 +102,7 @@ export function networkProfile(select, region) {
         Object.entries(bars).map(([key, d]) => (d ? s("path", { class: `qb-own-bar qb-${key}`, d }) : null)),
         Object.entries(strips).map(([key, d]) => (d ? s("path", { class: `qb-strip qb-strip-${key}`, d }) : null)),
         dots ? s("path", { class: "qb-channel-dot", d: dots }) : null,
+        hints,
         stretch,
         line ? s("path", { class: "qb-reach", d: line }) : null,
         edits ? s("path", { class: "qb-edit-mark", d: edits }) : null,
@@ -111,7 +114,7 @@ export function networkProfile(select, region) {
     );
     set(svg, { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, "aria-valuemax": count });
     svg.classList.toggle("qb-stale", view.is_stale);
-    parts = { x, y, cursor, pointer, stretch };
+    parts = { x, y, cursor, pointer, stretch, hints };
     place();
     tell();
   }
@@ -160,6 +163,8 @@ export function networkProfile(select, region) {
     for (const [line, at] of [[parts.cursor, chosen], [parts.pointer, pointed]]) set(line, at < 0 ? { visibility: "hidden" } : { x1: parts.x(at), x2: parts.x(at), visibility: "visible" });
     const [low, high] = brush ?? [0, -1];
     set(parts.stretch, high < low ? { visibility: "hidden" } : { x: parts.x(low - 0.5), width: Math.max(1, parts.x(high + 0.5) - parts.x(low - 0.5)), visibility: "visible" });
+    const [left, right] = [(at) => parts.x(at - 0.5).toFixed(1), (at) => parts.x(at + 0.5).toFixed(1)];
+    set(parts.hints, { d: hinted.map((at) => `M${left(at)} ${MARGIN.top}H${right(at)}V${HEIGHT - MARGIN.bottom}H${left(at)}z`).join("") || null });
     set(clear, { hidden: brush === null });
   }
 
@@ -276,7 +281,7 @@ export function networkProfile(select, region) {
       if (!next?.steps) return set(element, { hidden: true });
       const isSame = next.steps.length === view.steps.length;
       view = next;
-      if (!isSame) [chosen, brush] = [-1, null];
+      if (!isSame) [chosen, brush, hinted] = [-1, null, []];
       view_.fit(-0.5, Math.max(0.5, next.steps.length - 0.5), Math.min(CLOSE, Math.max(1, next.steps.length)), isSame);
       list.replaceChildren(
         ...(next.falls.length
@@ -288,6 +293,12 @@ export function networkProfile(select, region) {
     mark(layer) {
       chosen = steps().findIndex((step) => step.layers.includes(layer));
       if (parts) redrawAround();
+    },
+    /** Mark the steps of these layers, while something that is about them is pointed at. */
+    point(layers) {
+      const names = new Set(layers);
+      hinted = steps().flatMap((step, at) => (step.layers.some((name) => names.has(name)) ? [at] : []));
+      place();
     },
     resize(next) {
       width = Math.max(240, next);

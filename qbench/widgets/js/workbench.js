@@ -8,6 +8,7 @@ import { historyPanel } from "./history.js";
 import { layerTable } from "./layers.js";
 import { short } from "./numbers.js";
 import { networkProfile } from "./profile.js";
+import { repairsPanel } from "./repairs.js";
 import { resultPanel } from "./result.js";
 import { tensorPanel } from "./tensor.js";
 
@@ -27,6 +28,10 @@ function workbench(send) {
   const results = resultPanel(send);
   const layers = layerTable(send);
   const profile = networkProfile((layer) => send({ do: "select", layer, where: "profile" }), (names) => layers.choose(names));
+  const repairs = repairsPanel(send, (names) => {
+    profile.point(names);
+    layers.point(names);
+  });
   const tensor = tensorPanel((message) => send({ where: "tensor", ...message }));
   const exactness = exactnessSection((layer) => send({ do: "select", layer, where: "exactness" }));
   const graph = irDiff((before, after) => send({ do: "compare", before, after, where: "graph" }), (layer) => send({ do: "select", layer, where: "graph" }));
@@ -39,6 +44,7 @@ function workbench(send) {
     h("header", { class: "qb-top" }, title, status.element, undo, redo, run, save),
     results.element,
     profile.element,
+    repairs.element,
     layers.element,
     tensor.element,
     exactness.element,
@@ -65,6 +71,7 @@ function workbench(send) {
         profile.draw(view);
         if (chosen !== null) profile.mark(chosen);
       },
+      repairs: (view) => repairs.draw(view),
       graph: (view) => graph.draw(view),
       history: (view) => history.draw(view),
       versions: (view) => history.compare(view),
@@ -72,6 +79,7 @@ function workbench(send) {
       status: (view) => {
         title.textContent = short(view.title, 40);
         status.draw(view);
+        repairs.tell(view);
         set(undo, { disabled: view.undo === null, title: view.undo === null ? "Nothing to undo" : `Undo: ${short(view.undo, 200)}` });
         set(redo, { disabled: view.redo === null, title: view.redo === null ? "Nothing to redo" : `Redo: ${short(view.redo, 200)}` });
         history.tell(view);
