@@ -20,7 +20,7 @@ def view() -> dict[str, Any]:
     session.override("relu_0", threshold=0.5)
     state = State.of(session)
     layers = tuple(
-        replace(layer, own_sqnr_db=own, inherited_sqnr_db=own and own + 3, ms=0.25)
+        replace(layer, sqnr_db=45.0, own_sqnr_db=own, inherited_sqnr_db=own and own + 3, ms=0.25)
         for layer, own in zip(state.report.by_layer, OWN, strict=True)
     )
     return layer_table(replace(state, report=replace(state.report, by_layer=layers))).to_dict()
