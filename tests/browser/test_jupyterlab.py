@@ -109,7 +109,7 @@ def test_a_reload_of_the_page_and_a_restart_of_the_kernel_lose_nothing(page: Pag
     expect(bench.get_by_role("button", name="Undo", exact=True)).to_be_enabled()
     expect(sqnr(bench)).not_to_have_text(first)
     expect(bench).to_have_attribute("data-busy", "false")
-    expect(bench.locator(".qb-status")).to_have_text("")  # the numbers are those of all data
+    expect(bench.locator(".qb-top .qb-status")).to_have_text("")  # the numbers are those of all data
     edited = sqnr(bench).inner_text()
 
     save(page)  # where the page finds which view was shown; the kernel goes on

@@ -46,7 +46,7 @@ def test_layers_are_looked_at_and_thresholds_tried_without_a_kernel(page: Page, 
     handle.focus()
     page.keyboard.press("PageDown")
     assert float(handle.get_attribute("aria-valuenow")) < before
-    expect(page.locator(".qb-status")).to_contain_text("only tried here")
+    expect(page.locator(".qb-top .qb-status")).to_contain_text("only tried here")
     page.get_by_role("button", name="percentile").click()
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("picture without a kernel")
