@@ -78,6 +78,11 @@ def compare_reports(
         may lose nothing; nor may a model begin to make NaN. A file does not tell an infinite SQNR from none: such are
         not compared.
 
+    Returns
+    -------
+    ReportComparison
+        Layers and output, changed or worse; it prints.
+
     Raises
     ------
     SessionError

@@ -34,6 +34,11 @@ def export_encodings(session: Session, path: str | PathLike[str], *, format: str
     format
         One of `qbench.exporters.rosetta.FORMATS`, which also tells what each cannot say.
 
+    Returns
+    -------
+    Path
+        Of the file.
+
     Raises
     ------
     ConfigError
@@ -60,6 +65,11 @@ def import_encodings(model: Session | Graph, path: str | PathLike[str], *, forma
         What the file is about; a session is not changed (``session.config = ...`` does that).
     path, format
         The file, and one of `qbench.exporters.rosetta.FORMATS`.
+
+    Returns
+    -------
+    QuantConfig
+        With an override for each tensor and layer that the file is about.
 
     Raises
     ------

@@ -101,8 +101,9 @@ def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str
             kernel.check()
             if rng.random() < 0.2:
                 settle(bench)
-            if rng.random() < 0.1:
-                bench.get_by_role("button", name="Undo", exact=True).click()
+            undo = bench.get_by_role("button", name="Undo", exact=True)
+            if rng.random() < 0.1 and undo.is_enabled():
+                undo.click()
             if drags % 20 == 1:
                 say(f"{drags} drags, {kernel.megabytes('VmRSS')} MB, at most {kernel.megabytes('VmHWM')} MB")
         settle(bench)

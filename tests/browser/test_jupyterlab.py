@@ -45,6 +45,8 @@ def lab(page: Page, tmp_path: Path, data_dir: Path) -> Generator[str]:
 def opened(page: Page) -> Locator:
     """The workbench, once it is drawn and nothing runs."""
     bench = page.locator(".qb")
+    expect(bench.locator(".qb-body [role=row]")).to_have_count(4)
+    bench.get_by_label("unfold", exact=True).check()
     expect(bench.locator(".qb-body [role=row]")).to_have_count(9)
     expect(bench).to_have_attribute("data-busy", "false")
     return bench
@@ -64,6 +66,7 @@ def test_tuning_a_layer(page: Page, lab: str, tmp_path: Path):
     before = sqnr(bench).inner_text()
     expect(undo).to_be_disabled()
     handle = bench.get_by_role("slider", name="Clipping threshold")
+    bench.locator(".qb-tensor").evaluate("one => one.scrollIntoView({ block: 'center' })")  # where the mouse gets to
     box = handle.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qbench.errors import UnsupportedOpsError
 from qbench.frontends import load
 from tests.frontends.models import check, random
 
@@ -66,10 +65,10 @@ def test_style_transfer_imports_its_experimental_ops(shared_data: Path) -> None:
     assert graph.types["outputImage"].shape == ("N", 3, 720, 720)
 
 
-def test_recurrent_layers_are_refused_by_name(shared_data: Path) -> None:
-    with pytest.raises(UnsupportedOpsError, match=r"'/recurrent/LSTM' \(LSTM\)") as error:
-        load(shared_data / "models/zoo/silero_vad_16k_sequence.onnx")
-    assert str(error.value).count("\n") == 1
+@pytest.mark.parametrize("length", [1, 7])
+def test_a_recurrent_network_on_sequences(shared_data: Path, length: int) -> None:
+    feeds = {"input": random(length, 576), "h": random(1, 1, 128), "c": random(1, 1, 128)}
+    check(shared_data / "models/zoo/silero_vad_16k_sequence.onnx", feeds)
 
 
 def test_open_sizes_stay_open_or_are_fixed(shared_data: Path) -> None:

@@ -26,10 +26,12 @@ def assert_agree(
     threads: int = 1,
     fallbacks: int = 0,
     sizes: Mapping[str, int] | None = None,
+    magnitude: float = 1e-30,
 ) -> None:
     """A program gives the interpreter's integers, bit for bit, and its floats within 1e-5 of the largest.
 
-    float16 within 2e-3, since a rounding to it may go the other way. So many steps are left to the interpreter.
+    float16 within 2e-3, since a rounding to it may go the other way. So many steps are left to the interpreter. Where
+    terms cancel, `magnitude` is how large they were.
     """
     program = plan(graph, keep=keep, level=level, sizes=sizes)
     assert len(program.fallbacks) == fallbacks, program.fallbacks
@@ -41,7 +43,7 @@ def assert_agree(
         assert got[name].shape == array.shape
         if is_float(graph.types[name].dtype):
             step = 2e-3 if array.dtype == np.float16 else 1e-5
-            largest = np.abs(array.astype(np.float64)).max(initial=1e-30)
+            largest = np.abs(array.astype(np.float64)).max(initial=magnitude)
             np.testing.assert_allclose(got[name] / largest, array / largest, rtol=0, atol=step)
         else:
             np.testing.assert_array_equal(got[name], array)
