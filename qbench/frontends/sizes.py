@@ -118,4 +118,4 @@ def _divisors(size: Size, symbol: str) -> Sequence[int]:
 
 def substituted(known: Mapping[str, Dim], new: Mapping[str, Dim]) -> dict[str, Dim]:
     """Substitutions one after the other, as one."""
-    return {symbol: size_of(dim).replaced(new).dim for symbol, dim in known.items()} | dict(new)
+    return dict(new) | {symbol: size_of(dim).replaced(new).dim for symbol, dim in known.items()}

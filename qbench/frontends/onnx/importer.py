@@ -40,21 +40,28 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Gr
             known = [i.name for i in source.inputs]
             raise ModelError(f"shapes: the model has no input {shown(name)}{nearest(name, known)}")
     try:
-        return _imported(source, shapes, {})
+        return _imported(source, shapes)
     except GraphError as error:
         raise ModelError(f"{shown(source.name)}: {error}") from error
 
 
-def _imported(source: SourceModel, shapes: Mapping[str, Sequence[Dim]], known: Mapping[str, Dim]) -> Graph:
+def _imported(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
     """The graph; where it turns out that two sizes must be equal, it is made again with that known."""
-    importer = _Importer(source, shapes, known)
-    try:
-        return importer.run()
-    except (GraphError, ModelError) as error:
-        new = importer.told_by(error)
-        if new is None:
-            raise
-    return _imported(source, shapes, substituted(known, new))
+    known: dict[str, Dim] = {}
+    for last in (*(False,) * EQUATIONS, True):
+        importer = _Importer(source, shapes, known)
+        try:
+            return importer.run()
+        except (GraphError, ModelError) as error:
+            new = importer.told_by(error)
+            if new is None or last:
+                raise
+        known = substituted(known, new)
+    raise AssertionError("the last try returns or raises")
+
+
+EQUATIONS = 64
+"""Equations of sizes that a network may ask for; so many that only a damaged file asks for more."""
 
 
 MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})

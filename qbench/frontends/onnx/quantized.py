@@ -70,14 +70,20 @@ def _by_blocks(node: SourceNode, x: Value, scale: Value, zero_point: Value | Non
     axis, block = x.axis(node.integer("axis", 1)), node.integer("block_size", 0)
     if x.constant is None or scale.constant is None or (zero_point is not None and zero_point.constant is None):
         raise Unsupported(f"{shown(x.name)} is dequantized by blocks, but not constant")
+    if block < 0:
+        raise ModelError(f"node {node}: block_size={block}")
+    expected = (*x.shape[:axis], -(-x.size(axis) // block), *x.shape[axis + 1 :])
 
     def spread(value: Value) -> Array:
         array = np.asarray(value.constant).astype(np.float32)
+        if array.shape != expected:
+            blocks = f"{shown(x.name)} in blocks of {block} along axis {axis} takes {expected}"
+            raise ModelError(f"node {node}: {shown(value.name)} has the shape {array.shape}, but {blocks}")
         return np.repeat(array, block, axis).take(range(x.size(axis)), axis)
 
-    real = x.constant.astype(np.float32)
+    real, scales = x.constant.astype(np.float32), spread(scale)
     real = real if zero_point is None else real - spread(zero_point)
-    return Value.known(node.outputs[0], (real * spread(scale)).astype(scale.dtype))
+    return Value.known(node.outputs[0], (real * scales).astype(scale.dtype))
 
 
 def dequantized(builder: Builder, node: SourceNode, x: Value, q: QParams) -> Value:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto, TensorProto, helper
 
 from qbench.errors import ModelError, QBenchError, UnsupportedOpsError
 from qbench.frontends import load
@@ -81,9 +81,17 @@ def test_an_axis_that_does_not_fit(axis: int, tmp_path: Path) -> None:
     refused(tmp_path, nodes(axis), CONSTANTS, *words)
 
 
-def test_blocked_scales(tmp_path: Path) -> None:
-    blocked = {"ws": np.ones((2, 3, 1, 1), np.float32), "wz": np.zeros((2, 3, 1, 1), np.int8)}
-    refused(tmp_path, nodes(block_size=2), {**CONSTANTS, **blocked}, "'w' has blocked scales", kind=UnsupportedOpsError)
+def test_blocks_without_a_scale_for_each(tmp_path: Path) -> None:
+    for count in (1, 3):
+        blocked = {"ws": np.ones((count, 3, 1, 1), np.float32), "wz": np.zeros((count, 3, 1, 1), np.int8)}
+        words = f"'ws' has the shape ({count}, 3, 1, 1), but 'w' in blocks of 2 along axis 0 takes (2, 3, 1, 1)"
+        refused(tmp_path, nodes(block_size=2), {**CONSTANTS, **blocked}, words)
+
+
+def test_blocks_of_a_value_that_is_computed(tmp_path: Path) -> None:
+    made = nodes()
+    made[1].attribute.append(helper.make_attribute("block_size", 2))
+    refused(tmp_path, made, CONSTANTS, "'q' is dequantized by blocks, but not constant", kind=UnsupportedOpsError)
 
 
 def test_a_scale_or_a_tensor_that_is_not_there(tmp_path: Path) -> None:
@@ -101,7 +109,9 @@ def test_scales_that_are_computed(tmp_path: Path) -> None:
 
 
 def test_everything_unknown_is_listed_at_once(tmp_path: Path) -> None:
-    made = [*nodes(block_size=2), node("QAttention", ["q"], ["u"], "attention", domain="com.microsoft")]
+    made = nodes()
+    made[1].attribute.append(helper.make_attribute("block_size", 2))
+    made += [node("QAttention", ["q"], ["u"], "attention", domain="com.microsoft")]
     made += [node("Mystery", ["u"], ["v"], "mystery", domain="com.microsoft")]
     proto = model(made, {"x": [1, 3, 4, 4]}, ["y"], CONSTANTS, opset=21, dtypes={"y": TensorProto.UINT8})
     proto.opset_import.add(domain="com.microsoft", version=1)
@@ -110,7 +120,7 @@ def test_everything_unknown_is_listed_at_once(tmp_path: Path) -> None:
     for word in (
         "'attention' (com.microsoft.QAttention)",
         "'mystery' (com.microsoft.Mystery)",
-        "'w' has blocked scales",
+        "'q' is dequantized by blocks, but not constant",
     ):
         assert word in str(caught.value)
 
