@@ -1,0 +1,36 @@
+"""What symbols must stand for so that sizes are equal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qbench.frontends import load
+from qbench.frontends.sizes import solved, substituted
+from tests.frontends.models import model, node, save
+
+
+def test_a_symbol_stands_for_the_others_or_for_a_multiple() -> None:
+    assert solved("T", "P + S", ["P", "S", "T"]) == {"T": "P + S"}
+    assert solved("T", 512, ["T"]) == {"T": 512}
+    assert solved("2*(H//2)", "H", ["H"]) == {"H": "2*H"}
+    assert solved("H", "H + 1", ["H"]) is None
+
+
+def test_substitutions_follow_one_another() -> None:
+    assert substituted({"W": "2*W"}, {"W": "2*W"}) == {"W": "4*W"}
+    assert substituted({"T": "P + S"}, {"P": "2*P"}) == {"T": "2*P + S", "P": "2*P"}
+
+
+def test_each_level_of_a_u_net_doubles_what_the_sizes_must_be_multiples_of(tmp_path: Path) -> None:
+    half = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    made = [
+        node("MaxPool", ["x"], ["a"], **half),
+        node("MaxPool", ["a"], ["b"], **half),
+        node("DepthToSpace", ["b"], ["c"], blocksize=2),
+        node("Concat", ["a", "c"], ["d"], axis=1),
+        node("DepthToSpace", ["d"], ["e"], blocksize=2),
+        node("Concat", ["x", "e"], ["y"], axis=1),
+    ]
+    graph = load(save(model(made, {"x": [1, 16, "H", "W"]}, ["y"]), tmp_path))
+    assert graph.types["x"].shape == (1, 16, "4*H", "4*W")
+    assert graph.types["y"].shape == (1, 21, "4*H", "4*W")
