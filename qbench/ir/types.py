@@ -58,6 +58,7 @@ class TensorType:
         return f"Tensor[({dims}), {self.dtype}]"
 
 
+@lru_cache(maxsize=4096, typed=True)
 def dim_factors(dim: Dim) -> tuple[int, str | None]:
     """Split a size into its number and what is open: ``4*N`` is (4, "N"), ``2*H + 2`` (2, "H + 1"), 7 is (7, None)."""
     size = size_of(dim)

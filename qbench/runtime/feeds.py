@@ -103,7 +103,8 @@ def _wrong(wanted: TensorType, given: Array, sizes: dict[str, int]) -> str:
             return f": axis {axis} has size {size}, not {number}"
         if rest is not None and size % number:
             return f": size {size} of axis {axis} is not a multiple of {number}"
-        if rest is not None and (fits := size_of(dim).replaced(sizes).dim) != size:
+        fits = number if rest is None else number * sizes[rest] if rest in sizes else size_of(dim).replaced(sizes).dim
+        if fits != size:
             if rest in sizes:
                 return f": {rest} is {sizes[rest]} elsewhere, but {size // number} at axis {axis}"
             told = ", ".join(f"{symbol}={sizes.get(symbol, '?')}" for symbol in sorted(size_of(dim).symbols))
@@ -128,8 +129,8 @@ def _sizes(values: Sequence[tuple[TensorType, Array]]) -> dict[str, int]:
             terms = [(monomial, factor) for monomial, factor in dim.terms if monomial]
             if len(terms) == 1 and terms[0][0] in [((symbol, 1),) for symbol in dim.symbols]:
                 (symbol,), factor = dim.symbols, int(terms[0][1])
-                number = (dim - size_of(symbol) * factor).number or 0
-                sizes[symbol] = max((size - int(number)) // factor, 0)
+                number = int(dict(dim.terms).get((), 0))
+                sizes[symbol] = max((size - number) // factor, 0)
             elif terms:
                 left.append((dim, size))
         if len(left) == len(waiting):
