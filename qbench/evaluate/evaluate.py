@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -47,6 +47,7 @@ def evaluate(
     metric: Metric | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
+    told: Callable[[OutputReport], None] | None = None,
 ) -> Report:
     """Measure a quantized model on data, running only what the cache does not know yet.
 
@@ -70,6 +71,9 @@ def evaluate(
         The user's measure of quality, asked about all outputs of both models, with the truths of `data`.
     progress, cancel
         To watch and to stop it.
+    told
+        Called with what the whole network loses, without the user's metric, as soon as that is known: each layer's own
+        error follows. What it raises ends the evaluation.
 
     Raises
     ------
@@ -94,11 +98,14 @@ def evaluate(
         found = measure(quantized, data, pairs, _choice(quantized, outputs, data), cache, progress, cancel, elements)
     except NotANumberError as error:
         return _unfinished(quantized, data, cache, list(zip(layers, compared, strict=True)), error, data_name, cancel)
+    output = _output(found, outputs, data, data_name)
+    if told is not None:
+        told(output)
     ends = {pair: None for layer in layers for pair in layer.ends}
     own = {} if probe is None else own_errors(quantized, probe, ends, cache, elements or _MOST, cancel)
     return Report(
         by_layer=tuple(_with_measurements(*layer, found, own) for layer in zip(layers, compared, strict=True)),
-        output=with_metric(_output(found, outputs, data, data_name), quantized, data, cache, metric, cancel),
+        output=with_metric(output, quantized, data, cache, metric, cancel),
         steps_ran=_in_order(quantized.graph, found.steps),
         reference_steps_ran=_in_order(quantized.prepared, found.reference_steps),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -9,7 +10,7 @@ from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.sensitivity import sensitivity
 from qbench.progress import Cancel, StageProgress, showing
 from qbench.quant.config import QuantConfig
-from qbench.report.entries import Latency
+from qbench.report.entries import Latency, OutputReport
 from qbench.report.report import Report
 from qbench.search.attribution import Attribution, attribute
 from qbench.session.snapshots import Snapshot
@@ -63,13 +64,15 @@ class Runs(State):
         self._record.note(generation, Snapshot(config, report))
         return report
 
-    def probe(self, cancel: Cancel | None = None) -> Report:
+    def probe(self, cancel: Cancel | None = None, told: Callable[[OutputReport], None] | None = None) -> Report:
         """What the config that counts now costs on a few samples, at once: for each step of an edit by hand.
 
         Parameters
         ----------
         cancel
             Something with ``is_set()``, such as a ``threading.Event``.
+        told
+            Called with what the whole network loses as soon as that is known; each layer's own error follows.
 
         Returns
         -------
@@ -85,7 +88,14 @@ class Runs(State):
         quantized = self._quantizer.quantize(self.history.config, cancel=cancel)
         probe = self._probe
         report = evaluate(
-            quantized, probe.data, self._cache, data_name="probe", probe=probe.data, metric=self._metric, cancel=cancel
+            quantized,
+            probe.data,
+            self._cache,
+            data_name="probe",
+            probe=probe.data,
+            metric=self._metric,
+            cancel=cancel,
+            told=told,
         )
         report = probe.named(report)
         report = self._timings.told(quantized, report)

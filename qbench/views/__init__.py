@@ -16,7 +16,7 @@ from qbench.views.layers import LayerRow, LayerTableView, layer_table
 from qbench.views.pictures import Picture, picture
 from qbench.views.profile import ProfileStep, ProfileView, profile_view
 from qbench.views.repairs import RepairRow, RepairsView, repairs_view
-from qbench.views.result import FlipView, Outcome, ResultView, result_view
+from qbench.views.result import FlipView, Glance, Outcome, ResultView, outcome, result_view
 from qbench.views.state import Part, State
 from qbench.views.still import StillGraphs, StillTensors, still_graphs, still_tensors
 from qbench.views.tensor import TensorView, tensor_view
@@ -34,6 +34,7 @@ __all__ = [
     "ExactnessView",
     "FrontPoint",
     "FrontView",
+    "Glance",
     "HistogramView",
     "HistoryView",
     "IRDiffView",
@@ -61,6 +62,7 @@ __all__ = [
     "history_view",
     "ir_diff_view",
     "layer_table",
+    "outcome",
     "picture",
     "profile_view",
     "repairs_view",

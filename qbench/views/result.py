@@ -12,7 +12,7 @@ from qbench.views.pictures import Picture
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["Baseline", "FlipView", "Outcome", "Pictures", "ResultView", "outcome", "result_view"]
+__all__ = ["Baseline", "FlipView", "Glance", "Outcome", "Pictures", "ResultView", "outcome", "result_view"]
 
 Pictures = Callable[[int], Picture | None]
 """Gives the picture of a sample, by its index in the data; None where it is no image."""
@@ -37,6 +37,26 @@ class Baseline(View):
 
     label: str
     outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Glance(View):
+    """What the newest finished probe says of the whole network, while a drag goes on or each layer is not known yet.
+
+    Parameters
+    ----------
+    thresholds
+        That the last edit set, by tensor.
+    now, before
+        What the network loses with them, and what it lost before the edit; None where that is not known.
+    samples
+        How many the probe has.
+    """
+
+    thresholds: Mapping[str, float]
+    now: Outcome
+    before: Outcome | None
+    samples: int
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ class SessionWidget(PicturedWidget):
         match message:
             case {"do": "override", "layer": str(layer), "part": str(part), "settings": dict()}:
                 name, settings = self._target(layer, part), cast("dict[str, Any]", message["settings"])
-                live.edit(lambda: session.override(name, **settings), message.get("gesture"))
+                gesture, moves = message.get("gesture"), bool(message.get("moves"))
+                live.edit(lambda: session.override(name, **settings), gesture, moves=moves)
             case {"do": "reset", "layer": str(layer), "part": str(part)}:
                 name = self._target(layer, part)
                 live.edit(lambda: session.reset(name))
@@ -183,7 +184,7 @@ class SessionWidget(PicturedWidget):
 
     def _status(self) -> dict[str, Any]:
         stage, history, path = self._live.stage, self._session.history, self._session.path
-        edits, position = history.edits, history.position
+        edits, position, glance = history.edits, history.position, self._live.glance
         return {
             "title": self._session.prepared.name,
             "is_busy": stage.is_busy,
@@ -193,6 +194,7 @@ class SessionWidget(PicturedWidget):
             "undo": edits[position].label if position else None,
             "redo": edits[position + 1].label if position + 1 < len(edits) else None,
             "path": None if path is None else str(path),
+            "glance": None if glance is None else glance.to_dict(),
         }
 
     def _said_of(self, stage: Stage) -> str:

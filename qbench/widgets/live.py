@@ -10,11 +10,12 @@ from weakref import WeakValueDictionary
 
 from qbench.errors import Cancelled, QBenchError
 from qbench.quant.config import QuantConfig
+from qbench.report.entries import OutputReport
 from qbench.report.report import Report
 from qbench.search.advice import Advice
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
-from qbench.views import Picture, State, picture
+from qbench.views import Glance, Picture, State, outcome, picture
 from qbench.widgets.runner import Runner
 
 __all__ = ["Live", "Stage"]
@@ -50,8 +51,10 @@ _STOPPED = Stage(message="stopped; Re-run goes on from what was computed")
 class Live:
     """A session that is looked at. Widgets get it from `of`; it lives as long as one of them does.
 
-    An edit of a widget is first probed, which gives numbers at once, and then evaluated in full. Both happen on another
-    thread, and a newer edit cancels the evaluation. Edits from elsewhere are probed, and what others evaluate is shown.
+    An edit of a widget is first probed, which gives the network's numbers at once and then each layer's, and then
+    evaluated in full. All happens on another thread, and a newer edit cancels it; only the next step of the same drag
+    lets the probe come to the network's numbers first, so that they follow the handle. Edits from elsewhere are probed,
+    and what others evaluate is shown.
     """
 
     _all: ClassVar[WeakValueDictionary[int, Live]] = WeakValueDictionary()
@@ -74,6 +77,7 @@ class Live:
         self._lock = threading.RLock()  # never held while something long runs, or while the session is changed
         self._runner = Runner(self._run)
         self._stage, self._revision = Stage(), 0
+        self._glance: Glance | None = None
         self._config, self._earlier = session.config, session.config
         self._full, self._probed = _Reports(), _Reports()
         self._shown = session.report or session.run()
@@ -96,6 +100,12 @@ class Live:
         """How far the evaluation is."""
         with self._lock:
             return self._stage
+
+    @property
+    def glance(self) -> Glance | None:
+        """What the newest finished probe says of the network; None once nothing goes on."""
+        with self._lock:
+            return self._glance
 
     @property
     def revision(self) -> int:
@@ -164,7 +174,7 @@ class Live:
 
     # what can be done
 
-    def edit(self, action: Callable[[], None], gesture: object = None) -> None:
+    def edit(self, action: Callable[[], None], gesture: object = None, *, moves: bool = False) -> None:
         """Change the session, and evaluate what came of it.
 
         Parameters
@@ -173,6 +183,8 @@ class Live:
             Changes the session once; what it raises is raised here.
         gesture
             Steps of the same drag are one edit of the history.
+        moves
+            Whether the drag goes on: the probe of the step before is let finish, or it never would.
         """
         with self._edits:
             self._editing = threading.get_ident()
@@ -187,6 +199,8 @@ class Live:
                     self._gesture = None if gesture is None else (gesture, self.session.generation)
             finally:
                 self._editing = None
+        if not moves:
+            self._stop.set()  # the probe of an older config, if one goes on
         self.request()
 
     def request(self, *also: Literal["latency", "repairs"]) -> None:
@@ -217,7 +231,7 @@ class Live:
         try:
             self._stop.clear()
             if self._full.get(self.session.config) is None:
-                self._probe()  # to its end, whatever comes: a handle that is dragged has numbers to show
+                self._probe(cancel)
             self._draw()
             if "evaluation" in wanted:
                 self.session.run(progress=self._progress, cancel=cancel)
@@ -227,7 +241,7 @@ class Live:
                 self.session.latency(cancel)
                 self.session.run(cancel=cancel)  # which says it
             if self._probed.get(self.session.config) is None:
-                self._probe()  # what the next edit is compared with
+                self._probe(cancel)  # what the next edit is compared with
             if "repairs" in wanted:
                 self._find(cancel)
             self._draw(Stage())
@@ -251,9 +265,24 @@ class Live:
     def _finding(self, _stage: str, done: int, total: int) -> None:
         self._tell(Stage(True, f"finding repairs: {done:,} of {total:,} tried", done / max(1, total)))
 
-    def _probe(self) -> None:
+    def _probe(self, cancel: threading.Event) -> None:
         config = self.session.config
-        report = self.session.probe(self._stop)
+
+        def told(output: OutputReport) -> None:
+            with self._lock:
+                earlier, before = self._earlier, self._probed.get(self._earlier)
+                changed = {
+                    name: tensor.threshold
+                    for name, tensor in config.tensors.items()
+                    if isinstance(tensor.threshold, float) and earlier.tensors.get(name) != tensor
+                }
+                was = None if before is None else outcome(before.output)
+                self._glance = Glance(changed, outcome(output), was, output.samples)
+            self.watchers.tell()
+            if cancel.is_set():
+                raise Cancelled("stopped for a newer edit")
+
+        report = self.session.probe(cancel=self._stop, told=told)
         with self._lock:
             self._probed.keep(config, report)
 
@@ -268,6 +297,7 @@ class Live:
     def _tell(self, stage: Stage) -> None:
         with self._lock:
             self._stage = stage
+            self._glance = self._glance if stage.is_busy else None
         self.watchers.tell()
 
     def _noticed(self) -> None:

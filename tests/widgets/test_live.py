@@ -11,6 +11,7 @@ import pytest
 
 from qbench.errors import Cancelled
 from qbench.session.session import Session
+from qbench.views import outcome
 from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.live import Live
 from tests.networks import mlp, samples
@@ -71,6 +72,41 @@ def test_an_edit_is_probed_first_and_then_evaluated(session: Session, live: Live
     assert shown(live) == ("evaluation", 60, False)
     assert live.before.output == first.output
     assert not live.stage.is_busy
+
+
+def test_the_networks_numbers_come_before_those_of_each_layer(session: Session, live: Live):
+    live.request()
+    assert live.wait(PATIENCE)
+    before, seen = session.last_probe, list[tuple[object, bool]]()
+    watcher = lambda: seen.append((live.glance, live.shows_probe))  # noqa: E731 watchers are held weakly: a name for it
+    live.watchers.add(watcher)
+    live.edit(threshold(session, 0.05))
+    assert live.wait(PATIENCE)
+    glance, shows_probe = next((glance, shows) for glance, shows in seen if glance is not None)
+    assert not shows_probe  # layers are those of before
+    assert glance.thresholds == {"relu_0": 0.05}
+    assert (glance.now, glance.before) == (outcome(session.last_probe.output), outcome(before.output))
+    assert glance.samples == 7
+    assert live.glance is None  # all numbers are there
+
+
+def test_a_step_of_a_drag_lets_the_probe_before_it_come_to_a_number_and_others_do_not(
+    session: Session, live: Live, monkeypatch: pytest.MonkeyPatch
+):
+    gate = Gate(session, "probe", monkeypatch)
+    live.edit(threshold(session, 0.05), "drag", moves=True)
+    assert gate.arrived.acquire(timeout=PATIENCE)
+    live.edit(threshold(session, 0.1), "drag", moves=True)
+    gate.open.release()
+    assert gate.arrived.acquire(timeout=PATIENCE)
+    assert live.glance.thresholds == {"relu_0": 0.05}  # not stopped: it came to its number, and no further
+    live.edit(threshold(session, 0.2), "drag")
+    assert gate.arrived.acquire(timeout=PATIENCE)  # stopped, though nobody let it through
+    for _ in range(3):
+        gate.open.release()
+    assert live.wait(PATIENCE)
+    assert session.report.layer("relu_0").threshold == 0.2
+    assert [edit.label[-3:] for edit in session.history.edits[1:]] == ["0.2"]
 
 
 def test_a_newer_edit_stops_the_evaluation_and_its_numbers_are_shown(

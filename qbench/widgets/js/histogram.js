@@ -15,7 +15,7 @@ const LABELS = 30;
 let made = 0;
 
 /**
- * Returns { element, draw(view, moving), resize(width), move(threshold), at(), say(text) }.
+ * Returns { element, draw(view, moving), resize(width), move(threshold), at(), say(text), tell(text) }.
  * `moved(threshold)` is called while the handle moves, `settled(threshold)` once it is let go.
  */
 export function histogram(moved, settled) {
@@ -92,7 +92,7 @@ export function histogram(moved, settled) {
       s("rect", { class: "qb-grip", x: -6, width: 12, y: 3, height: 20, rx: 3 }),
       notch(-2),
       notch(2),
-      s("text", { class: "qb-away", y: 17 }),
+      s("text", { class: "qb-answer", y: 17 }),
     );
   }
 
@@ -114,12 +114,14 @@ export function histogram(moved, settled) {
     const at = x(side() * threshold);
     const shown = Math.max(MARGIN.left, Math.min(right(), at));
     set(parts.handle, { transform: `translate(${shown} 0)` });
-    const away = parts.handle.querySelector(".qb-away");
-    if (away) {
+    const beside = parts.handle.querySelector(".qb-answer");
+    if (beside) {
       const off = Math.abs(shown - at) > 0.5;
       parts.handle.classList.toggle("qb-off", off);
-      set(away, { x: at < shown ? 12 : -12, "text-anchor": at < shown ? "start" : "end" });
-      away.textContent = off ? (at < shown ? `\u25c2 ${number(threshold)}` : `${number(threshold)} \u25b8`) : "";
+      const isRight = shown < (MARGIN.left + right()) / 2;
+      const away = at < shown ? `\u25c2 ${number(threshold)}` : `${number(threshold)} \u25b8`;
+      set(beside, { x: isRight ? 12 : -12, "text-anchor": isRight ? "start" : "end" });
+      beside.textContent = [off ? away : "", answered].filter(Boolean).join("  ");
       set(parts.handle, { "aria-valuenow": Number(threshold.toPrecision(6)), "aria-valuetext": spoken || `threshold ${number(threshold)}` });
     }
     const other = -side() * threshold;
@@ -129,6 +131,8 @@ export function histogram(moved, settled) {
 
   /** What a screen reader says: set by whoever knows what the threshold costs. */
   let spoken = "";
+  /** What the newest probe has found out: stands beside the handle. */
+  let answered = "";
 
   /** A line for each integer that can be told apart, and its number where there is room. */
   function drawGrid({ scale, zero, least, most }) {
@@ -261,6 +265,10 @@ export function histogram(moved, settled) {
     },
     move(value) {
       threshold = value;
+      place();
+    },
+    tell(text) {
+      answered = text;
       place();
     },
     say(text) {

@@ -5,6 +5,6 @@ import { tensorPanel } from "./tensor.js";
 export default {
   render: frame((send) => {
     const panel = tensorPanel(send, ["histogram"]);
-    return { element: panel.element, draw: { tensor: panel.draw }, resize: panel.resize };
+    return { element: panel.element, draw: { tensor: panel.draw, status: panel.tell }, resize: panel.resize };
   }),
 };

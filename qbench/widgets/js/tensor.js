@@ -3,6 +3,7 @@ import { channels } from "./channels.js";
 import { curves } from "./curves.js";
 import { h, set } from "./dom.js";
 import { channelOf, finite, gridOf, limits, lossOf, ratio } from "./estimate.js";
+import { answer } from "./glance.js";
 import { histogram } from "./histogram.js";
 import { count, decibels, number, percent, short } from "./numbers.js";
 import { throttled } from "./throttle.js";
@@ -12,7 +13,7 @@ const BESIDE = 900;
 const GAP = 24;
 
 /**
- * Returns { element, draw(view), resize(width) }; `send(message)` talks to the kernel. `shows` says which of
+ * Returns { element, draw(view), tell(status), resize(width) }; `send(message)` talks to the kernel. `shows` says which of
  * "histogram" and "curves" are there.
  */
 export function tensorPanel(send, shows = ["histogram", "curves"]) {
@@ -21,8 +22,8 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
   let channel = null;
   let whole = 480;
   let drawn = 0; // how wide
-  const override = (settings, gesture) => send({ do: "override", layer: view.layer, part: view.part, settings, ...(gesture === undefined ? {} : { gesture }) });
-  const commit = throttled((threshold, gesture) => override({ threshold: here("thresholds", Number(threshold.toPrecision(5))) }, gesture));
+  const override = (settings, how = {}) => send({ do: "override", layer: view.layer, part: view.part, settings, ...how });
+  const commit = throttled((threshold, gesture, moves) => override({ threshold: here("thresholds", Number(threshold.toPrecision(5))) }, { gesture, moves }));
   const picture = histogram(
     (threshold) => {
       show(threshold);
@@ -173,6 +174,11 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
       if (!there) return;
       const many = next.histogram.by_channel?.scales.length ?? 0;
       look(same && channel !== null && channel < many ? channel : null);
+    },
+    /** What a probe has found out about a threshold of this tensor, while the evaluation goes on. */
+    tell({ glance }) {
+      const tried = data && glance?.thresholds[data.tensor];
+      picture.tell(tried ? `${answer(glance)} at ${number(tried)}` : "");
     },
     resize(width) {
       whole = width;

@@ -3,7 +3,7 @@
 const EVERY = 120; // ms between two that are sent
 const REST = 1000; // ms after which the next step is another gesture
 
-/** `act(value, gesture)` is called. Returns { soon(value), now(value), stop(), isPending() }. */
+/** `act(value, gesture, moves)` is called; `moves` while it may move on. Returns { soon(value), now(value), stop(), isPending() }. */
 export function throttled(act) {
   const mine = Math.random().toString(36).slice(2);
   let timer = null;
@@ -15,9 +15,9 @@ export function throttled(act) {
     clearTimeout(timer);
     timer = null;
   };
-  const send = () => {
+  const send = (moves) => {
     stop();
-    if (wanted !== sent) act(wanted, `${mine}-${gesture}`);
+    if (wanted !== sent) act(wanted, `${mine}-${gesture}`, moves);
     sent = wanted;
   };
   const step = (value) => {
@@ -31,12 +31,12 @@ export function throttled(act) {
     /** It is there, and may move on. */
     soon(value) {
       step(value);
-      timer ??= setTimeout(send, EVERY);
+      timer ??= setTimeout(() => send(true), EVERY);
     },
     /** It rests: the next step is another gesture. */
     now(value) {
       step(value);
-      send();
+      send(false);
       moved = -Infinity;
     },
   };

@@ -4,6 +4,7 @@ import { h, set } from "./dom.js";
 import { exactnessSection } from "./exactness.js";
 import { exportDialog } from "./exports.js";
 import { frame, statusLine } from "./frame.js";
+import { resultLine } from "./glance.js";
 import { historyPanel } from "./history.js";
 import { layerTable } from "./layers.js";
 import { short } from "./numbers.js";
@@ -24,6 +25,7 @@ function workbench(send) {
   const save = h("button", { type: "button", class: "qb-button", title: "Write config, report and models to a folder", onclick: () => dialog.open() }, "Export\u2026");
   const title = h("h2", {});
   const status = statusLine(send);
+  const now = resultLine();
 
   const results = resultPanel(send);
   const layers = layerTable(send);
@@ -41,7 +43,7 @@ function workbench(send) {
   const element = h(
     "div",
     { class: "qb-bench" },
-    h("header", { class: "qb-top" }, title, status.element, undo, redo, run, save),
+    h("header", { class: "qb-top" }, title, now.element, status.element, undo, redo, run, save),
     results.element,
     profile.element,
     repairs.element,
@@ -66,7 +68,10 @@ function workbench(send) {
         exactness.mark(chosen);
       },
       layers: (view) => layers.draw(view, chosen),
-      result: (view) => results.draw(view),
+      result: (view) => {
+        results.draw(view);
+        now.draw(view);
+      },
       profile: (view) => {
         profile.draw(view);
         if (chosen !== null) profile.mark(chosen);
@@ -79,6 +84,8 @@ function workbench(send) {
       status: (view) => {
         title.textContent = short(view.title, 40);
         status.draw(view);
+        now.tell(view);
+        tensor.tell(view);
         repairs.tell(view);
         set(undo, { disabled: view.undo === null, title: view.undo === null ? "Nothing to undo" : `Undo: ${short(view.undo, 200)}` });
         set(redo, { disabled: view.redo === null, title: view.redo === null ? "Nothing to redo" : `Redo: ${short(view.redo, 200)}` });
