@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from qbench.data.samples import rows_of_a_sample
 from qbench.ir.graph import Graph
-from qbench.ir.types import dim_factors, numel
+from qbench.ir.types import numel
 
 __all__ = ["Layout"]
 
@@ -21,7 +22,7 @@ class Layout:
     ----------
     batched
         The inputs along whose axis 0 samples can be joined: those with a symbol there, such as ``N``. Others are fed
-        whole. Empty where the graph takes a fixed batch.
+        whole. Empty where the graph takes a fixed batch, or one sample at a time.
     step
         Samples in the smallest piece that the graph can be fed: 1, or its fixed batch.
     pieces_per_chunk
@@ -35,11 +36,11 @@ class Layout:
     @classmethod
     def of(cls, graph: Graph, batch: int | None = None) -> Layout:
         """The layout of a graph's inputs; `batch` overrides the size of a chunk where the graph leaves it open."""
-        firsts = {name: dim_factors(type.shape[0]) for name, type in graph.input_types().items() if type.shape}
-        batched = frozenset(name for name, (_, symbol) in firsts.items() if symbol is not None)
+        batched = frozenset(rows_of_a_sample(graph))
         if batched:
             return cls(batched, 1, batch or _micro_batch(graph))
-        return cls(batched, next((max(1, rows) for rows, _ in firsts.values()), 1), 1)
+        first = next((kind.shape[0] for kind in graph.input_types().values() if kind.shape), 1)
+        return cls(batched, max(1, first) if isinstance(first, int) else 1, 1)
 
 
 def _micro_batch(graph: Graph) -> int:

@@ -10,9 +10,10 @@ import numpy as np
 from qbench.errors import DataError, nearest, shown
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
+from qbench.ir.sizes import size_of
 from qbench.ir.types import dim_factors
 
-__all__ = ["Data", "count_samples", "samples"]
+__all__ = ["Data", "count_samples", "rows_of_a_sample", "samples"]
 
 Data = Array | Mapping[str, Array] | Iterable[Array] | Iterable[Mapping[str, Array]]
 """An array (of the only input), arrays by input name, or any number of those one after the other.
@@ -57,11 +58,30 @@ def count_samples(graph: Graph, data: object) -> int | None:
     return sum(_pieces(graph, _by_name(graph, item), rows) for item in _items(cast("object", data)))
 
 
-def _rows(graph: Graph) -> dict[str, int]:
-    """How much of axis 0 one piece takes, by input; inputs that are not there are fed whole."""
-    firsts = {name: dim_factors(type.shape[0]) for name, type in graph.input_types().items() if type.shape}
+def rows_of_a_sample(graph: Graph) -> dict[str, int]:
+    """How much of axis 0 one sample takes, by input; inputs that are not there are fed whole.
+
+    Axis 0 counts samples where it is open. It counts something else, as the nodes of a network of nodes and edges do,
+    where its size is also that of another axis, or where there is an input of another open size that does not have an
+    axis of samples: then whatever is given at once is one sample.
+    """
+    shapes = {name: kind.shape for name, kind in graph.input_types().items() if kind.shape}
+    firsts = {name: dim_factors(shape[0]) for name, shape in shapes.items()}
     symbolic = {name: number for name, (number, symbol) in firsts.items() if symbol is not None}
-    return symbolic or {name: max(number, 1) for name, (number, _) in firsts.items()}
+    counts = frozenset[str]().union(*(size_of(shapes[name][0]).symbols for name in symbolic))
+    for name, shape in shapes.items():
+        inside = frozenset[str]().union(*(size_of(dim).symbols for dim in shape[1:]))
+        if inside & counts or (inside and name not in symbolic and shape[0] != 1):
+            return {}
+    return symbolic
+
+
+def _rows(graph: Graph) -> dict[str, int]:
+    """The same; where no input has an open size, they are fed as many samples as their first sizes say."""
+    firsts = {name: kind.shape[0] for name, kind in graph.input_types().items() if kind.shape}
+    if any(isinstance(size, str) for size in firsts.values()):
+        return rows_of_a_sample(graph)
+    return {name: max(int(size), 1) for name, size in firsts.items()}
 
 
 def _items(data: object) -> Iterable[object]:

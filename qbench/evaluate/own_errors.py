@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from qbench.data.dataset import Chunk, Dataset
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.ideal import ideal_graph, read_by
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.measure import Deviation, deviation, stride
-from qbench.evaluate.partial import partial_run
+from qbench.evaluate.partial import partial_run, sample_of
 from qbench.evaluate.side_by_side import BATCH, Pair, float_values, programs_of
 from qbench.ir.build import build
 from qbench.ir.dtypes import is_float, numpy_dtype
@@ -25,17 +27,23 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import Array, is_op
 from qbench.ir.qparams import QParams
-from qbench.ir.types import numel
+from qbench.ir.sizes import size_of
+from qbench.ir.specialize import batch_symbol, specialize
+from qbench.ir.types import TensorType, dim_factors, numel
 from qbench.ops.float.select import Cast
 from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.passes.annotate import quantized_value
 from qbench.progress import Cancel
 from qbench.quant.arithmetic import dequantize
 from qbench.quantize.quantized import Quantized
-from qbench.runtime.port import is_batched
+from qbench.runtime.feeds import check_feeds
 from qbench.runtime.programs import Programs
 
 __all__ = ["Own", "own_errors"]
+
+_PartRun = Callable[
+    [Graph, Mapping[str, str], Mapping[str, Array], Mapping[str, int], Iterable[str]], Mapping[str, Array]
+]
 
 _MOST_SAMPLES, _MOST_BYTES = 8, 1 << 27  # of exact inputs
 
@@ -73,9 +81,9 @@ def own_errors(
         About how many elements of each value are compared in each sample.
     """
     exact, graph = quantized.prepared, quantized.graph
-    batched = bool(probe.layout.batched)
+    counts = _counting(exact)
     cuts, wanted_pairs = _cuts(quantized), tuple(pairs)
-    usable = [p for p in wanted_pairs if p[1] in graph.producers and is_batched(exact.types[p[0]]) == batched]
+    usable = [p for p in wanted_pairs if p[1] in graph.producers and _is_comparable(exact.types[p[0]], counts)]
     stand_ins = {pair: (pair[0], _integers(graph, cuts, *pair)) for pair in usable}
     keys = value_keys(exact, cache.memo), value_keys(graph, cache.memo)
     said = {
@@ -84,8 +92,8 @@ def own_errors(
     }
     own_keys = value_keys(graph, cache.memo, said)
     batch = next(probe.batches(BATCH))
-    rows = _rows(batch, exact, cuts.values()) if batched else [0]
-    few = probe.part(batch, rows) if batched else batch
+    rows = [0] if counts is None else _rows(batch, exact, cuts.values())
+    few = probe.part(batch, rows) if probe.layout.batched else batch
     known_as = {
         (a, b): ("own", keys[0][a], keys[1][b], own_keys[b], few.digest, elements) for a, b in stand_ins.values()
     }
@@ -100,13 +108,28 @@ def own_errors(
     def samples(side: int) -> Mapping[str, Array]:
         some = {pair[side]: step for pair, step in every.items()}
         of_batch = {name: cache.get((keys[side][name], batch.digest, step)) for name, step in some.items()}
-        if any(array is not None for array in of_batch.values()):  # a probe has just been there
+        if counts and any(array is not None for array in of_batch.values()):  # a probe has just been there
             run = partial_run(programs[side], keys[side], batch, (), cache, (), cancel=cancel, sample=some)
             return {name: array[rows] for name, array in run.samples.items()}
         return partial_run(programs[side], keys[side], few, (), cache, (), cancel=cancel, sample=some).samples
 
     def exact_inputs(tensors: Collection[str]) -> Mapping[str, Array]:
-        return partial_run(programs[0], keys[0], few, tensors, cache, {*cuts.values()}, cancel=cancel).arrays
+        run = partial_run(programs[0], keys[0], few, tensors, cache, {*cuts.values()}, cancel=cancel)
+        return {name: _finite(array) for name, array in run.arrays.items()}
+
+    def part_run(
+        part: Graph, said: Mapping[str, str], fed: Mapping[str, Array], sample: Mapping[str, int], keep: Iterable[str]
+    ) -> Mapping[str, Array]:
+        """Samples of what a part of the network makes; a sample of the data is there what it is in the whole."""
+        part = specialize(part, {**check_feeds(exact, few.feeds), **({counts: counts} if counts else {})})
+        programs, chunk = Programs(part, keep), replace(few, feeds=fed)
+        if batch_symbol(part) == counts:
+            return partial_run(programs, said, chunk, (), cache, (), cancel=cancel, sample=sample).samples
+        arrays = partial_run(programs, said, chunk, sample, cache, (), cancel=cancel).arrays
+        found = {name: sample_of(arrays[name], len(rows), every) for name, every in sample.items()}
+        for name, array in found.items():
+            cache.put((said[name], few.digest, sample[name]), array)
+        return found
 
     reference, values = samples(0), samples(1)
     wanted = {value: step for (_, value), step in every.items()}
@@ -115,16 +138,33 @@ def own_errors(
     if stale:
         alone, tensors = _apart(quantized, cuts, stale)
         arrays = exact_inputs({*tensors.values()})
-        chunk = replace(few, feeds={name: arrays[tensor] for name, tensor in tensors.items()})
-        programs_alone = Programs(alone, [*float_values(alone), *stale])
-        own |= partial_run(programs_alone, own_keys, chunk, (), cache, (), cancel=cancel, sample=stale).samples
-    ideal = _ideals(quantized, cuts, every, keys[0], few, cache, exact_inputs, cancel)
+        fed = {name: arrays[tensor] for name, tensor in tensors.items()}
+        own |= part_run(alone, own_keys, fed, stale, [*float_values(alone), *stale])
+    ideal = _ideals(quantized, cuts, every, keys[0], few, cache, exact_inputs, part_run)
     for tensor, value in every:
         pair = tensor, value
         given = ideal.get(value, reference[tensor])
         found[pair] = _own(reference[tensor], given, own[value], values[value], graph.qparams.get(value))
         cache.put_result(known_as[pair], found[pair])
     return {pair: found[other] for pair, other in stand_ins.items()}
+
+
+def _counting(exact: Graph) -> str | None:
+    """The symbol that counts samples, where each value has them along axis 0 or is the same for all."""
+    symbol = batch_symbol(exact)
+    inside = {dim for kind in exact.types.values() for dim in kind.shape[1:] if isinstance(dim, str)}
+    return None if any(symbol in size_of(dim).symbols for dim in inside) else symbol
+
+
+def _is_comparable(kind: TensorType, counts: str | None) -> bool:
+    """Whether what is sampled of a value has the same layout in the whole network and in a part of it."""
+    symbol = dim_factors(kind.shape[0])[1] if kind.shape else None
+    return kind.dtype != "bool" and (counts is None or symbol == counts)
+
+
+def _finite(array: Array) -> Array:
+    """The infinities of a mask as numbers, which a layer may be given; NaN, which nothing reads in the end, as 0."""
+    return array if array.dtype.kind != "f" or np.isfinite(array).all() else np.nan_to_num(array)
 
 
 def _integers(graph: Graph, cuts: Mapping[str, str], tensor: str, value: str) -> str:
@@ -141,7 +181,7 @@ def _ideals(
     few: Chunk,
     cache: ValueCache,
     exact_inputs: Callable[[Collection[str]], Mapping[str, Array]],
-    cancel: Cancel | None,
+    part_run: _PartRun,
 ) -> dict[str, Array]:
     """By value: a sample of what its float layer makes of rounded inputs."""
     graph, exact = quantized.graph, quantized.prepared
@@ -155,11 +195,10 @@ def _ideals(
         return found
     ideal, inputs, outputs = ideal_graph(quantized, stale)
     arrays = exact_inputs({*inputs.values()})
-    chunk = replace(few, feeds={name: arrays[tensor] for name, tensor in inputs.items()})
+    fed = {name: arrays[tensor] for name, tensor in inputs.items()}
     wanted = {outputs[value]: strides[value] for value in stale}
     said = {outputs[value]: known_as[value] for value in stale}
-    programs = Programs(ideal, wanted)
-    samples = partial_run(programs, said, chunk, (), cache, (), cancel=cancel, sample=wanted).samples
+    samples = part_run(ideal, said, fed, wanted, wanted)
     return found | {value: samples[outputs[value]] for value in stale}
 
 
@@ -174,7 +213,8 @@ def _own(reference: Array, ideal: Array, own: Array | None, value: Array, intege
     assert own is not None
     signal = deviation(reference, value, None, integers).signal
     alone = own if integers is None else dequantize(own, integers)
-    without = alone + (reference - ideal)  # the float model's value, had all layers but this one been exact
+    with np.errstate(over="ignore"):  # where a mask is added to a mask
+        without = alone + (_finite(reference) - _finite(ideal))  # had all layers but this one been exact
     inherited = deviation(without, value, None, integers)
     return Own(replace(deviation(ideal, own, None, integers), signal=signal), replace(inherited, signal=signal))
 

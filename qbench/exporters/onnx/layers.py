@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
+from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
-from qbench.ir.types import Dim
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, BiasAdd
 from qbench.ops.float.einsum import Einsum
@@ -38,8 +38,7 @@ def dense(writer: Writer, node: Node) -> None:
     """Gemm, since runtimes have integer kernels for it with its bias; MatMul in float where data is no matrix."""
     data, weight = node.inputs
     shape, bias = writer.type(node.output).shape, bias_after(writer.graph, node)
-    several_open = sum(isinstance(size, str) for size in shape) > 1
-    if len(shape) != 2 and (bias is None or several_open):
+    if len(shape) != 2 and bias is None:
         turned = writer.parameter(weight, perm=(1, 0))
         if turned is None:
             turned = writer.step(node, "Transpose", [writer.read(weight)], perm=[1, 0])
@@ -50,16 +49,13 @@ def dense(writer: Writer, node: Node) -> None:
     if len(shape) == 2:
         writer.emit("Gemm", inputs, last.outputs, node.name, transB=1)
         return
-    rows = writer.integers(node, "rows", _open_as_rest(("N", *writer.type(data).shape[-1:])))
+    rows = sizes(writer, node, "rows", (-1, *writer.type(data).shape[-1:]))
     inputs[0] = writer.step(node, "Reshape", [inputs[0], rows])
     product = writer.fresh(f"{last.output}.rows")
     writer.emit("Gemm", inputs, [product], node.name, transB=1)
-    back = writer.integers(node, "shape", _open_as_rest(shape))
+    first = next((axis for axis, size in enumerate(shape) if isinstance(size, str)), len(shape))
+    back = sizes(writer, node, "shape", [-1 if axis == first else size for axis, size in enumerate(shape)])
     writer.emit("Reshape", [product, back], last.outputs, last.name)
-
-
-def _open_as_rest(shape: tuple[Dim, ...]) -> list[int]:
-    return [size if isinstance(size, int) else -1 for size in shape]
 
 
 @exporter("nn.batch_matmul")

@@ -228,7 +228,7 @@ _MEANINGS = {
 def _replaced(rw: Rewriter, around: _Around, last: Node) -> bool:
     """Whether a value is a normalization that nothing else looks into; it is then one node."""
     data, dtype = around.data, rw.types[around.data].dtype
-    if rw.types[last.output] != rw.types[data]:
+    if rw.types[last.output] != rw.types[data] or around.of(last.output) is None:
         return False
     nodes = around.nodes(last)
     inner = {node.output for node in nodes} - {last.output}
