@@ -116,6 +116,9 @@ class Channels(NamedTuple):
     output: int | None = None
 
 
+_Kind = TypeVar("_Kind", bound="Op")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Op(ABC):
     """Base of all op declarations; see the module's text for how one is written.
@@ -244,6 +247,11 @@ class Op(ABC):
     def macs(self, *types: TensorType) -> int:
         """Multiply-accumulates for operands of these types, open sizes counted as 1; 0 where there are none."""
         return 0
+
+    def as_op(self, kind: type[_Kind], **more: Any) -> _Kind:
+        """Another declaration with the attributes that both have, and `more`."""
+        shared = self.attributes().keys() & kind.attributes().keys()
+        return kind(**{**{name: getattr(self, name) for name in shared}, **more})
 
     @classmethod
     def role(cls, index: int) -> Role:

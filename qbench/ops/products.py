@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Channels, Epilogue, Op, Role, bind
 from qbench.ir.types import TensorType, dim_factors, numel
+from qbench.ops.numeric.windows import Padding, Pair
 
 __all__ = ["Convolution", "DenseProduct", "MatrixProduct", "SumOfProducts", "TransposedConvolution", "macs"]
 
@@ -21,8 +24,14 @@ class SumOfProducts(Op):
         return numel(self.infer_all(types)[0].shape) * self.depth(*types)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Convolution(SumOfProducts):
     """NCHW data, OIHW weight."""
+
+    strides: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
 
     @property
     def channels(self) -> Channels:
@@ -32,8 +41,15 @@ class Convolution(SumOfProducts):
         return numel(types[1].shape[1:])
 
 
+@dataclass(frozen=True, kw_only=True)
 class TransposedConvolution(SumOfProducts):
     """NCHW data, IOHW weight, its output axis starting again in each group."""
+
+    strides: Pair = (1, 1)
+    padding: Padding = (0, 0, 0, 0)
+    output_padding: Pair = (0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
 
     @property
     def channels(self) -> Channels:
@@ -58,12 +74,14 @@ class DenseProduct(SumOfProducts):
         return numel(types[1].shape[1:])
 
 
+@dataclass(frozen=True, kw_only=True)
 class MatrixProduct(SumOfProducts):
     """Two matrices, either of them transposed first where asked; the right one has no scales of its channels."""
 
     operands = ("lhs", "rhs")
     roles = (Role.DATA,)
     transpose_lhs: bool = False
+    transpose_rhs: bool = False
 
     @property
     def channels(self) -> Channels:

@@ -8,11 +8,11 @@ from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType
 from qbench.ops.numeric.convolution import convolve, convolve_transposed
-from qbench.ops.numeric.windows import Padding, Pair, Window
+from qbench.ops.numeric.windows import Window
 from qbench.ops.products import Convolution, TransposedConvolution
 from qbench.ops.rules import FloatOp, fixed, need_equal, need_float, need_rank, require
 
-__all__ = ["Conv2d", "Conv2dTranspose", "conv2d_shape", "need_window", "spatial", "swept"]
+__all__ = ["Conv2d", "Conv2dTranspose", "need_window", "spatial", "swept"]
 
 
 def need_window(op: Op, window: Window) -> None:
@@ -57,32 +57,21 @@ class Conv2d(Convolution, FloatOp):
 
     name = "nn.conv2d"
     rule = QuantRule.MAC
-    strides: Pair = (1, 1)
-    padding: Padding = (0, 0, 0, 0)
-    dilation: Pair = (1, 1)
-    groups: int = 1
 
     def infer(self, data: TensorType, weight: TensorType) -> TensorType:
         need_float(self, data, weight)
-        shape = conv2d_shape(self, data, weight, self.strides, self.padding, self.dilation, self.groups)
-        return TensorType(shape, data.dtype)
+        need_rank(self, "weight", weight, 4)
+        out, per_group, kh, kw = (fixed(self, f"size {i} of weight", dim) for i, dim in enumerate(weight.shape))
+        window = Window((kh, kw), self.strides, self.padding, self.dilation)
+        need_window(self, window)
+        require(out >= 1, f"{self.name}: a weight of shape {weight.shape} has no outputs")
+        splits = self.groups >= 1 and out % self.groups == 0
+        require(splits, f"{self.name}: {out} outputs do not split into groups={self.groups}")
+        need_equal(self, "the number of channels of data", data.shape[1], per_group * self.groups)
+        return TensorType((data.shape[0], out, *swept(self, data, window)), data.dtype)
 
     def compute(self, data: Array, weight: Array) -> Array:
         return convolve(data, weight, self.strides, self.padding, self.dilation, self.groups)
-
-
-def conv2d_shape(
-    op: Op, data: TensorType, weight: TensorType, strides: Pair, padding: Padding, dilation: Pair, groups: int
-) -> tuple[Dim, ...]:
-    """The shape that 2-D convolution gives, in floats or in integers; GraphError where the operands do not fit."""
-    need_rank(op, "weight", weight, 4)
-    out, per_group, kh, kw = (fixed(op, f"size {i} of weight", dim) for i, dim in enumerate(weight.shape))
-    window = Window((kh, kw), strides, padding, dilation)
-    need_window(op, window)
-    require(out >= 1, f"{op.name}: a weight of shape {weight.shape} has no outputs")
-    require(groups >= 1 and out % groups == 0, f"{op.name}: {out} outputs do not split into groups={groups}")
-    need_equal(op, "the number of channels of data", data.shape[1], per_group * groups)
-    return (data.shape[0], out, *swept(op, data, window))
 
 
 @register
@@ -91,11 +80,6 @@ class Conv2dTranspose(TransposedConvolution, FloatOp):
     """The transpose of 2-D convolution (also: deconvolution), with weight (channels, out / groups, kh, kw)."""
 
     name = "nn.conv2d_transpose"
-    strides: Pair = (1, 1)
-    padding: Padding = (0, 0, 0, 0)
-    output_padding: Pair = (0, 0)
-    dilation: Pair = (1, 1)
-    groups: int = 1
 
     def infer(self, data: TensorType, weight: TensorType) -> TensorType:
         need_float(self, data, weight)

@@ -73,8 +73,6 @@ class BatchMatmul(MatrixProduct, FloatOp):
 
     name = "nn.batch_matmul"
     rule = QuantRule.MAC
-    transpose_lhs: bool = False
-    transpose_rhs: bool = False
 
     def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
         need_float(self, lhs, rhs)

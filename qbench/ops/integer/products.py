@@ -37,16 +37,11 @@ class IntegerConv2d(Convolution, _Products):
 
     name = "integer.conv2d"
     form_of = "nn.conv2d"
-    strides: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    groups: int = 1
     data_zero_point: int = 0
     weight_zero_point: int | tuple[int, ...] = 0
 
     def infer(self, data: TensorType, weight: TensorType) -> TensorType:
-        float_form = Conv2d(strides=self.strides, padding=self.padding, dilation=self.dilation, groups=self.groups)
-        return float_form.infer(_real(data), _real(weight)).with_dtype(self.accumulator)
+        return self.as_op(Conv2d).infer(_real(data), _real(weight)).with_dtype(self.accumulator)
 
     def compute(self, data: Array, weight: Array) -> Array:
         x, w = centred(data, self.data_zero_point), centred(weight, self.weight_zero_point)
@@ -62,24 +57,12 @@ class IntegerConv2dTranspose(TransposedConvolution, _Products):
 
     name = "integer.conv2d_transpose"
     form_of = "nn.conv2d_transpose"
-    strides: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    output_padding: tuple[int, int] = (0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    groups: int = 1
     data_zero_point: int = 0
     weight_zero_point: int | tuple[int, ...] = 0
     """One number, or one for each index of axis 1."""
 
     def infer(self, data: TensorType, weight: TensorType) -> TensorType:
-        float_form = Conv2dTranspose(
-            strides=self.strides,
-            padding=self.padding,
-            output_padding=self.output_padding,
-            dilation=self.dilation,
-            groups=self.groups,
-        )
-        return float_form.infer(_real(data), _real(weight)).with_dtype(self.accumulator)
+        return self.as_op(Conv2dTranspose).infer(_real(data), _real(weight)).with_dtype(self.accumulator)
 
     def compute(self, data: Array, weight: Array) -> Array:
         x, w = centred(data, self.data_zero_point), centred(weight, self.weight_zero_point, 1)
@@ -122,22 +105,17 @@ class IntegerBatchMatmul(MatrixProduct, _Products):
 
     name = "integer.batch_matmul"
     form_of = "nn.batch_matmul"
-    transpose_lhs: bool = False
-    transpose_rhs: bool = False
     lhs_zero_point: int = 0
     rhs_zero_point: int = 0
 
-    def _float_form(self) -> BatchMatmul:
-        return BatchMatmul(transpose_lhs=self.transpose_lhs, transpose_rhs=self.transpose_rhs)
-
     def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
-        return self._float_form().infer(_real(lhs), _real(rhs)).with_dtype(self.accumulator)
+        return self.as_op(BatchMatmul).infer(_real(lhs), _real(rhs)).with_dtype(self.accumulator)
 
     def compute(self, lhs: Array, rhs: Array) -> Array:
         x, w = centred(lhs, self.lhs_zero_point), centred(rhs, self.rhs_zero_point)
         depth = x.shape[-2] if self.transpose_lhs else x.shape[-1]
         exact = exact_dtype(x, depth * int(np.abs(w).max(initial=0)))
-        return to_accumulator(self._float_form().compute(x.astype(exact), w.astype(exact)), self.accumulator)
+        return to_accumulator(self.as_op(BatchMatmul).compute(x.astype(exact), w.astype(exact)), self.accumulator)
 
 
 @register

@@ -45,31 +45,14 @@ class QnnAvgPool2d(QnnOp):
             return self._onnx()
         if self.semantics != "tflite":
             raise no_arithmetic(self, self.semantics, "qnn.sum_pool2d and qnn.requantize")
-        op = TfliteAvgPool2d(
-            pool_size=self.pool_size,
-            strides=self.strides,
-            padding=self.padding,
-            dilation=self.dilation,
-            ceil_mode=self.ceil_mode,
-        )
-        return Lowered(op, {})
+        return Lowered(self.as_op(TfliteAvgPool2d), {})
 
     def _onnx(self) -> Lowered:
         source, target = self.q_in(0), self.q_out()
         codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
         reals = dequantize(codes, QParams(source.scale, self.one_zero_point(0), source.dtype))
-        op = OnnxAvgPool2d(
-            pool_size=self.pool_size,
-            strides=self.strides,
-            padding=self.padding,
-            dilation=self.dilation,
-            ceil_mode=self.ceil_mode,
-            count_include_pad=self.count_include_pad,
-            dtype=target.dtype,
-            step=target.scales[0],
-            zero_point=target.zero_points[0],
-        )
-        return Lowered.of(op, reals=reals)
+        to = {"dtype": target.dtype, "step": target.scales[0], "zero_point": target.zero_points[0]}
+        return Lowered.of(self.as_op(OnnxAvgPool2d, **to), reals=reals)
 
 
 @register

@@ -32,6 +32,10 @@ class _Products(QnnOp):
             raise GraphError(f"weights of {self.name} may have scales along axis {axis}, not {q.axis}")
         return q.zero_points[0] if len(set(q.zero_points)) == 1 else q.zero_points
 
+    def _as_integers(self, kind: type[IntegerConv2d | IntegerConv2dTranspose | IntegerDense], axis: int) -> Lowered:
+        zero_points = {"data_zero_point": self.one_zero_point(0), "weight_zero_point": self.weight_zero_point(axis)}
+        return Lowered(self.as_op(kind, **zero_points), {})
+
 
 @register
 @dataclass(frozen=True, kw_only=True)
@@ -40,22 +44,9 @@ class QnnConv2d(Convolution, _Products):
 
     name = "qnn.conv2d"
     form_of = "nn.conv2d"
-    strides: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    groups: int = 1
 
     def lower(self, *types: TensorType) -> Lowered:
-        op = IntegerConv2d(
-            strides=self.strides,
-            padding=self.padding,
-            dilation=self.dilation,
-            groups=self.groups,
-            data_zero_point=self.one_zero_point(0),
-            weight_zero_point=self.weight_zero_point(0),
-            accumulator=self.accumulator,
-        )
-        return Lowered(op, {})
+        return self._as_integers(IntegerConv2d, 0)
 
 
 @register
@@ -68,24 +59,9 @@ class QnnConv2dTranspose(TransposedConvolution, _Products):
 
     name = "qnn.conv2d_transpose"
     form_of = "nn.conv2d_transpose"
-    strides: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    output_padding: tuple[int, int] = (0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    groups: int = 1
 
     def lower(self, *types: TensorType) -> Lowered:
-        op = IntegerConv2dTranspose(
-            strides=self.strides,
-            padding=self.padding,
-            output_padding=self.output_padding,
-            dilation=self.dilation,
-            groups=self.groups,
-            data_zero_point=self.one_zero_point(0),
-            weight_zero_point=self.weight_zero_point(1),
-            accumulator=self.accumulator,
-        )
-        return Lowered(op, {})
+        return self._as_integers(IntegerConv2dTranspose, 1)
 
 
 @register
@@ -97,12 +73,7 @@ class QnnDense(DenseProduct, _Products):
     form_of = "nn.dense"
 
     def lower(self, *types: TensorType) -> Lowered:
-        op = IntegerDense(
-            data_zero_point=self.one_zero_point(0),
-            weight_zero_point=self.weight_zero_point(0),
-            accumulator=self.accumulator,
-        )
-        return Lowered(op, {})
+        return self._as_integers(IntegerDense, 0)
 
 
 @register
@@ -112,18 +83,10 @@ class QnnBatchMatmul(MatrixProduct, _Products):
 
     name = "qnn.batch_matmul"
     form_of = "nn.batch_matmul"
-    transpose_lhs: bool = False
-    transpose_rhs: bool = False
 
     def lower(self, *types: TensorType) -> Lowered:
-        op = IntegerBatchMatmul(
-            transpose_lhs=self.transpose_lhs,
-            transpose_rhs=self.transpose_rhs,
-            lhs_zero_point=self.one_zero_point(0),
-            rhs_zero_point=self.one_zero_point(1),
-            accumulator=self.accumulator,
-        )
-        return Lowered(op, {})
+        zero_points = {"lhs_zero_point": self.one_zero_point(0), "rhs_zero_point": self.one_zero_point(1)}
+        return Lowered(self.as_op(IntegerBatchMatmul, **zero_points), {})
 
 
 @register

@@ -46,13 +46,7 @@ class QnnSum(QnnOp):
     accumulator: Accumulator = "int32"
 
     def lower(self, *types: TensorType) -> Lowered:
-        op = IntegerSum(
-            axes=self.axes,
-            keepdims=self.keepdims,
-            data_zero_point=self.one_zero_point(0),
-            accumulator=self.accumulator,
-        )
-        return Lowered(op, {})
+        return Lowered(self.as_op(IntegerSum, data_zero_point=self.one_zero_point(0)), {})
 
 
 @register
@@ -74,18 +68,7 @@ class QnnSumPool2d(QnnOp):
     accumulator: Accumulator = "int32"
 
     def lower(self, *types: TensorType) -> Lowered:
-        op = IntegerSumPool2d(
-            pool_size=self.pool_size,
-            strides=self.strides,
-            padding=self.padding,
-            dilation=self.dilation,
-            ceil_mode=self.ceil_mode,
-            count_include_pad=self.count_include_pad,
-            data_zero_point=self.one_zero_point(0),
-            denominator=self.denominator,
-            accumulator=self.accumulator,
-        )
-        return Lowered(op, {})
+        return Lowered(self.as_op(IntegerSumPool2d, data_zero_point=self.one_zero_point(0)), {})
 
 
 @register
@@ -171,12 +154,7 @@ class QnnResizeLinear(QnnOp):
         if self.semantics == "tflite":
             integer, constants = tflite_resize(types[0], self.size, self.coordinate_transformation_mode)
             return Lowered.of(integer, **constants)
-        resize = Resize2d(
-            size=self.size,
-            method="linear",
-            coordinate_transformation_mode=self.coordinate_transformation_mode,
-            scales=self.scales,
-        )
+        resize = self.as_op(Resize2d, method="linear")
         sizes = types[0].shape[2:]
         tables = [self._table(resize, axis, sizes[axis]) for axis in (0, 1)]
         op = IntegerResizeLinear(zero_point=self.one_zero_point(0), ties_to_even=self.ties_to_even)
