@@ -17,7 +17,7 @@ from qbench.progress import Cancel
 from qbench.quant.arithmetic import dequantize
 from qbench.quantize.quantized import Quantized
 
-__all__ = ["outputs_of"]
+__all__ = ["joined", "outputs_of"]
 
 
 def outputs_of(
@@ -55,10 +55,11 @@ def outputs_of(
         for name, value in stand_in.items():
             qparams = graph.qparams.get(value)
             found[name].append(arrays[value] if qparams is None else dequantize(arrays[value], qparams))
-    return {name: _joined(parts) for name, parts in found.items()}
+    return {name: joined(parts) for name, parts in found.items()}
 
 
-def _joined(parts: list[Array]) -> Array:
+def joined(parts: list[Array]) -> Array:
+    """Batches as one array; where samples differ in shape, an array of one array for each sample."""
     if len({part.shape[1:] for part in parts}) == 1:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
     samples = [sample for part in parts for sample in part]

@@ -12,7 +12,7 @@ from qbench.progress import Progress
 from qbench.quant.config import QuantConfig
 from qbench.search.attribution import Attribution
 from qbench.search.cost import Cost
-from qbench.search.joint import PRICE, Joint, joint_gains, score
+from qbench.search.joint import PRICE, Joint, gain_db, joint_gains, score
 from qbench.search.judge import Worth
 from qbench.search.regions import groups_of, regions_of
 from qbench.search.repairs import KeepFloat, Repair, Widen, global_repairs
@@ -93,14 +93,14 @@ def advise(
     gains = [
         (repair, worth) for repair, worth in zip(coming, then, strict=True) if worth.sqnr_db > now.sqnr_db + _LEAST_DB
     ]
-    before, exact, cost = subject.quality(config), subject.float_quality(config), subject.cost(config)
+    before, exact, cost = subject.quality(config), subject.float_quality, subject.cost(config)
     found = list[Advice]()
     for done, (repair, worth) in enumerate(gains):
         if progress is not None:
             progress(done, len(gains))
         repaired = repair.apply(config)
         measured = subject.quality(repaired), exact, subject.cost(repaired), cost
-        found.append(Advice(repair, worth.sqnr_db - now.sqnr_db, before, *measured, worth, now))
+        found.append(Advice(repair, gain_db(now, worth), before, *measured, worth, now))
     return tuple(sorted(found, key=lambda advice: -advice.score))
 
 
@@ -174,10 +174,15 @@ def _tensors(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> tu
 
 
 def _said(joint: Joint) -> str:
-    together = f"{joint.region.kind}: {joint.gain_db:.1f} dB together"
-    if len(joint.groups) == 1:
-        return f"{joint.region.kind}: {joint.gain_db:.1f} dB"
-    return f"{together}, {sum(joint.alone_db):.1f} dB as the sum of each alone"
+    if math.isinf(joint.gain_db):
+        return f"{joint.region.kind}: " + ("exact" if joint.gain_db == joint.after.sqnr_db else "a number, not NaN")
+    together = f"{joint.region.kind}: {joint.gain_db:.1f} dB"
+    return together if len(joint.groups) == 1 else f"{together} together, {_sum(joint)} as the sum of each alone"
+
+
+def _sum(joint: Joint) -> str:
+    total = sum(joint.alone_db)
+    return f"{total:.1f} dB" if math.isfinite(total) else "exact"
 
 
 def _less(after: float | None, before: float | None) -> float | None:

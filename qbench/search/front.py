@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Found", "Front", "Limits"]
+
+_LOSS = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,12 @@ class Limits:
             if value is not None and (not math.isfinite(value) or (name != "at_least" and value <= 0)):
                 raise DataError(f"{name}={value}: it must be a {'finite' if name == 'at_least' else 'positive'} number")
 
+    def or_near(self, exact: float) -> Limits:
+        """The same, or where nothing is wanted of a config: to lose no more than a hundredth of the float metric."""
+        if any(value is not None for value in (self.at_least, self.max_ms, self.max_bytes)) or not math.isfinite(exact):
+            return self
+        return replace(self, at_least=exact - _LOSS * abs(exact))
+
     def missed(self, found: Found) -> float:
         """By how much the limits are missed, as shares of them; 0 where all are met."""
         wanted = self.at_least
@@ -141,10 +149,10 @@ class Front:
         missed = self.limits.missed
         met = [row for row in self.rows if missed(row) == 0]
         if not met:
-            return min(self.rows, key=lambda row: (missed(row), -row.metric))
+            return min(self.rows, key=lambda row: (missed(row), -row.metric, row.ms))
         if self.limits.at_least is None:
-            return max(met, key=lambda row: row.metric)
-        return min(met, key=lambda row: row.ms)
+            return max(met, key=lambda row: (row.metric, -row.ms))
+        return min(met, key=lambda row: (row.ms, -row.metric))
 
     @property
     def met(self) -> bool:
@@ -174,7 +182,9 @@ class Front:
 
     def __str__(self) -> str:
         best = self.best
-        lines = [f"{len(self.rows)} configs measured, {len(self.pareto)} that no other beats:"]
+        wanted = "" if self.limits.at_least is None else f", wanted: {self.limits.at_least:.4g}"
+        exact = f"; metric of the float model {self.metric_float:.4g}" if math.isfinite(self.metric_float) else ""
+        lines = [f"{len(self.rows)} configs measured, {len(self.pareto)} that no other beats{exact}{wanted}:"]
         lines += [
             f"{'*' if row is best else ' '} metric {row.metric:.4g}"
             + (f" ({row.metric_chosen_on:.4g} chosen on, {row.metric_held_back:.4g} held back)" if _halves(row) else "")

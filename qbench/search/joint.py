@@ -15,7 +15,7 @@ from qbench.quant.config import QuantConfig
 from qbench.search.judge import Worth
 from qbench.search.regions import Region
 
-__all__ = ["PRICE", "Joint", "joint_gains", "score"]
+__all__ = ["PRICE", "Joint", "gain_db", "joint_gains", "score"]
 
 PRICE = 0.05
 """Part of the network's time that any change is taken to cost."""
@@ -55,7 +55,7 @@ class Joint:
     @property
     def gain_db(self) -> float:
         """By how much the output's SQNR rises."""
-        return self.after.sqnr_db - self.before.sqnr_db
+        return gain_db(self.before, self.after)
 
     @property
     def interaction_db(self) -> float:
@@ -72,6 +72,11 @@ def score(before: Worth, after: Worth) -> float:
     """Share of the error's power that a change takes away, over the share of time that it adds."""
     dearer = max(0.0, after.effort / before.effort - 1)
     return (1 - after.noise / before.noise) / (PRICE + dearer)
+
+
+def gain_db(before: Worth, after: Worth) -> float:
+    """By how many dB the output's SQNR rises; infinite where it was not a number, or is exact now."""
+    return 0.0 if after.sqnr_db == before.sqnr_db else after.sqnr_db - before.sqnr_db
 
 
 def joint_gains(
@@ -109,22 +114,22 @@ def joint_gains(
             progress(number + 1, len(rungs))
     found = dict[tuple[str, ...], Joint]()
     for region in left:
-        joint = _needed(config, region, edit, rungs[-1])
+        joint = _needed(config, region, edit, rungs[0], rungs[-1])
         if joint.gain_db > 0:
             found.setdefault(joint.groups, joint)
     return tuple(sorted(found.values(), key=lambda joint: -joint.score))
 
 
-def _needed(config: QuantConfig, region: Region, edit: Edit, rung: Rung) -> Joint:
-    """The region without the groups whose part in the gain is not worth their price."""
+def _needed(config: QuantConfig, region: Region, edit: Edit, few: Rung, rung: Rung) -> Joint:
+    """The region without the groups whose part in the gain is not worth their price: the last ones are asked first."""
     groups = region.groups
+    if 1 < len(groups) <= _MOST:
+        before, after = few([config, edit(config, groups)])
+        for name in reversed(region.groups):
+            fewer = tuple(group for group in groups if group != name)
+            (worth,) = few([edit(config, fewer)]) if fewer else (after,)
+            if fewer and score(before, worth) > score(before, after):  # what follows its neighbours is part of it
+                groups, after = fewer, worth
     before, after = rung([config, edit(config, groups)])
-    while 1 < len(groups) <= _MOST:
-        fewer = [tuple(g for g in groups if g != left_out) for left_out in groups]
-        tried = rung([edit(config, some) for some in fewer])
-        best, worth = max(zip(fewer, tried, strict=True), key=lambda pair: score(before, pair[1]))
-        if score(before, worth) <= score(before, after):  # what follows its neighbours anyway is part of it
-            break
-        groups, after = best, worth
-    alone = rung([edit(config, (group,)) for group in groups])
-    return Joint(region, groups, before, after, tuple(worth.sqnr_db - before.sqnr_db for worth in alone))
+    alone = few([config, *(edit(config, (group,)) for group in groups)])
+    return Joint(region, groups, before, after, tuple(gain_db(alone[0], worth) for worth in alone[1:]))

@@ -7,19 +7,15 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from qbench.calibration.statistics import Statistics
-from qbench.data.dataset import Dataset
-from qbench.evaluate.cache import ValueCache
-from qbench.evaluate.evaluate import evaluate_output
 from qbench.ir.memo import Memo
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
+from qbench.search.answers import Answers
 from qbench.search.cost import effort
 
 __all__ = ["Judge", "Worth", "judged"]
-
-_CACHE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +35,8 @@ class Worth:
 
     @property
     def noise(self) -> float:
-        """Power of the error, for one of the signal."""
-        return 10 ** (-min(self.sqnr_db, 200.0) / 10)
+        """Power of the error, for one of the signal; within 100 dB of it either way."""
+        return 10 ** (-min(max(self.sqnr_db, -100.0), 200.0) / 10)
 
 
 @dataclass
@@ -51,25 +47,24 @@ class Judge:
     ----------
     statistics
         As for :func:`~qbench.quantize.quantized.quantize_graph`.
-    data
-        The samples, in memory.
-    cache, memo
-        Of earlier evaluations and graphs; a copy in another process starts with its own.
+    answers
+        Of the samples.
+    memo
+        Of earlier graphs; a copy in another process starts with its own.
     """
 
     statistics: Mapping[str, Statistics]
-    data: Dataset
-    cache: ValueCache = field(default_factory=lambda: ValueCache(_CACHE_BYTES))
+    answers: Answers
     memo: Memo = field(default_factory=Memo)
 
     def __call__(self, prepared: Trace, config: QuantConfig, cancel: Cancel | None = None) -> Worth:
         """What the config is worth to a prepared model."""
         quantized = quantize_graph(prepared, self.statistics, config, self.memo)
-        ratio = evaluate_output(quantized, self.data, self.cache, cancel).sqnr_db
+        ratio = self.answers.ratio(quantized.prepared, self.answers.of(quantized, cancel), cancel)
         return Worth(float("-inf") if ratio is None else ratio, effort(quantized.graph))
 
     def __reduce__(self) -> tuple[type[Judge], tuple[object, ...]]:
-        return Judge, (self.statistics, self.data)
+        return Judge, (self.statistics, self.answers)
 
 
 def judged(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from qbench.errors import Cancelled
@@ -29,19 +29,21 @@ __all__ = ["search"]
 
 _LEAST_DB = 0.2  # what a repair must give on calibration data to stay
 _GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of what is inherited
+_NOTHING_DB = 0.0  # an output below it is noise: nothing is to be repaired there
 _SMALLER = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # shares of the weights that are tried in 4 bits
 
 
 @dataclass
 class _Deadline:
-    """Set when the time is up, or when somebody else asks to stop."""
+    """Set when the time is up, once it is armed, or when somebody else asks to stop."""
 
     seconds: float | None
     other: Cancel | None
+    armed: bool = False
     started: float = field(default_factory=time.monotonic)
 
     def is_set(self) -> bool:
-        late = self.seconds is not None and time.monotonic() - self.started > self.seconds
+        late = self.armed and self.seconds is not None and time.monotonic() - self.started > self.seconds
         return late or (self.other is not None and self.other.is_set())
 
 
@@ -58,9 +60,11 @@ def search(
     subject
         The model, its data and metric; its `cancel` ends the search with what was found by then.
     config
-        To start from.
+        To start from. Where it keeps in float what 8 bits would spoil, all in 8 bits is measured too, and repaired:
+        what is kept for good reasons in general is often not what one model needs.
     limits
-        What is wanted, and for how long to look.
+        What is wanted, and for how long to look; where nothing is said, the fastest config whose metric is within a
+        hundredth of the float model's.
     tell
         Called with all that was found whenever there is more.
 
@@ -77,18 +81,21 @@ def search(
         Stopped before anything was measured.
     """
     deadline = _Deadline(limits.seconds, subject.cancel)
+    subject = replace(subject, cancel=deadline)
     subject.check_metric(config)
-    rows, exact = [_found(subject, "start", config)], subject.float_quality(config).metric
+    exact = subject.float_quality.metric
+    limits = limits.or_near(exact)
+    rows = [_found(subject, "start", config)]
+    deadline.armed = True
 
     def so_far(stopped: bool = False) -> Front:
         return Front(tuple(rows), exact, limits, stopped)
 
-    hurried = replace(subject, cancel=deadline)
     try:
         if tell is not None:
             tell(so_far())
-        for label, tried in _proposals(hurried, config, limits, lambda: rows[-1]):
-            rows.append(_found(hurried, label, tried))
+        for label, tried in _proposals(subject, config, limits, rows):
+            rows.append(_found(subject, label, tried))
             if tell is not None:
                 tell(so_far())
     except Cancelled:
@@ -97,43 +104,72 @@ def search(
 
 
 def _proposals(
-    subject: Subject, config: QuantConfig, limits: Limits, newest: Callable[[], Found]
+    subject: Subject, config: QuantConfig, limits: Limits, rows: Sequence[Found]
 ) -> Iterator[tuple[str, QuantConfig]]:
     """Configs worth measuring on all data, in turn; what is measured of one decides on the next."""
-    rung = subject.rung(RUNGS[-1])
-    before = rung([config])[0]
-    for repair in global_repairs(config):  # each stays where the output gains by it on calibration data
-        tried = repair.apply(config)
-        worth = rung([tried])[0]
-        if worth.sqnr_db > before.sqnr_db + _LEAST_DB:
-            yield str(repair), tried
-            config, before = tried, worth
+    enough = math.inf if limits.at_least is None else limits.at_least
+    starts, lean = [config], config.with_value("activations.least_db", None)
+    if lean != config:
+        yield "all in 8 bits", lean
+        if rows[-1].sqnr_db is not None and rows[-1].sqnr_db > _NOTHING_DB:
+            starts.insert(0, lean)
     if limits.max_bytes is not None:
         yield from _smaller(subject, config)
-    enough = math.inf if limits.at_least is None else limits.at_least
-    for label, tried in _guesses(subject, config):
-        yield label, tried
-        if newest().metric >= enough:
-            config = tried
-            break
-    while newest().metric < enough:
-        ranked = [*_regions(subject, config)]
+    for start in starts:
+        found = yield from _repaired(subject, start, limits, enough, rows)
+        if rows[-1].metric >= enough:
+            yield from _cheaper(subject, found, enough, lambda: rows[-1])
+            if limits.max_bytes is not None and found.layers:
+                yield from _smaller(subject, found)
+            return
+
+
+def _repaired(
+    subject: Subject, config: QuantConfig, limits: Limits, enough: float, rows: Sequence[Found]
+) -> Generator[tuple[str, QuantConfig], None, QuantConfig]:
+    """A config with repairs, one after the other, until it is good enough, costs too much or nothing helps."""
+    config = yield from _globally(subject, config, rows)
+    if subject.is_slow:
+        for label, tried in _guesses(subject, config):
+            yield label, tried
+            if rows[-1].metric >= enough:
+                return tried
+    while rows[-1].metric < enough:
+        ranked, first = [*_regions(subject, config)], len(rows)
+        for label, tried in ranked:
+            yield label, tried
+            if rows[-1].metric >= enough:
+                return tried
         if not ranked:
             break
-        yield from reversed(ranked)  # the best last: what it reaches decides whether to go on
-        config = ranked[0][1]
-        if limits.spent(newest()):
+        config = max(rows[first:], key=lambda row: (-limits.spent(row), row.metric)).config
+        if limits.spent(rows[-1]) and limits.spent(rows[first]):
             break
-    if newest().metric >= enough:
-        yield from _cheaper(subject, config, enough, newest)
-    if limits.max_bytes is not None and config.layers:
-        yield from _smaller(subject, config)
+    return config
+
+
+def _globally(
+    subject: Subject, config: QuantConfig, rows: Sequence[Found]
+) -> Generator[tuple[str, QuantConfig], None, QuantConfig]:
+    """The edits of the whole model by which the output gains on calibration data, if the metric agrees."""
+    rung, better, kept = subject.rung(RUNGS[-1]), config, list[str]()
+    before = rung([config])[0]
+    for repair in global_repairs(config):
+        tried = repair.apply(better)
+        worth = rung([tried])[0]
+        if worth.sqnr_db > before.sqnr_db + _LEAST_DB:
+            better, before = tried, worth
+            kept.append(str(repair))
+    if kept:
+        now = next((row.metric for row in rows if row.config == config), -math.inf)
+        yield ", ".join(kept), better
+        return better if rows[-1].metric >= now else config
+    return config
 
 
 def _lost(subject: Subject, config: QuantConfig) -> Attribution:
-    probe = Probe(subject.fed, subject.calibration, RUNGS[-1]).data
-    report = evaluate(subject.quantize(config), probe, subject.cache, probe=probe, cancel=subject.cancel)
-    return attribute(subject.prepared, report)
+    probe = Probe(subject.fed, subject.calibration, RUNGS[0]).data
+    return attribute(subject.prepared, evaluate(subject.quantize(config), probe, probe=probe, cancel=subject.cancel))
 
 
 def _guesses(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
@@ -146,7 +182,7 @@ def _guesses(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, Quant
     for count in sorted({min(count, len(own)) for count in _GUESSES} - {0}):
         layers = tuple(name for step in own[:count] for name in step.nodes)
         repair = KeepFloat("what is lost there for good is their own error", layers)
-        yield str(repair), repair.apply(config)
+        yield f"{_before(config)}{repair}", repair.apply(config)
 
 
 def _regions(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:

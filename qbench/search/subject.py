@@ -12,22 +12,25 @@ import numpy as np
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.evaluate.cache import ValueCache
-from qbench.evaluate.evaluate import evaluate_output
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.metric import Metric
-from qbench.evaluate.outputs import outputs_of
 from qbench.evaluate.probe import Probe
 from qbench.ir.graph import Graph
+from qbench.ops.products import macs
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.team import default_threads
-from qbench.search.cost import Cost, measured_cost
+from qbench.search.answers import Answers, Outputs
+from qbench.search.cost import Cost, Stopwatch
 from qbench.search.judge import Judge, Worth, judged
 from qbench.search.ledger import Ledger
 
 __all__ = ["Quality", "Subject"]
+
+_MOST_MACS = 1 << 34
+"""Of a trial: of models that take long, fewer samples are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,6 @@ class Subject:
         The prepared model for a config (its weights rounded, where the config asks for that), and quantized by it.
     calibration, evaluation
         The data that trials are made on, and that results are checked on (None: the same).
-    cache
-        Of earlier evaluations.
     metric
         The user's; None: SQNR.
     ledger
@@ -82,7 +83,6 @@ class Subject:
     quantize: Callable[[QuantConfig], Quantized]
     calibration: Dataset
     evaluation: Dataset | None
-    cache: ValueCache
     metric: Metric | None = None
     ledger: Ledger = field(default_factory=Ledger)
     executor: Executor | None = None
@@ -100,9 +100,12 @@ class Subject:
         return " ".join(keys[name] for name in self.prepared.outputs)
 
     def rung(self, samples: int) -> Callable[[Sequence[QuantConfig]], Sequence[Worth]]:
-        """Measures configs on so many samples of the calibration data; what the ledger knows is not measured again."""
+        """Measures configs on so many samples of the calibration data; what the ledger knows is not measured again.
+
+        Fewer of a model that takes long.
+        """
         judge = self._judge(samples)
-        place = f"worth {self.identity} {judge.data.digest}"
+        place = f"worth {self.identity} {judge.answers.data.digest}"
 
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
             keys = [Ledger.key(config, place) for config in configs]
@@ -116,36 +119,51 @@ class Subject:
         return worths
 
     def quality(self, config: QuantConfig) -> Quality:
-        """What a config is worth on the data that it is checked on."""
+        """What a config is worth on the data that it is checked on; minus infinity where NaN arises."""
         metric = "" if self.metric is None else self.metric.identity
         key = Ledger.key(config, "quality", self.identity, self.data.digest, self.data.labels_digest, metric)
         known = self.ledger.get(key)
         if known is None:
-            quantized = self.quantize(config)
-            ratio = evaluate_output(quantized, self.data, self.cache, self.cancel).sqnr_db
-            found = self._measured(outputs_of(quantized, "quantized", self.data, self.cache, self.cancel), ratio)
+            made = self._made(config)
+            ratio = self._answers.ratio(self.prepared, made, self.cancel)
+            found = self._measured(None if made is None else self._answers.joined(made), ratio)
             known = {name: getattr(found, name) for name in Quality.__slots__}
             self.ledger.put({key: known})
         return Quality(**known)
 
-    def float_quality(self, config: QuantConfig) -> Quality:
+    @cached_property
+    def float_quality(self) -> Quality:
         """What the float model is worth; its SQNR is infinite."""
-        outputs = outputs_of(self.quantize(config), "float", self.data, self.cache, self.cancel)
-        return self._measured(outputs, float("inf"))
+        return self._measured(self._answers.joined(self._exact), float("inf"))
 
     def check_metric(self, config: QuantConfig) -> None:
         """Raise DataError where nothing can be chosen by the metric."""
-        if self.metric is not None:
-            quantized = self.quantize(config)
-            exact = outputs_of(quantized, "float", self.data, self.cache, self.cancel)
-            self.metric.check(exact, outputs_of(quantized, "quantized", self.data, self.cache, self.cancel))
+        if self.metric is not None and self.quality(config).metric == self.float_quality.metric:
+            made = self._made(config)
+            if made is not None:
+                self.metric.check(self._answers.joined(self._exact), self._answers.joined(made))
 
     def cost(self, config: QuantConfig) -> Cost:
-        """Time of one sample on one thread, and bytes, measured by the program."""
-        return measured_cost(self.quantize(config).graph, self.data.pick([0])[0], default_threads(), self.cancel)
+        """Time of one sample on all threads, and bytes, measured by the program."""
+        return self._stopwatch.cost(self.quantize(config).graph, self.cancel)
 
-    def _measured(self, outputs: Mapping[str, np.ndarray], ratio: float | None) -> Quality:
-        if self.metric is None:
+    @cached_property
+    def _stopwatch(self) -> Stopwatch:
+        return Stopwatch(self.data.pick([0])[0], default_threads())
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self.data, ValueCache(0))
+
+    @property
+    def _exact(self) -> Outputs:
+        return self._answers.exact(self.prepared, self.cancel)
+
+    def _made(self, config: QuantConfig) -> Outputs | None:
+        return self._answers.of(self.quantize(config), self.cancel)
+
+    def _measured(self, outputs: Mapping[str, np.ndarray] | None, ratio: float | None) -> Quality:
+        if self.metric is None or outputs is None:
             number = float("-inf") if ratio is None else ratio
             return Quality(number, None, None, ratio)
         whole = self.metric(outputs)
@@ -155,6 +173,21 @@ class Subject:
         parts = [self.metric(outputs, [row for row in rows if row % 2 == part]) for part in (0, 1)]
         return Quality(whole, parts[0], parts[1], ratio)
 
+    @cached_property
+    def _macs(self) -> int:
+        return sum(macs(self.prepared, node) for node in self.prepared.nodes)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether trials have few samples, and a search gets to few of them."""
+        return self._macs * 8 > _MOST_MACS
+
     def _judge(self, samples: int) -> Judge:
-        probe = Probe(self.fed, self.calibration, samples)
-        return Judge(self.statistics, probe.data)
+        few = max(1, min(samples, _MOST_MACS // max(1, self._macs)))
+        if few not in self._judges:
+            self._judges[few] = Judge(self.statistics, Answers(Probe(self.fed, self.calibration, few).data))
+        return self._judges[few]
+
+    @cached_property
+    def _judges(self) -> dict[int, Judge]:
+        return {}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Searches"]
+
+_LEAST_SECONDS = 1e-3  # what is left for a search where calibration took the time: the start is measured all the same
 
 
 class Searches(Edits, Runs):
@@ -103,7 +107,8 @@ class Searches(Edits, Runs):
         metric
             As for :meth:`repairs`.
         at_least
-            Of the metric: then the fastest config that has it is wanted, else the best one.
+            Of the metric: then the fastest config that has it is wanted, else the best one. Where no limit is given:
+            the fastest one within a hundredth of the float model's metric.
         max_ms, max_bytes
             Of one run, and of the constants.
         seconds
@@ -120,9 +125,12 @@ class Searches(Edits, Runs):
         DataError
             A metric that is constant, raises, or gives no finite number; a limit that is no number.
         """
-        limits = Limits(at_least, max_ms, max_bytes, seconds)
+        limits, begin = Limits(at_least, max_ms, max_bytes, seconds), time.monotonic()
         subject = self._subject(metric, executor, cancel, trials=trials)
-        return search(subject, self._quantizer.settled(self.config, cancel=cancel), limits, tell)
+        config = self._quantizer.settled(self.config, cancel=cancel)
+        if seconds is not None:
+            limits = replace(limits, seconds=max(_LEAST_SECONDS, seconds - (time.monotonic() - begin)))
+        return search(subject, config, limits, tell)
 
     def apply(self, repair: Repair) -> None:
         """Do what a repair says, as one edit."""
@@ -145,7 +153,6 @@ class Searches(Edits, Runs):
             partial(self._quantizer.quantize, cancel=cancel),
             self._quantizer.calibration,
             self._evaluation,
-            self._cache,
             self._metric_of(metric, data),
             Ledger(trials if self.path is None else self.path / "trials.json"),
             executor,

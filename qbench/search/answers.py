@@ -1,0 +1,96 @@
+"""What a quantized model answers, and how far that is from the float model: all that a trial looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+
+from qbench.data.dataset import Dataset
+from qbench.errors import NotANumberError
+from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.checkpoints import checkpoints
+from qbench.evaluate.keys import value_keys
+from qbench.evaluate.layers import value_of
+from qbench.evaluate.measure import Deviation, deviation
+from qbench.evaluate.outputs import joined
+from qbench.evaluate.partial import partial_run
+from qbench.evaluate.side_by_side import BATCH
+from qbench.ir.dtypes import is_integer
+from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
+from qbench.ir.op import Array
+from qbench.progress import Cancel
+from qbench.quant.arithmetic import dequantize
+from qbench.quantize.quantized import Quantized
+from qbench.runtime.programs import Programs
+
+__all__ = ["Answers", "Outputs"]
+
+_CACHE_BYTES = 1 << 27
+_SHARE = 8  # of the budget, that one trial keeps to start again from
+
+Outputs = Mapping[str, list[Array]]
+"""By name of the model's output: real numbers, an array for each batch of samples."""
+
+
+@dataclass
+class Answers:
+    """A model's outputs for some data; integers that an earlier trial has made are where a later one starts.
+
+    Parameters
+    ----------
+    data
+        The samples.
+    cache
+        Of the integers of earlier trials.
+    """
+
+    data: Dataset
+    cache: ValueCache = field(default_factory=lambda: ValueCache(_CACHE_BYTES))
+    memo: Memo = field(default_factory=Memo)
+
+    def exact(self, prepared: Graph, cancel: Cancel | None = None) -> Outputs:
+        """Of the float model."""
+        return self.memo.recall("exact", (prepared,), lambda: self._run(prepared, prepared.outputs, cancel))
+
+    def of(self, quantized: Quantized, cancel: Cancel | None = None) -> Outputs | None:
+        """Of the quantized model, under the float model's names; None where NaN arises on the way."""
+        names = {name: value_of(quantized.graph, name) or name for name in quantized.prepared.outputs}
+        try:
+            made = self._run(quantized.graph, names.values(), cancel)
+        except NotANumberError:
+            return None
+        return {name: made[value] for name, value in names.items()}
+
+    def ratio(self, prepared: Graph, made: Outputs | None, cancel: Cancel | None = None) -> float | None:
+        """The lowest SQNR of an output in dB; None where it is not a number."""
+        if made is None:
+            return None
+        exact = self.exact(prepared, cancel)
+        pairs = {name: zip(exact[name], made[name], strict=True) for name in exact}
+        sums = [reduce(add, (deviation(*pair) for pair in some), Deviation()) for some in pairs.values()]
+        ratios = [some.sqnr_db for some in sums]
+        return min((ratio for ratio in ratios if ratio is not None), default=None) if None not in ratios else None
+
+    def joined(self, made: Outputs) -> dict[str, Array]:
+        """What a metric is asked about."""
+        return {name: joined(parts) for name, parts in made.items()}
+
+    def _run(self, graph: Graph, values: Iterable[str], cancel: Cancel | None) -> Outputs:
+        """Fused as in earnest: no value in between is kept but a few integers, to start again from."""
+        wanted, programs, keys = {*values}, Programs(graph), value_keys(graph, self.memo)
+        found: dict[str, list[Array]] = {name: [] for name in wanted}
+        self.cache.begin()
+        for batch in self.data.batches(BATCH):
+            places = checkpoints(programs.of(batch.feeds), self.cache.budget_bytes // _SHARE // self.data.pieces)
+            kept = {name for name in places if is_integer(graph.types[name].dtype)}  # floats may differ in fused steps
+            arrays = partial_run(programs, keys, batch, wanted, self.cache, kept, cancel=cancel).arrays
+            for name, parts in found.items():
+                q = graph.qparams.get(name)
+                parts.append(arrays[name] if q is None else dequantize(arrays[name], q))
+        return found
+
+    def __reduce__(self) -> tuple[type[Answers], tuple[Dataset]]:
+        return Answers, (self.data,)
