@@ -69,7 +69,7 @@ class ProgramTarget:
             tell.did("programs dropped")
         first = rng.randrange(self._samples)
         last = rng.randint(first + 1, self._samples)
-        start = rng.sample(self._keep, rng.randint(0, 2)) if self._keep and rng.random() < 0.4 else []
+        start = rng.sample(self._keep, rng.randint(0, min(2, len(self._keep)))) if rng.random() < 0.4 else []
         keep = rng.sample(self._keep, rng.randint(0, len(self._keep))) if rng.random() < 0.6 else []
         threads = rng.randint(1, _MOST_THREADS)
         cancel = Soon(rng.randrange(6)) if rng.random() < 0.1 else None
