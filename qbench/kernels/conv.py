@@ -1,4 +1,4 @@
-"""Convolutions and matrix products of 8-bit codes: tiles over pixels and output channels.
+"""Convolutions and matrix products of 8-bit codes or 16-bit integers: tiles over pixels and output channels.
 
 A dense layer is a convolution of one tap over as many pixels as there are samples.
 """
@@ -6,14 +6,14 @@ A dense layer is a convolution of one tap over as many pixels as there are sampl
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.epilogue import Accumulators, Codes, Epilogue, EpilogueName
-from qbench.kernels.isa import ISAS
+from qbench.kernels.epilogue import Accumulators, Codes, Epilogue, EpilogueName, Words
+from qbench.kernels.isa import Element, Isa, isa_of
 from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
@@ -39,6 +39,8 @@ ARGUMENTS = record(
     pixels="i8",
     taps="i8",
     depth="i8",
+    run_taps="i8",
+    run_steps="i8",
     groups="i8",
     channels="i8",
     pitch="i8",
@@ -52,9 +54,9 @@ ARGUMENTS = record(
 """Arguments of every kernel here.
 
 x, zeros
-    Input codes (u8), and `depth` zero points rounded up to 4, read where a window sticks out.
+    Input codes (u8) or integers (i16), and `depth` zero points rounded up to 4, read where a window sticks out.
 table
-    From `pack.offsets`; 0 where there is one tap and the pixels lie `pitch` bytes apart.
+    From `pack.offsets`; 0 where there is one tap and the pixels lie `pitch` elements apart.
 weights, bias
     From `pack.pack_weights` and `pack.pack_channels`. The bias is int32; int64 for the epilogue ``exact``. The input's
     zero point is in it.
@@ -62,9 +64,12 @@ mantissa, shift, multiplier, scales
     The first three from `pack.pack_channels`, read by the epilogue ``exact`` and the portable kernels, as the rounding
     mode needs them; `scales` from `pack.pack_scales`, read by vector code.
 out
-    Codes (u8), or int32 for the epilogue ``accumulators``.
+    Codes (u8) or integers (i16); int32 for the epilogue ``accumulators``.
 pixels, taps, depth
     Output pixels of all images; taps of the window; input channels of one group.
+run_taps, run_steps
+    Taps, and of each tap steps of the input elements, whose products 32 bits hold; one of the two is all there are. The
+    epilogue ``exact`` adds the sums of such runs in 64 bits; the others take all at once.
 groups, channels
     Groups of the convolution, and output channels of each; a group's channels follow those of the one before it.
 pitch, out_pitch
@@ -72,15 +77,23 @@ pitch, out_pitch
 chunk
     Blocks of pixels (of as many as the tile has rows) for which one panel of weights is used before the next.
 rounding, zero_point, low, high
-    Index in ROUNDINGS, and zero point and clamp of the output, in codes.
+    Index in ROUNDINGS, and zero point and clamp of the output, as it is stored.
 """
 
 
 @cache
-def conv_kernel(level: Level, tile: Tile, epilogue: EpilogueName) -> Kernel:
-    """The kernel of one shape of tile."""
-    function = _portable(tile, epilogue) if level == Level.PORTABLE else _tiled(level, tile, epilogue)
-    return Kernel(f"conv.{level}.{tile}.{epilogue}", ARGUMENTS, function)
+def conv_kernel(
+    level: Level, tile: Tile, epilogue: EpilogueName, x: Element = "u1", y: Element = "u1", each: bool = False
+) -> Kernel:
+    """The kernel of one shape of tile, for elements `x`; its results are elements `y` or accumulators.
+
+    With `each`, every channel has a window of its own, packed by `pack.pack_each` with 16-bit weights: `taps` counts
+    pairs of taps, the table has two lines for each, and there is one group.
+    """
+    result = "i4" if epilogue == "accumulators" else y
+    make = _portable if level == Level.PORTABLE else partial(_tiled, level)
+    name = f"conv.{level}.{tile}.{epilogue}.{x}.{result}{'.each' if each else ''}"
+    return Kernel(name, ARGUMENTS, make(tile, epilogue, x, result, each))
 
 
 @register_jitable
@@ -100,13 +113,14 @@ def _shares(blocks: int, panels: int, thread: int, threads: int) -> tuple[int, i
     return first, last, 0, panels
 
 
-def _tiled(level: Level, shape: Tile, epilogue: EpilogueName) -> KernelFunction:
-    isa = ISAS[level]
+def _tiled(level: Level, shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: bool) -> KernelFunction:
+    isa = isa_of(level, "i2" if each else x)
     rows, width, group = shape.rows, shape.vectors * isa.lanes, isa.group
     panel_bytes = shape.vectors * isa.weight_bytes
-    size = 4 if epilogue == "accumulators" else 1
-    offset_bytes = 4 * rows
-    run_tile = _exact_tile(level, shape) if epilogue == "exact" else _vector_tile(level, shape, epilogue)
+    item, size = np.dtype(x).itemsize, np.dtype(y).itemsize
+    offset_bytes, each_item = 4 * rows * (1 + each), item * each
+    sums = partial(make_tile, isa, shape, each=each_item)
+    run_tile = _exact_tile(isa, shape, y, sums) if epilogue == "exact" else _vector_tile(epilogue, size, sums)
 
     def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
         x, table, weights = address_of(bases, args.x), address_of(bases, args.table), address_of(bases, args.weights)
@@ -114,7 +128,7 @@ def _tiled(level: Level, shape: Tile, epilogue: EpilogueName) -> KernelFunction:
         line = stack(offset_bytes)
         line_of_offsets = view(bases, line, rows, np.int32)
         blocks, panels = -(-args.pixels // rows), -(-args.channels // width)
-        steps = -(-args.depth // group)
+        steps = 1 if each else -(-args.depth // group)
         first_block, last_block, first_panel, last_panel = _shares(blocks, panels * args.groups, thread, threads)
         for chunk in range(first_block, last_block, args.chunk):
             for panel in range(first_panel, last_panel):
@@ -125,27 +139,29 @@ def _tiled(level: Level, shape: Tile, epilogue: EpilogueName) -> KernelFunction:
                 for block in range(chunk, min(chunk + args.chunk, last_block)):
                     pixel = block * rows
                     here = min(args.pixels - pixel, rows)
-                    source, offsets = x + in_group * args.depth, table + block * args.taps * offset_bytes
+                    source, offsets = x + in_group * args.depth * item, table + block * args.taps * offset_bytes
+                    source += first * each_item
                     if args.table == 0:
-                        source, offsets = source + pixel * args.pitch, line
+                        source, offsets = source + pixel * args.pitch * item, line
                         for r in range(rows):
-                            line_of_offsets[r] = min(r, here - 1) * args.pitch
+                            line_of_offsets[r] = min(r, here - 1) * args.pitch * item
                     target = panel_out + pixel * args.out_pitch * size
                     run_tile(
-                        args, bases, source, zeros, offsets, steps, panel_weights, panel * width, target, here, channels
-                    )
+                        args, bases, source, zeros, offsets, offset_bytes, steps, panel_weights, panel * width, target,
+                        here, channels,
+                    )  # fmt: skip
 
     return conv
 
 
-def _vector_tile(level: Level, shape: Tile, epilogue: Any) -> Callable[..., None]:
-    """A tile whose epilogue is vector code."""
-    form: Epilogue = Accumulators() if epilogue == "accumulators" else Codes(epilogue)
-    tile, size = make_tile(ISAS[level], shape, form), 4 if epilogue == "accumulators" else 1
+def _vector_tile(epilogue: Any, size: int, make: Callable[[Epilogue], Any]) -> Callable[..., None]:
+    """A tile whose epilogue is vector code, for results of `size` bytes."""
+    forms: dict[int, Epilogue] = {1: Codes(epilogue), 2: Words(epilogue), 4: Accumulators()}
+    tile = make(forms[size])
     constants = RESCALES[epilogue].constants if epilogue in RESCALES else 0
 
     @register_jitable(inline="always")
-    def run_tile(args, bases, source, zeros, offsets, steps, weights, channel, out, rows, channels):
+    def run_tile(args, bases, source, zeros, offsets, offset_bytes, steps, weights, channel, out, rows, channels):
         scales = address_of(bases, args.scales) + channel * 4 * constants
         operands = (scales, args.zero_point, args.low, args.high)
         bias = address_of(bases, args.bias) + channel * 4
@@ -155,48 +171,63 @@ def _vector_tile(level: Level, shape: Tile, epilogue: Any) -> Callable[..., None
     return run_tile
 
 
-def _exact_tile(level: Level, shape: Tile) -> Callable[..., None]:
-    """A tile that sums products in vectors, and adds the bias and rescales one number after the other."""
-    tile, width = make_tile(ISAS[level], shape, Accumulators()), shape.vectors * ISAS[level].lanes
-    line_bytes, bytes_of_sums = 4 * width, 4 * width * shape.rows
+def _exact_tile(isa: Isa, shape: Tile, y: str, make: Callable[[Epilogue], Any]) -> Callable[..., None]:
+    """A tile that sums runs of products in vectors, and adds the bias and rescales one number after the other."""
+    tile, width, result = make(Accumulators()), shape.vectors * isa.lanes, np.dtype(y).type
+    size, panel_bytes, step_bytes = np.dtype(y).itemsize, shape.vectors * isa.weight_bytes, isa.step_bytes
+    line_bytes, count = 4 * width, width * shape.rows
+    bytes_of_sums = 4 * count
 
     @register_jitable
-    def run_tile(args, bases, source, zeros, offsets, steps, weights, channel, out, rows, channels):
+    def run_tile(args, bases, source, zeros, offsets, offset_bytes, steps, weights, channel, out, rows, channels):
         start = stack(line_bytes)
         view(bases, start, width, np.int32)[:] = 0
         place = stack(bytes_of_sums)
-        tile(source, zeros, offsets, args.taps, steps, weights, start, place, line_bytes, rows, width, (0,))
-        sums = view(bases, place, rows * width, np.int32)
+        sums, totals = view(bases, place, rows * width, np.int32), stack_array(count, np.int64)
+        totals[:] = 0
+        for tap in range(0, args.taps, args.run_taps):
+            taps = min(args.run_taps, args.taps - tap)
+            for step in range(0, steps, args.run_steps):
+                run = min(args.run_steps, steps - step)
+                tile(
+                    source + step * step_bytes, zeros, offsets + tap * offset_bytes, taps, run,
+                    weights + (tap * steps + step) * panel_bytes, start, place, line_bytes, rows, width, (0,),
+                )  # fmt: skip
+                for i in range(rows * width):
+                    totals[i] += sums[i]
         bias = view(bases, args.bias + channel * 8, channels, np.int64)
         for r in range(rows):
-            _finish(args, bases, sums[r * width : r * width + channels], bias, channel, out + r * args.out_pitch)
+            finished = view(bases, out + r * args.out_pitch * size, channels, result)
+            _finish(args, bases, totals[r * width : r * width + channels], bias, channel, finished)
 
     return run_tile
 
 
 @register_jitable
-def _finish(args: Any, bases: Any, sums: Any, bias: Any, channel: int, out: int) -> None:
-    """Sums of products of one pixel, from a channel on, as codes at `out`."""
+def _finish(args: Any, bases: Any, sums: Any, bias: Any, channel: int, out: Any) -> None:
+    """Sums of products of one pixel, from a channel on, as elements of `out`."""
     count = len(sums)
-    codes = view(bases, out, count, np.uint8)
     mantissa = view(bases, args.mantissa + channel * 4, count, np.int32)
     shift = view(bases, args.shift + channel * 4, count, np.int32)
     multiplier = view(bases, args.multiplier + channel * 4, count, np.float32)
     for i in range(count):
         scaled = rescale_one(np.int64(sums[i]) + bias[i], mantissa[i], shift[i], multiplier[i], args.rounding)
-        codes[i] = min(max(scaled + args.zero_point, args.low), args.high)
+        out[i] = min(max(scaled + args.zero_point, args.low), args.high)
 
 
-def _portable(shape: Tile, epilogue: EpilogueName) -> KernelFunction:
+def _portable(shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: bool) -> KernelFunction:
     """The same in plain loops over arrays, one pixel after the other."""
+    element, result, item, size = np.dtype(x).type, np.dtype(y).type, np.dtype(x).itemsize, np.dtype(y).itemsize
+    weight, sum_type = (np.int8, np.int32) if x == "u1" and not each else (np.int16, np.int64)
+    weight_bytes, lines, each_item = np.dtype(weight).itemsize, 1 + each, item * each
     lanes, _ = packing(Level.PORTABLE)
     rows, width = shape.rows, shape.vectors * lanes
     keep_sums = epilogue == "accumulators"
     bias_type, bias_bytes = (np.int64, 8) if epilogue == "exact" else (np.int32, 4)
 
     def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
-        panels = -(-args.channels // width)
-        sums = stack_array(width, np.int32)
+        panels, depth = -(-args.channels // width), 1 if each else args.depth
+        sums = stack_array(width, sum_type)
         first_pixel, last_pixel, first_panel, last_panel = _shares(args.pixels, panels * args.groups, thread, threads)
         for pixel in range(first_pixel, last_pixel):
             block, row = pixel // rows, pixel % rows
@@ -204,25 +235,28 @@ def _portable(shape: Tile, epilogue: EpilogueName) -> KernelFunction:
                 in_group, first = panel // panels, panel % panels * width
                 count = min(args.channels - first, width)
                 sums[:] = 0
-                for tap in range(args.taps):
-                    place = args.x + pixel * args.pitch + in_group * args.depth
+                for tap in range(args.taps * lines):
+                    place = args.x + (pixel * args.pitch + in_group * args.depth) * item
                     if args.table != 0:
-                        offset = view(bases, args.table + ((block * args.taps + tap) * rows + row) * 4, 1, np.int32)[0]
-                        place = args.zeros if offset < 0 else args.x + offset + in_group * args.depth
-                    weights = args.weights + (panel * args.taps + tap) * args.depth * width
-                    _add_products(
-                        sums,
-                        view(bases, place, args.depth, np.uint8),
-                        view(bases, weights, args.depth * width, np.int8).reshape(args.depth, width),
-                    )
+                        line = (block * args.taps * lines + tap) * rows + row
+                        offset = view(bases, args.table + line * 4, 1, np.int32)[0]
+                        source = args.x + offset + in_group * args.depth * item + first * each_item
+                        place = args.zeros if offset < 0 else source
+                    weights = args.weights + (panel * args.taps * lines + tap) * depth * width * weight_bytes
+                    elements = view(bases, place, count if each else depth, element)
+                    factors = view(bases, weights, depth * width, weight)
+                    if each:
+                        for c in range(count):
+                            sums[c] += np.int64(elements[c]) * np.int64(factors[c])
+                    else:
+                        _add_products(sums, elements, factors.reshape(depth, width))
                 channel = panel * width
                 bias = view(bases, args.bias + channel * bias_bytes, count, bias_type)
-                out = args.out + pixel * args.out_pitch + in_group * args.channels + first
+                place = args.out + (pixel * args.out_pitch + in_group * args.channels + first) * size
+                out = view(bases, place, count, result)
                 if keep_sums:
-                    out += 3 * (out - args.out)
-                    totals = view(bases, out, count, np.int32)
                     for c in range(count):
-                        totals[c] = sums[c] + bias[c]
+                        out[c] = _wrapped(sums[c] + bias[c])
                 else:
                     _finish(args, bases, sums[:count], bias, channel, out)
 
@@ -230,8 +264,14 @@ def _portable(shape: Tile, epilogue: EpilogueName) -> KernelFunction:
 
 
 @register_jitable
-def _add_products(sums: Any, codes: Any, weights: Any) -> None:
-    for k in range(len(codes)):
-        code = np.int32(codes[k])
+def _add_products(sums: Any, elements: Any, weights: Any) -> None:
+    for k in range(len(elements)):
+        element = np.int32(elements[k])
         for c in range(len(sums)):
-            sums[c] += code * np.int32(weights[k, c])
+            sums[c] += element * np.int32(weights[k, c])
+
+
+@register_jitable
+def _wrapped(total: Any) -> Any:
+    """As much of an integer as 32 bits hold."""
+    return ((np.int64(total) + 2**31) & (2**32 - 1)) - 2**31

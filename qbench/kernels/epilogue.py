@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from qbench.kernels.isa.base import Isa
 from qbench.kernels.isa.emit import I8, I16, I32, I64, at, call, load, pointer, splat, store, vector
-from qbench.kernels.rescale import RESCALES
+from qbench.kernels.rescale import RESCALES, Rescale
 from qbench.quant.rounding import Rounding
 
-__all__ = ["Accumulators", "Codes", "Epilogue", "EpilogueName", "Output", "VectorCodes", "choose_epilogue"]
+__all__ = ["Accumulators", "Codes", "Epilogue", "EpilogueName", "Output", "VectorCodes", "Words", "choose_epilogue"]
 
 VectorCodes = Literal["float", "fixed", "fixed_left", "fixed_float", "fixed_double"]
 EpilogueName = VectorCodes | Literal["exact", "accumulators"]
@@ -68,6 +68,7 @@ def choose_epilogue(
       before: the upper half of the product is below 2^30, that of the zero point at most 255 * 2^22.
     - ``fixed_left``: the same after a left shift of the accumulator that does not overflow.
     - ``fixed_double``: the product's upper half is below 2^29, what is added at most 2^21 + 1 and 255 * 2^22.
+    - Without a zero point, the same holds for results that are clamped to 16 bits; not for ``fixed_float``.
     - ``fixed_float``: see `rescale.FixedFloat`; twice an accumulator of 2^24 times a multiplier of 2^4 is below 2^31,
       and a float of 2^-121 is a normal one.
     """
@@ -170,11 +171,8 @@ class Codes(Epilogue):
         self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output
     ) -> None:
         """See `Epilogue.emit`."""
-        form, vectors, scales = RESCALES[self.kind], len(rows[0]), pointer(b, operands[0])
-        constants = [
-            [load(b, scales, isa.accumulator, 4 * isa.lanes * (v * form.constants + i)) for i in range(form.constants)]
-            for v in range(vectors)
-        ]
+        form, vectors = RESCALES[self.kind], len(rows[0])
+        constants = _constants(b, isa, form, operands[0], vectors)
         zero_point = None if form.adds_zero_point else b.trunc(operands[1], I16)
         narrow = isa.narrow_halves if form.halves else isa.narrow
         fours = list(_fours(len(rows), vectors))
@@ -187,6 +185,44 @@ class Codes(Epilogue):
             piece for places, four in zip(fours, codes, strict=True) for piece in _pieces(b, four, places, isa.lanes)
         ]
         out.store(b, isa, pieces, len(rows), vectors * isa.lanes)
+
+
+@dataclass(frozen=True)
+class Words(Epilogue):
+    """Rescales, clamps, adds the zero point and narrows to 16 bits.
+
+    Operands: as those of `Codes`, but the constants are those of zero point 0.
+    """
+
+    kind: VectorCodes
+
+    def emit(
+        self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output
+    ) -> None:
+        """See `Epilogue.emit`."""
+        form, vectors, kind = RESCALES[self.kind], len(rows[0]), isa.accumulator
+        constants = _constants(b, isa, form, operands[0], vectors)
+        zero_point = operands[1]
+        low, high = (vector(b, kind, b.trunc(b.sub(bound, zero_point), I32)) for bound in operands[2:4])
+        zero_points = vector(b, kind, b.trunc(zero_point, I32))
+        pieces: list[Piece] = []
+        for row, values in enumerate(rows):
+            for v, sums in enumerate(values):
+                scaled = form.emit(b, isa, sums, constants[v])
+                scaled = call(b, f"llvm.smax.v{kind.count}i32", kind, [scaled, low])
+                scaled = call(b, f"llvm.smin.v{kind.count}i32", kind, [scaled, high])
+                words = b.trunc(b.add(scaled, zero_points), ir.VectorType(I16, kind.count))
+                pieces.append(Piece(row, v * isa.lanes, 2, words))
+        out.store(b, isa, pieces, len(rows), vectors * isa.lanes)
+
+
+def _constants(b: ir.IRBuilder, isa: Isa, form: type[Rescale], scales: Any, vectors: int) -> list[list[Any]]:
+    """What a form reads for each vector of channels."""
+    start, each = pointer(b, scales), 4 * isa.lanes
+    return [
+        [load(b, start, isa.accumulator, each * (v * form.constants + i)) for i in range(form.constants)]
+        for v in range(vectors)
+    ]
 
 
 def _clamped(b: ir.IRBuilder, codes: Sequence[Any], low: Any, high: Any) -> list[Any]:

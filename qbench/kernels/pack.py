@@ -8,17 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.kernels.epilogue import EpilogueName
-from qbench.kernels.isa import ISAS
+from qbench.kernels.isa import Element, isa_of
 from qbench.kernels.levels import Level
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.tile import Tile
 
-__all__ = ["offsets", "pack_channels", "pack_scales", "pack_weights", "packing"]
+__all__ = ["offsets", "pack_channels", "pack_each", "pack_scales", "pack_weights", "packing"]
 
 
-def packing(level: Level) -> tuple[int, int]:
+def packing(level: Level, x: Element = "u1") -> tuple[int, int]:
     """`lanes` and `group` of `pack_weights`, as the integer kernels of a level want them."""
-    return (16, 1) if level == Level.PORTABLE else (ISAS[level].lanes, ISAS[level].group)
+    if level == Level.PORTABLE:
+        return 16, 1
+    isa = isa_of(level, x)
+    return isa.lanes, isa.group
 
 
 def pack_weights(weights: NDArray[Any], tile: Tile, lanes: int, group: int) -> NDArray[Any]:
@@ -41,6 +44,31 @@ def pack_weights(weights: NDArray[Any], tile: Tile, lanes: int, group: int) -> N
     filled[:, :channels, :, :depth] = weights
     parts = filled.reshape(groups, -1, tile.vectors, lanes, taps, filled.shape[-1] // group, group)
     return np.ascontiguousarray(parts.transpose(0, 1, 4, 5, 2, 3, 6))
+
+
+def pack_each(weights: NDArray[np.int16], tile: Tile, level: Level) -> NDArray[np.int16]:
+    """Weights of a window for each channel, filled up with zeros.
+
+    Parameters
+    ----------
+    weights
+        ``[channels, taps]``; the number of taps is even.
+    tile, level
+        Of the kernel.
+
+    Returns
+    -------
+    Contiguous ``[panels, pairs of taps, vectors, lanes, 2]``, the channels in the order in which `tile` weaves them: of
+    each eight that lie in a vector and the next one, four and four. Without vectors, ``[panels, taps, channels]``.
+    """
+    lanes, _ = packing(level, "i2")
+    width = tile.vectors * lanes
+    filled = np.pad(weights, ((0, -len(weights) % width), (0, 0))).reshape(-1, width, weights.shape[1])
+    if level == Level.PORTABLE:
+        return np.ascontiguousarray(filled.swapaxes(1, 2))
+    shape = -1, tile.vectors // 2, lanes // 4, 2, 4, weights.shape[1] // 2, 2
+    parts = filled.reshape(shape).transpose(0, 5, 1, 3, 2, 4, 6)
+    return np.ascontiguousarray(parts.reshape(len(filled), -1, tile.vectors, lanes, 2))
 
 
 def pack_channels(values: NDArray[Any], groups: int, tile: Tile, lanes: int) -> NDArray[Any]:

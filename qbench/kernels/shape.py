@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from qbench.kernels.isa import Element
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import packing
 from qbench.kernels.tile import Tile
 
-__all__ = ["TILE_COSTS", "choose_chunk", "choose_tile"]
+__all__ = ["EACH", "TILE_COSTS", "choose_chunk", "choose_tile"]
 
 TILE_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
     Level.AVX512VNNI: {
@@ -24,18 +25,28 @@ TILE_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
 }
 """What tiles cost, measured, in cycles: each vector of a step, and what a tile costs besides."""
 
+EACH: dict[Level, Tile] = {
+    Level.AVX512VNNI: Tile(2, 2),
+    Level.AVXVNNI: Tile(2, 2),
+    Level.AVX2: Tile(2, 2),
+    Level.PORTABLE: Tile(1, 4),
+}
+"""Tiles of depthwise convolutions."""
+
 _CHUNK = 16
 
 
-def choose_tile(level: Level, pixels: int, channels: int, depth: int) -> Tile:
+def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element = "u1") -> Tile:
     """The tile that takes least time.
 
     Parameters
     ----------
     pixels, channels, depth
         Output pixels, output channels of one group, and products per output.
+    x
+        Type of the input's elements.
     """
-    lanes, group = packing(level)
+    lanes, group = packing(level, x)
 
     def cycles(tile: Tile) -> float:
         each, besides = TILE_COSTS[level][tile]

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from qbench.kernels.epilogue import Epilogue, Output
 from qbench.kernels.isa.base import Isa
-from qbench.kernels.isa.emit import I32, I64, at, load, pointer
+from qbench.kernels.isa.emit import I8, I16, I32, I64, at, load, pointer
 
 __all__ = ["Tile", "emit_tile", "make_tile"]
 
@@ -28,7 +28,7 @@ class Tile:
         return f"{self.rows}x{self.vectors}"
 
 
-def make_tile(isa: Isa, shape: Tile, epilogue: Epilogue) -> Any:
+def make_tile(isa: Isa, shape: Tile, epilogue: Epilogue, each: int = 0) -> Any:
     """A Numba function that computes one tile of output; all its arguments are 64-bit integers.
 
     ``tile(x, zeros, offsets, taps, steps, weights, bias, out, pitch, rows, channels, operands)``
@@ -47,13 +47,17 @@ def make_tile(isa: Isa, shape: Tile, epilogue: Epilogue) -> Any:
         See `qbench.kernels.epilogue.Output`.
     operands
         Tuple of what the epilogue needs.
+
+    With `each`, the bytes of an input element, channels are not mixed: a depthwise convolution, by an instruction set
+    for words. Its taps are pairs, each with two lines of offsets, and it has one step.
     """
 
     @intrinsic
     def tile(context, x, zeros, offsets, taps, steps, weights, bias, out, pitch, rows, channels, operands):
         def generate(context, b, signature, arguments):
             *numbers, packed = arguments
-            emit_tile(b, isa, shape, epilogue, numbers, [b.extract_value(packed, i) for i in range(len(operands))])
+            unpacked = [b.extract_value(packed, i) for i in range(len(operands))]
+            emit_tile(b, isa, shape, epilogue, numbers, unpacked, each)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 11, operands), generate
@@ -62,11 +66,12 @@ def make_tile(isa: Isa, shape: Tile, epilogue: Epilogue) -> Any:
 
 
 def emit_tile(
-    b: ir.IRBuilder, isa: Isa, shape: Tile, epilogue: Epilogue, numbers: Sequence[Any], operands: Sequence[Any]
-) -> None:
+    b: ir.IRBuilder, isa: Isa, shape: Tile, epilogue: Epilogue, numbers: Sequence[Any], operands: Sequence[Any],
+    each: int = 0,
+) -> None:  # fmt: skip
     """The code of a tile, for any target; `numbers` are all arguments of `make_tile`'s function but the last."""
     *places, out, pitch, rows, channels = numbers
-    sums = _sum_products(b, isa, shape, *places)
+    sums = _sum_each(b, isa, shape, each, *places) if each else _sum_products(b, isa, shape, *places)
     epilogue.emit(b, isa, sums, operands, Output(pointer(b, out), pitch, rows, channels))
 
 
@@ -121,3 +126,58 @@ def _sum_products(b, isa, shape, x, zeros, offsets, taps, steps, weights, bias) 
         inner.add_incoming(result, each_step)
     b.position_at_end(done)
     return [results[r * shape.vectors : (r + 1) * shape.vectors] for r in range(shape.rows)]
+
+
+def _sum_each(b, isa, shape, item, x, zeros, offsets, pairs, steps, weights, bias) -> list[list[Any]]:
+    """The loop over pairs of taps: two elements of a channel are woven side by side, as `dot` takes them."""
+    start, zero_row, table = pointer(b, x), pointer(b, zeros), pointer(b, offsets)
+    packed, first = pointer(b, weights), pointer(b, bias)
+    shorts = ir.VectorType(I16, 2 * isa.lanes)
+    kind = shorts if item == 2 else ir.VectorType(I8, 2 * isa.lanes)
+    before, each_pair, done = b.block, b.append_basic_block("pair"), b.append_basic_block("done")
+    b.branch(each_pair)
+
+    b.position_at_end(each_pair)
+    pair, place = b.phi(I64), b.phi(packed.type)
+    sums = [b.phi(isa.accumulator) for _ in range(shape.rows * shape.vectors)]
+    results: list[Any] = []
+    for r in range(shape.rows):
+        taps: list[Any] = []
+        for side in (0, shape.rows):
+            index = b.add(b.mul(pair, I64(8 * shape.rows)), I64(4 * (side + r)))
+            offset = b.sext(load(b, table, I32, index), I64)
+            taps.append(b.select(b.icmp_signed("<", offset, I64(0)), zero_row, at(b, start, offset)))
+        for v in range(0, shape.vectors, 2):
+            loaded = [load(b, tap, kind, v * isa.lanes * item) for tap in taps]
+            one, two = (b.zext(elements, shorts) for elements in loaded) if item == 1 else loaded
+            for half in (0, 1):
+                woven = b.bitcast(b.shuffle_vector(one, two, _woven(isa.lanes, half)), isa.accumulator)
+                elements = isa.load_weights(b, at(b, place, (v + half) * isa.weight_bytes))
+                results.append(isa.dot(b, sums[len(results)], woven, elements))
+    following, next_place = b.add(pair, I64(1)), at(b, place, shape.vectors * isa.weight_bytes)
+    b.cbranch(b.icmp_signed("<", following, pairs), each_pair, done)
+
+    nothing = ir.Constant(isa.accumulator, None)
+    phis = [(pair, I64(0), following), (place, packed, next_place)]
+    for phi, initial, again in [*phis, *((phi, nothing, result) for phi, result in zip(sums, results, strict=True))]:
+        phi.add_incoming(initial, before)
+        phi.add_incoming(again, each_pair)
+    b.position_at_end(done)
+    totals: list[Any] = []
+    for i in range(0, len(results), 2):
+        for half in (0, 1):
+            start_value = load(b, first, isa.accumulator, (i % shape.vectors + half) * 4 * isa.lanes)
+            totals.append(b.add(b.shuffle_vector(*results[i : i + 2], _in_order(isa.lanes, half)), start_value))
+    return [totals[r * shape.vectors : (r + 1) * shape.vectors] for r in range(shape.rows)]
+
+
+def _woven(lanes: int, half: int) -> ir.Constant:
+    """Which elements of two vectors of shorts are woven: those of the lower or upper half of every 128 bits."""
+    firsts = [8 * (lane // 4) + 4 * half + lane % 4 for lane in range(lanes)]
+    return ir.Constant(ir.VectorType(I32, 2 * lanes), [i + side for i in firsts for side in (0, 2 * lanes)])
+
+
+def _in_order(lanes: int, half: int) -> ir.Constant:
+    """What undoes this: which sums of both halves are those of the first, or the last, channels."""
+    channels = range(half * lanes, (half + 1) * lanes)
+    return ir.Constant(ir.VectorType(I32, lanes), [c % 8 // 4 * lanes + c // 8 * 4 + c % 4 for c in channels])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, Epilogue
 
@@ -78,17 +77,11 @@ def _chain(graph: Graph, head: Node, visible: Collection[str], taken: Collection
     chain, left = [head], [what for what in OPS[head.op].absorbs if what in taken]
     while left and (follower := _only_follower(graph, chain[-1], visible)) is not None:
         what = OPS[follower.op].epilogue
-        if what is None or what not in left or (what is Epilogue.REQUANTIZE and _is_widened(graph, head, follower)):
+        if what is None or what not in left:
             break
         chain.append(follower)
         del left[: left.index(what) + (what is not Epilogue.CLAMP)]
     return tuple(chain)
-
-
-def _is_widened(graph: Graph, head: Node, follower: Node) -> bool:
-    """Whether sums of products of 8 bits are rounded to more: the fast kernels give the sums, or 8 bits."""
-    given, made = (numpy_dtype(graph.types[name].dtype).itemsize for name in (head.inputs[0], follower.output))
-    return OPS[head.op].has_weight() and given < made
 
 
 def _only_follower(graph: Graph, node: Node, visible: Collection[str]) -> Node | None:

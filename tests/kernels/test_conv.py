@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
+from qbench.kernels.levels import Level
 from qbench.kernels.pack import offsets, pack_channels, pack_scales, pack_weights, packing
 from qbench.kernels.rounding import two_parts
 from qbench.kernels.shape import TILE_COSTS, choose_tile
@@ -40,11 +43,12 @@ def requantized(acc, real, rounding):
     return rescale(acc, mantissa[column], shift[column], rounding), mantissa, shift, multiplier
 
 
-def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, size):
-    """Lay out one convolution as the planner does; x is (n, c, h, w) codes."""
+def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, size, y="u1", runs=None):
+    """Lay out one convolution as the planner does; x is (n, c, h, w) codes or int16."""
+    element = x.dtype.str[1:]
     n, _, height, width = x.shape
     channels, depth, *kernel = weight.shape
-    lanes, group = packing(level)
+    lanes, group = packing(level, element)
     groups = op.groups
     output = tuple(
         (extent + before + after - d * (k - 1) - 1) // s + 1
@@ -54,30 +58,32 @@ def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, 
     )
     pixels = n * output[0] * output[1]
     pitch = x.shape[1]
-    memory = np.full(x.size + 128, 77, np.uint8)
+    memory = np.full(x.size + 128, 77, x.dtype)
     memory[: x.size] = x.transpose(0, 2, 3, 1).reshape(-1)
     plain = kernel == [1, 1] and op.strides == (1, 1) and op.padding == (0, 0, 0, 0)
     table = offsets(
         images=n, size=(height, width), output=output, kernel=tuple(kernel), strides=op.strides,
-        padding=op.padding[:2], dilation=op.dilation, bytes_apart=(height * width * pitch, width * pitch, pitch),
-        rows=tile.rows,
+        padding=op.padding[:2], dilation=op.dilation, rows=tile.rows,
+        bytes_apart=tuple(x.itemsize * pitch * pixels for pixels in (height * width, width, 1)),
     )  # fmt: skip
     packed = pack_weights(weight.reshape(groups, channels // groups, depth, -1).swapaxes(2, 3), tile, lanes, group)
-    kind = np.int32 if epilogue == "accumulators" else np.uint8
+    kind = np.dtype("i4" if epilogue == "accumulators" else y)
     out = np.full((pixels + 1, out_pitch), 99, kind)
-    zeros = np.full(depth + 3, op.data_zero_point, np.uint8)
+    zeros = np.full(depth + 3, op.data_zero_point, x.dtype)
     per_channel = {
         name: pack_channels(values, groups, tile, lanes)
         for name, values in {**fields, "bias": bias}.items()
         if isinstance(values, np.ndarray)
     }
-    constants = (fields["mantissa"], fields["shift"], fields["multiplier"], fields["zero_point"])
+    constants = (fields["mantissa"], fields["shift"], fields["multiplier"], fields["zero_point"] if y == "u1" else 0)
     scales = pack_scales(epilogue, *constants, groups, tile, lanes)
     numbers = {name: value for name, value in fields.items() if not isinstance(value, np.ndarray)}
     launch(
-        conv_kernel(level, tile, epilogue), threads, x=memory, zeros=zeros, table=0 if plain else table, weights=packed,
-        out=out, pixels=pixels, taps=kernel[0] * kernel[1], depth=depth, groups=groups, channels=channels // groups,
+        conv_kernel(level, tile, epilogue, element, y), threads, x=memory, zeros=zeros,
+        table=0 if plain else table, weights=packed, out=out, pixels=pixels, taps=kernel[0] * kernel[1],
+        depth=depth, groups=groups, channels=channels // groups,
         pitch=pitch, out_pitch=out_pitch, chunk=size, scales=scales, **per_channel, **numbers,
+        **dict(zip(("run_taps", "run_steps"), runs or (kernel[0] * kernel[1], depth), strict=True)),
     )  # fmt: skip
     assert np.all(out[:, channels:] == 99)
     assert np.all(out[pixels:] == 99)
@@ -149,6 +155,53 @@ def test_equals_the_integer_convolution(level, case, data, rounding, threads, sl
 
 
 @pytest.mark.parametrize("level", RUNNABLE)
+@given(
+    case=cases(),
+    data=st.data(),
+    rounding=st.sampled_from([*ROUNDINGS, None]),
+    threads=st.integers(1, 3),
+    largest=st.sampled_from([-19, -11, -3]),
+    exact=st.booleans(),
+    y=st.sampled_from(["u1", "i2"]),
+    zero_point=st.integers(-(2**15), 2**15 - 1),
+)
+@settings(max_examples=40)
+def test_equals_the_integer_convolution_of_16_bits(level, case, data, rounding, threads, largest, exact, y, zero_point):
+    """To 16 or 8 bits; sums of runs of the products are added in 64 bits."""
+    op, codes, weight, rng = case
+    tile = data.draw(st.sampled_from([*TILE_COSTS[level]]))
+    op = replace(op, data_zero_point=zero_point, accumulator="int64")
+    x = rng.integers(-(2**15), 2**15, codes.shape).astype(np.int16)
+    channels, depth = weight.shape[:2]
+    flat = weight.reshape(channels, -1).astype(np.int64)
+    bias = rng.integers(-(2**20), 2**20, channels)
+    sums = op.compute(x, weight) + bias[:, None, None]
+    folded = bias - zero_point * flat.sum(1)
+    target, low, high = (3, 1, 250) if y == "u1" else (-300, -(2**15), 32000)
+    fields = {"rounding": 0, "zero_point": target, "low": low, "high": high}
+    wide = weight.astype(np.int16)
+    bound = np.abs(flat).sum(1) * 2**16 + np.abs(bias)
+    if rounding is None:
+        none = np.zeros(channels, np.int32)
+        fields |= {"mantissa": none, "shift": none, "multiplier": none}
+        got = run(level, tile, "accumulators", x, wide, op, folded.astype(np.int32), fields, threads, channels, 2)
+        np.testing.assert_array_equal(got, sums.astype(np.int32))
+        return
+    real = 2.0 ** rng.uniform(-30, largest, channels)
+    if rounding in POWER_OF_TWO:
+        real = 2.0 ** np.floor(np.log2(real))
+    scaled, mantissa, shift, multiplier = requantized(sums, real, rounding)
+    exact |= level is Level.PORTABLE
+    epilogue = "exact" if exact else choose_epilogue(rounding, bound, mantissa, shift, multiplier)
+    taps = weight[0, 0].size
+    runs = data.draw(st.sampled_from([(taps, depth), (2, depth), (1, depth), (1, 3), (1, 1)]))
+    fields |= {"rounding": ROUNDINGS.index(rounding), "mantissa": mantissa, "shift": shift, "multiplier": multiplier}
+    bias = folded if epilogue == "exact" else folded.astype(np.int32)
+    got = run(level, tile, epilogue, x, wide, op, bias, fields, threads, channels, 2, y, runs)
+    np.testing.assert_array_equal(got, np.clip(scaled + target, low, high))
+
+
+@pytest.mark.parametrize("level", RUNNABLE)
 @pytest.mark.parametrize("shift", [-23, -9, -2, 0, 3])
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=20)
@@ -177,7 +230,7 @@ def test_fixed_point_beside_its_ties(level, shift, seed):
             out=out, bias=pack_channels(acc.astype(np.int32), 1, tile, lanes),
             mantissa=spread[0], shift=spread[1], multiplier=spread[2],
             scales=pack_scales(name, *parameters, 128, 1, tile, lanes),
-            pixels=1, taps=1, depth=4, groups=1, channels=channels, pitch=4, out_pitch=channels, chunk=1,
-            rounding=ROUNDINGS.index("tflite_single"), zero_point=128, low=0, high=255,
+            pixels=1, taps=1, depth=4, run_taps=1, run_steps=4, groups=1, channels=channels, pitch=4,
+            out_pitch=channels, chunk=1, rounding=ROUNDINGS.index("tflite_single"), zero_point=128, low=0, high=255,
         )  # fmt: skip
         np.testing.assert_array_equal(out, expected, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from llvmlite import ir
 
@@ -11,7 +11,7 @@ from qbench.kernels.isa.base import Isa, Value
 from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, call, load, splat, vector
 from qbench.kernels.isa.partial import store_by_stack
 
-__all__ = ["Avx2", "AvxVnni"]
+__all__ = ["Avx2", "Avx2Words", "AvxVnni", "AvxVnniWords"]
 
 _LANES = 8
 _INTS, _SHORTS, _BYTES = ir.VectorType(I32, _LANES), ir.VectorType(I16, 16), ir.VectorType(I8, 32)
@@ -57,6 +57,9 @@ class _Avx(Isa):
 class AvxVnni(_Avx):
     """The level ``avxvnni``: one instruction for four products a lane."""
 
+    instruction: ClassVar[str] = "vpdpbusd"
+    """u8 times s8, summed in 32 bits with no saturation."""
+
     def load_input(self, b: ir.IRBuilder, pointer: Value) -> Value:
         """Broadcast four bytes."""
         return vector(b, _INTS, load(b, pointer, I32))
@@ -66,8 +69,16 @@ class AvxVnni(_Avx):
         return load(b, pointer, _INTS)
 
     def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
-        """Emit ``vpdpbusd``: u8 times s8, summed in 32 bits with no saturation."""
-        return call(b, "llvm.x86.avx512.vpdpbusd.256", _INTS, [accumulators, elements, weights])
+        """Emit `instruction`."""
+        return call(b, f"llvm.x86.avx512.{self.instruction}.256", _INTS, [accumulators, elements, weights])
+
+
+class AvxVnniWords(AvxVnni):
+    """The level ``avxvnni`` for elements of 16 bits."""
+
+    group = 2
+    instruction = "vpdpwssd"
+    """s16 times s16, two of them a lane."""
 
 
 class Avx2(_Avx):
@@ -91,3 +102,22 @@ class Avx2(_Avx):
         for pair in zip(elements, weights, strict=True):
             accumulators = b.add(accumulators, call(b, "llvm.x86.avx2.pmadd.wd", _INTS, pair))
         return accumulators
+
+
+class Avx2Words(_Avx):
+    """The level ``avx2`` for elements of 16 bits."""
+
+    group = 2
+
+    def load_input(self, b: ir.IRBuilder, pointer: Value) -> Value:
+        """Broadcast two elements."""
+        return vector(b, _INTS, load(b, pointer, I32))
+
+    def load_weights(self, b: ir.IRBuilder, pointer: Value) -> Value:
+        """Load 32 bytes."""
+        return load(b, pointer, _INTS)
+
+    def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
+        """Emit ``vpmaddwd``."""
+        pair = [b.bitcast(elements, _SHORTS), b.bitcast(weights, _SHORTS)]
+        return b.add(accumulators, call(b, "llvm.x86.avx2.pmadd.wd", _INTS, pair))

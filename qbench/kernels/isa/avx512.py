@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -10,7 +11,7 @@ from llvmlite import ir
 from qbench.kernels.isa.base import Isa, Value
 from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, call, load, splat, vector
 
-__all__ = ["Avx512Vnni"]
+__all__ = ["Avx512Vnni", "Avx512Words"]
 
 llvm.initialize_native_asmparser()  # for `dot_at`
 
@@ -27,6 +28,8 @@ class Avx512Vnni(Isa):
     lanes = _LANES
     registers = 32
     weight_bytes = 64
+    instruction: ClassVar[str] = "vpdpbusd"
+    """u8 times s8, summed in 32 bits with no saturation."""
 
     def load_input(self, b: ir.IRBuilder, pointer: Value) -> Value:
         """Broadcast four bytes."""
@@ -37,13 +40,13 @@ class Avx512Vnni(Isa):
         return load(b, pointer, _INTS)
 
     def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
-        """Emit ``vpdpbusd``: u8 times s8, summed in 32 bits with no saturation."""
-        return _call(b, "vpdpbusd.512", _INTS, [accumulators, elements, weights])
+        """Emit `instruction`."""
+        return _call(b, f"{self.instruction}.512", _INTS, [accumulators, elements, weights])
 
     def dot_at(self, b: ir.IRBuilder, accumulators: Value, elements: Value, pointer: Value, offset: int) -> Value:
-        """Emit ``vpdpbusd`` with an operand in memory, where LLVM would load it once and spill another register."""
+        """Emit it with an operand in memory, where LLVM would load it once and spill another register."""
         kind = ir.FunctionType(_INTS, [_INTS, _INTS, pointer.type])
-        code = ir.InlineAsm(kind, f"vpdpbusd {offset}($3), $2, $0", "=v,0,v,r")
+        code = ir.InlineAsm(kind, f"{self.instruction} {offset}($3), $2, $0", "=v,0,v,r")
         return b.call(code, [accumulators, elements, pointer])
 
     def high_product(self, b: ir.IRBuilder, x: Value, y: Value) -> Value:
@@ -71,6 +74,14 @@ class Avx512Vnni(Isa):
         """Add twice the zero point and one, and shift, in 16 bits."""
         twice = b.add(b.shl(zero_point, I16(1)), I16(1))
         return _bytes(b, [b.ashr(short, splat(_SHORTS, 1)) for short in _raised(b, _packed(b, four), twice)])
+
+
+class Avx512Words(Avx512Vnni):
+    """The level ``avx512vnni`` for elements of 16 bits."""
+
+    group = 2
+    instruction = "vpdpwssd"
+    """s16 times s16, two of them a lane."""
 
 
 def _packed(b: ir.IRBuilder, four: Sequence[Value]) -> list[Value]:

@@ -62,8 +62,9 @@ class Products(ABC):
 class Isa(Products):
     """One vector instruction set, for integers.
 
-    Input elements are u8, weights s8, and `dot` is exact: nothing saturates on the way. Subclasses give that product,
-    and override what they can do better.
+    Input elements are u8, weights s8, and `dot` is exact: nothing saturates on the way. Those for words take elements
+    and weights of 16 bits, two a step in place of four; sums that leave 32 bits wrap. Subclasses give that product, and
+    override what they can do better.
     """
 
     group = 4

@@ -1,4 +1,4 @@
-"""Integer convolutions and dense layers on 8-bit data: the tiled kernel."""
+"""Integer convolutions and dense layers on data of 8 bits, or of 16: the tiled kernel."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, is_op
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import EpilogueName, choose_epilogue
-from qbench.kernels.isa import ISAS
+from qbench.kernels.isa import ISAS, Element
 from qbench.kernels.levels import Level
-from qbench.kernels.pack import pack_channels, pack_scales, pack_weights, packing
-from qbench.kernels.shape import choose_chunk, choose_tile
+from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
+from qbench.kernels.shape import EACH, choose_chunk, choose_tile
 from qbench.kernels.tile import Tile
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.runtime.fuse import Fused
@@ -28,6 +29,8 @@ from qbench.runtime.lowerings.windows import input_offsets
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["ConvLowering", "DenseLowering"]
+
+_ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
 
 _FEW = 4
 """With at most so many channels, a row of the window is read as one tap."""
@@ -58,10 +61,12 @@ class _Tiled(Lowering):
         super().__init__(step, graph, level)
         self.products = products(step, graph)
         rescaled = self.products.rescaling
-        if rescaled is not None and rescaled.dtype not in ("int8", "uint8"):
+        if rescaled is not None and rescaled.dtype not in _ELEMENTS:
             raise Refused(f"its result is {rescaled.dtype}")
+        self.x: Element = _ELEMENTS[graph.types[self.products.data].dtype]
+        self.y: Element = "u1" if rescaled is None else _ELEMENTS[rescaled.dtype]
         weights = self.products.weights
-        if weights.wide and (is_op(step.head, IntegerDense) or self._groups > 1 or weights.integers.max() > _MOST):
+        if self._cut and (is_op(step.head, IntegerDense) or self._groups > 1 or weights.integers.max() > _MOST):
             raise Refused("its weights less their zero point are no 8-bit integers")
         if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.integers.size == 0:
             raise Refused("it has nothing to compute")
@@ -75,15 +80,33 @@ class _Tiled(Lowering):
         return self.products.op.groups if isinstance(self.products.op, IntegerConv2d) else 1
 
     @property
+    def _cut(self) -> bool:
+        """Whether the weights are too wide for the kernel's: the rest is added in further taps."""
+        return self.products.weights.wide and self.x == "u1" and not self.each
+
+    @property
+    def weights(self) -> NDArray[np.int8 | np.int16]:
+        """As much of them as the kernel's weights hold."""
+        narrow = self.x == "u1" and not self.each
+        return self.products.weights.narrow if narrow else self.products.weights.integers.astype(np.int16)
+
+    @property
+    def each(self) -> bool:
+        """Whether it is depthwise: each channel has a window of its own."""
+        return 1 < self._groups == len(self.products.weights.integers) and self.products.weights.integers.shape[1] == 1
+
+    @property
     def epilogue(self) -> EpilogueName:
         found, bound = self.products.rescaling, self.products.bound
         if found is None:
             return "accumulators"
-        rounds_down = self.level in ISAS and ISAS[self.level].rounds_down
+        if self.level is Level.PORTABLE and self.x == "i2":
+            return "exact"  # whose biases do not wrap: nor do that level's sums
+        rounds_down = self.y == "u1" and self.level in ISAS and ISAS[self.level].rounds_down
         return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier, rounds_down)
 
     def tiled(
-        self, site: Site, geometry: _Geometry, tile: Tile, table: NDArray[Any] | None, weights: NDArray[np.int8]
+        self, site: Site, geometry: _Geometry, tile: Tile, table: NDArray[Any] | None, weights: NDArray[Any]
     ) -> Instruction:
         """The one instruction.
 
@@ -92,29 +115,38 @@ class _Tiled(Lowering):
         table
             Offsets of the taps; None where pixels lie evenly and have one tap.
         weights
-            [groups, channels, taps, depth].
+            [groups, channels, taps, depth]; [1, channels, pairs of taps, 2] where each channel has its own.
         """
-        lanes, group = packing(site.level)
+        lanes, group = packing(site.level, "i2" if self.each else self.x)
         found, epilogue = self.products.rescaling, self.epilogue
         constant = self.graph.constants[self.step.head.inputs[1]]
-        form = tile, lanes, group, weights.shape, self.products.op.weight_zero_point, self.products.weights.zeroed
-        packed = site.packed(constant, form, lambda: pack_weights(weights, tile, lanes, group))
+        zeros = self.products.op.weight_zero_point, self.products.weights.zeroed
+        form = tile, lanes, self.x, self.each, weights.shape, zeros
         groups, channels = weights.shape[:2]
+
+        def pack() -> NDArray[Any]:
+            flat = weights.reshape(channels, -1)
+            return pack_each(flat, tile, site.level) if self.each else pack_weights(weights, tile, lanes, group)
+
+        packed = site.packed(constant, form, pack)
 
         def spread(values: NDArray[Any]) -> int:
             return site.constant(pack_channels(values, groups, tile, lanes))
 
         scales = 0
         if found is not None:
-            numbers = found.mantissa, found.shift, found.multiplier, found.zero_point
+            numbers = found.mantissa, found.shift, found.multiplier, found.zero_point if self.y == "u1" else 0
             scales = site.constant(pack_scales(epilogue, *numbers, groups, tile, lanes))
         bias = self.products.bias if epilogue == "exact" else self.products.bias.astype(np.int32)
-        out = site.places[self.output]
+        out, read = site.places[self.output], max(geometry.depth + group, tile.vectors * lanes)
+        run_taps, run_steps = geometry.taps, geometry.depth
+        if epilogue == "exact" and self.x == "i2":
+            run_taps, run_steps = _run(weights, group)
         return instruction(
-            conv_kernel(site.level, tile, epilogue),
+            conv_kernel(site.level, tile, epilogue, self.x, self.y, self.each),
             self.output,
             x=geometry.start,
-            zeros=site.constant(np.full(geometry.depth + group, self.products.zero_point, np.uint8)),
+            zeros=site.constant(np.full(read, self.products.zero_point, self.x)),
             table=0 if table is None else site.constant(table),
             weights=site.constant(packed),
             out=out.reference,
@@ -126,6 +158,8 @@ class _Tiled(Lowering):
             pixels=geometry.pixels,
             taps=geometry.taps,
             depth=geometry.depth,
+            run_taps=run_taps,
+            run_steps=run_steps,
             groups=groups,
             channels=channels,
             pitch=geometry.pitch,
@@ -151,7 +185,7 @@ class ConvLowering(_Tiled):
     def joins_rows(self) -> bool:
         """Whether a row of the window is one tap: its few channels lie side by side, padding included."""
         _, channels, _, width = self.products.weights.integers.shape
-        return channels <= _FEW and width > 1 and self.op.groups == 1 and self.op.dilation[1] == 1
+        return self.x == "u1" and channels <= _FEW and width > 1 and self.op.groups == 1 and self.op.dilation[1] == 1
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         data = CHANNELS_LAST
@@ -160,30 +194,65 @@ class ConvLowering(_Tiled):
         return Layouts({self.products.data: data}, {self.output: CHANNELS_LAST})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        centred, op, x = self.products.weights, self.op, site.places[self.products.data]
-        weights = centred.narrow
+        return [self._of_each(site) if self.each else self._mixed(site)]
+
+    def _of_each(self, site: Site) -> Instruction:
+        channels, _, height, width = self.weights.shape
+        x, (n, *size, _) = site.places[self.products.data], site.places[self.output].shape
+        tile, more = EACH[site.level], height * width % 2
+        table = input_offsets(self.op, x, (size[0], size[1]), (height, width), tile.rows, False)
+        table = np.ascontiguousarray(np.pad(table, ((0, 0), (0, more), (0, 0)), constant_values=-1))
+        weights = np.pad(self.weights.reshape(channels, -1), ((0, 0), (0, more))).reshape(1, channels, -1, 2)
+        geometry = _Geometry(n * math.prod(size), weights.shape[2], 2, 1, x.strides[2], x.reference)
+        return self.tiled(site, geometry, tile, table, weights)
+
+    def _mixed(self, site: Site) -> Instruction:
+        weights, op, x = self.weights, self.op, site.places[self.products.data]
         out, inner, height, width = weights.shape
         n, out_height, out_width, _ = site.places[self.output].shape
         pixels = n * out_height * out_width
         taps, depth = (height, width * inner) if self.joins_rows else (height * width, inner)
-        tile = choose_tile(site.level, pixels, out // op.groups, taps * depth)
+        tile = choose_tile(site.level, pixels, out // op.groups, taps * depth, self.x)
         ordered = _ordered(weights, op.groups, taps, depth)
         evenly = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0) and _even(x)
         table = None
-        if not evenly or centred.wide:
+        if not evenly or self._cut:
             table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, self.joins_rows)
-        if table is not None and centred.wide:
-            rest = _ordered((centred.integers - weights).astype(np.int8), op.groups, taps, depth)[0]
+        if table is not None and self._cut:
+            rest = _ordered((self.products.weights.integers - weights).astype(np.int8), op.groups, taps, depth)[0]
             table, ordered = _with_rest(table, ordered[0], rest, self.joins_rows)
             taps, depth = ordered.shape[2:]
         start = x.reference - _border(op, x) if self.joins_rows else x.reference
         geometry = _Geometry(pixels, taps, depth, op.groups, x.strides[2], start)
-        return [self.tiled(site, geometry, tile, table, ordered)]
+        return self.tiled(site, geometry, tile, table, ordered)
 
 
-def _ordered(weights: NDArray[np.int8], groups: int, taps: int, depth: int) -> NDArray[np.int8]:
+def _ordered(weights: NDArray[Any], groups: int, taps: int, depth: int) -> NDArray[Any]:
     """As tiles take them: [groups, channels, taps, depth]."""
     return weights.transpose(0, 2, 3, 1).reshape(groups, len(weights) // groups, taps, depth)
+
+
+def _run(weights: NDArray[np.int16], group: int) -> tuple[int, int]:
+    """How many taps, and how many steps of each, make products that 32 bits hold, whatever the 16-bit data.
+
+    Parameters
+    ----------
+    weights
+        [groups, channels, taps, depth].
+    group
+        Input elements of a step.
+    """
+    sizes = np.abs(weights.astype(np.int32)).reshape(-1, *weights.shape[2:])
+    taps, steps = sizes.shape[1], -(-sizes.shape[2] // group)
+
+    def fits(taps: int, steps: int) -> bool:
+        firsts: list[list[int]] = [[*range(0, sizes.shape[1], taps)], [*range(0, sizes.shape[2], steps * group)]]
+        rows = np.add.reduceat(sizes, firsts[1], axis=2)
+        return bool(np.add.reduceat(rows, firsts[0], axis=1).max() < 2**16)
+
+    while not fits(taps, steps):
+        taps, steps = (-(-taps // 2), steps) if taps > 1 else (1, -(-steps // 2))
+    return taps, steps
 
 
 def _with_rest(
@@ -246,11 +315,11 @@ class DenseLowering(_Tiled):
         return Layouts({self.products.data: row_major(rank)}, {self.output: row_major(rank)})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        x, weights = site.places[self.products.data], self.products.weights.narrow
+        x, weights = site.places[self.products.data], self.weights
         units, depth = weights.shape
         if not x.contiguous:
             raise AssertionError(f"{self.products.data} has gaps")
         rows = math.prod(x.shape[:-1])
-        tile = choose_tile(site.level, rows, units, depth)
+        tile = choose_tile(site.level, rows, units, depth, self.x)
         geometry = _Geometry(rows, 1, depth, 1, depth, x.reference)
         return [self.tiled(site, geometry, tile, None, weights.reshape(1, units, 1, depth))]

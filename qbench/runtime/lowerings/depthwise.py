@@ -40,6 +40,8 @@ class DepthwiseLowering(Lowering):
         if weight[1] != 1 or shape_of(graph, step.head.inputs[0])[1] != weight[0] or weight[0] == 1:
             raise Refused("it is not depthwise")
         self.products = products(step, graph)
+        if graph.types[self.products.data].dtype == "int16":
+            raise Refused("its data has 16 bits")
         if self.products.rescaling is None or self.products.rescaling.dtype not in ("int8", "uint8"):
             raise Refused("its result is not of 8 bits")
         if math.prod(shape_of(graph, step.outputs[0])) == 0:

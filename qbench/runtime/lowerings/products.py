@@ -64,7 +64,7 @@ class CentredWeights:
 
 @dataclass(frozen=True)
 class Products:
-    """A sum of products with 8-bit data and constant weights, as kernels compute it from codes.
+    """A sum of products of data, codes or 16-bit integers, and constant weights, as kernels compute it.
 
     Parameters
     ----------
@@ -73,14 +73,14 @@ class Products:
     data
         Name of the data.
     zero_point
-        Of the data, in codes.
+        Of the data, as it is stored.
     weights
         Less their zero point.
     bias
         int64[out]: what the sums start from, with the data's zero point folded in. As int32 it may wrap: so do the
-        sums, and the totals are right.
+        sums, and the totals are right where 32 bits hold them.
     bound
-        int64[out]: the largest magnitude that a total can have.
+        int64[out]: the largest magnitude that a total can have; beyond 32 bits only where 16-bit data is rescaled.
     rescaling
         What becomes of the totals; None where they are the step's result.
     """
@@ -106,7 +106,7 @@ def products(step: Fused, graph: Graph) -> Products:
     assert isinstance(op, IntegerConv2d | IntegerDense)
     data, weight = step.head.inputs
     dtype = graph.types[data].dtype
-    if dtype not in ("int8", "uint8"):
+    if dtype not in ("int8", "uint8", "int16"):
         raise Refused(f"its data is {dtype}")
     if weight not in graph.constants:
         raise Refused("its weights are no constants")
@@ -126,7 +126,8 @@ def products(step: Fused, graph: Graph) -> Products:
         weights = weights.without(settled) if settled.size else weights
     bound = weights.absolute_sums * reach + np.abs(added)
     rescaled = None if rescaled is None else in_fixed_point(rescaled, bound)
-    if bound.max(initial=0) > 2**31 - 1:
+    in_64_bits = dtype == "int16" and rescaled is not None and rescaled.rounding != "tflite_double"
+    if bound.max(initial=0) > 2**31 - 1 and not in_64_bits:
         raise Refused(f"the sums of {shown(step.head.name)} could reach {bound.max()}, beyond 32 bits")
     zero_point = op.data_zero_point + flip(dtype)
     return Products(

@@ -70,8 +70,8 @@ class _Home(dict[str, Layout]):
 class _LayOut:
     def __init__(self, graph: Graph, tasks: Sequence[Task]) -> None:
         self.graph, self.result, self.home = graph, LaidOut(graph), _Home(graph)
-        self.foreign = {name for name in graph.inputs if graph.types[name].dtype in ("int8", "uint8")}
-        """8-bit values in the caller's memory: kernels read codes, and a few bytes behind them; neither is there."""
+        self.foreign = {name for name in graph.inputs if graph.types[name].dtype in ("int8", "uint8", "int16")}
+        """Integers in the caller's memory: kernels read codes, and a few bytes behind them; neither is there."""
         self.readers: dict[str, list[Task]] = {}
         self.makers = {name: task for task in tasks for name in task.step.outputs}
         for task in tasks:

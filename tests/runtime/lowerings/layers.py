@@ -17,6 +17,7 @@ from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
 
 EIGHT_BITS = st.sampled_from(["uint8", "int8"])
+UP_TO_16_BITS = st.sampled_from(["int16", "int16", "uint8", "int8"])
 MODES = st.sampled_from(ROUNDINGS)
 SEEDS = st.integers(0, 2**32).map(np.random.default_rng)
 
@@ -47,9 +48,11 @@ def requantize(
 
 
 @st.composite
-def conv_graphs(draw: st.DrawFn, depthwise: bool = False) -> tuple[Graph, dict[str, NDArray[np.generic]]]:
+def conv_graphs(
+    draw: st.DrawFn, depthwise: bool = False, dtypes: st.SearchStrategy[str] = EIGHT_BITS
+) -> tuple[Graph, dict[str, NDArray[np.generic]]]:
     """x -> conv2d -> bias_add -> requantize -> clip, any of the last three missing."""
-    rng, dtype, rounding = draw(SEEDS), draw(EIGHT_BITS), draw(MODES)
+    rng, dtype, rounding = draw(SEEDS), draw(dtypes), draw(MODES)
     kernel, strides = draw(st.sampled_from([(1, 1), (3, 3), (5, 5), (2, 3), (3, 1)])), draw(_pairs(1, 3))
     dilation, padding = draw(_pairs(1, 2)), draw(st.tuples(*[st.integers(0, 2)] * 4))
     if kernel == (1, 1) and draw(st.booleans()):
@@ -60,38 +63,37 @@ def conv_graphs(draw: st.DrawFn, depthwise: bool = False) -> tuple[Graph, dict[s
     window = Window(kernel, strides, padding, dilation)
     least = [max(1, window.reach[axis] - padding[axis] - padding[axis + 2]) for axis in (0, 1)]
     n, *size = draw(st.integers(1, 2)), *(low + draw(st.integers(0, 6)) for low in least)
-    low = np.iinfo(dtype).min
-    data_zero_point = draw(st.integers(low, low + 255))
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
+    attrs |= {"data_zero_point": draw(st.integers(low, high)), "accumulator": "int64" if dtype == "int16" else "int32"}
     weight_dtype, weight_zero_point = draw(st.sampled_from([("int8", 0)] * 3 + [("uint8", z) for z in (0, 128, 200)]))
     low_weight = int(np.iinfo(weight_dtype).min)
     weight = rng.integers(low_weight, low_weight + 256, (out, inner, *kernel))
     constants = {"w": Constant(weight.astype(weight_dtype))}
-    nodes = [
-        node(
-            "integer.conv2d", "x w", "sums", data_zero_point=data_zero_point,
-            weight_zero_point=weight_zero_point, **attrs,
-        )
-    ]  # fmt: skip
-    constants, nodes, output = _ending(draw, rng, constants, nodes, out, (1, out, 1, 1), 1, rounding)
+    nodes = [node("integer.conv2d", "x w", "sums", weight_zero_point=weight_zero_point, **attrs)]
+    constants, nodes, output = _ending(draw, rng, constants, nodes, out, (1, out, 1, 1), 1, rounding, dtypes)
     shape = (n, groups * inner, *size)
     graph = build("g", {"x": TensorType(shape, dtype)}, [output], nodes, constants)
-    return graph, {"x": rng.integers(low, low + 256, shape).astype(dtype)}
+    return graph, {"x": rng.integers(low, high + 1, shape).astype(dtype)}
 
 
 @st.composite
-def dense_graphs(draw: st.DrawFn) -> tuple[Graph, dict[str, NDArray[np.generic]]]:
+def dense_graphs(
+    draw: st.DrawFn, dtypes: st.SearchStrategy[str] = EIGHT_BITS
+) -> tuple[Graph, dict[str, NDArray[np.generic]]]:
     """x -> dense -> bias_add -> requantize -> clip, any of the last three missing."""
-    rng, dtype, rounding = draw(SEEDS), draw(EIGHT_BITS), draw(MODES)
+    rng, dtype, rounding = draw(SEEDS), draw(dtypes), draw(MODES)
     rows, depth, units = draw(st.integers(1, 20)), draw(st.integers(1, 70)), draw(st.integers(1, 140))
     shape = draw(st.sampled_from([(rows, depth), (2, rows, depth)]))
-    low = np.iinfo(dtype).min
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     constants = {"w": Constant(rng.integers(-127, 128, (units, depth)).astype(np.int8))}
-    nodes = [node("integer.dense", "x w", "sums", data_zero_point=draw(st.integers(low, low + 255)))]
-    multipliers = (1,) * (len(shape) - 1) + (units,)
-    constants, nodes, output = _ending(draw, rng, constants, nodes, units, multipliers, len(shape) - 1, rounding)
+    attrs = {"data_zero_point": draw(st.integers(low, high)), "accumulator": "int64" if dtype == "int16" else "int32"}
+    nodes = [node("integer.dense", "x w", "sums", **attrs)]
+    axis = len(shape) - 1
+    per_unit = (*(1,) * axis, units)
+    constants, nodes, output = _ending(draw, rng, constants, nodes, units, per_unit, axis, rounding, dtypes)
     graph = build("g", {"x": TensorType(shape, dtype)}, [output], nodes, constants)
-    return graph, {"x": rng.integers(low, low + 256, shape).astype(dtype)}
+    return graph, {"x": rng.integers(low, high + 1, shape).astype(dtype)}
 
 
 def _pairs(low: int, high: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -107,17 +109,18 @@ def _ending(
     shape: tuple[int, ...],
     axis: int,
     rounding: str,
+    dtypes: st.SearchStrategy[str],
 ) -> tuple[dict[str, Constant], list[Node], str]:
     last = "sums"
     if draw(st.booleans()):
-        constants |= {"b": Constant(rng.integers(-30000, 30000, channels).astype(np.int32))}
+        constants |= {"b": Constant(rng.integers(-30000, 30000, channels).astype(nodes[0].attrs["accumulator"]))}
         nodes = [*nodes, node("nn.bias_add", "sums b", "biased", axis=axis)]
         last = "biased"
     if draw(st.integers(0, 3)):
-        dtype = draw(EIGHT_BITS)
+        dtype = draw(dtypes)
         real = 2.0 ** rng.uniform(-18, draw(st.sampled_from([-6, -1, 2])), shape if draw(st.booleans()) else 1)
-        low = int(np.iinfo(dtype).min)
-        made, parameters = requantize(last, "narrow", real, rounding, dtype, draw(st.integers(low, low + 255)))
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        made, parameters = requantize(last, "narrow", real, rounding, dtype, draw(st.integers(low, high)))
         nodes, constants, last = [*nodes, made], constants | parameters, "narrow"
         if draw(st.booleans()):
             nodes, last = [*nodes, node("clip", last, "y", a_min=low + 7.0, a_max=low + 200.0)], "y"

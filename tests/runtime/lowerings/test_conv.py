@@ -9,7 +9,7 @@ from qbench.ir.build import build
 from qbench.ir.graph import Constant
 from qbench.ir.types import TensorType
 from tests.runtime.lowerings.agree import LEVELS, assert_agree
-from tests.runtime.lowerings.layers import conv_graphs, dense_graphs, node, requantize
+from tests.runtime.lowerings.layers import UP_TO_16_BITS, conv_graphs, dense_graphs, node, requantize
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -30,6 +30,20 @@ def test_dense_layers(level, case, threads):
 @settings(max_examples=40)
 @given(case=conv_graphs(depthwise=True), threads=st.integers(1, 3))
 def test_depthwise_convolutions(level, case, threads):
+    assert_agree(*case, level=level, threads=threads)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@settings(max_examples=25)
+@given(case=st.one_of(conv_graphs(dtypes=UP_TO_16_BITS), dense_graphs(UP_TO_16_BITS)), threads=st.integers(1, 3))
+def test_layers_of_16_bits_and_between_them_and_8(level, case, threads):
+    assert_agree(*case, level=level, threads=threads)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@settings(max_examples=25)
+@given(case=conv_graphs(depthwise=True, dtypes=UP_TO_16_BITS), threads=st.integers(1, 3))
+def test_depthwise_convolutions_of_16_bits_and_between_them_and_8(level, case, threads):
     assert_agree(*case, level=level, threads=threads)
 
 

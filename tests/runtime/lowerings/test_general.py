@@ -54,7 +54,7 @@ def test_conv2d(dtype, weight, seed, rounding, sizes, kernel, strides, batch) ->
 @settings(max_examples=40)
 @given(
     dtype=st.sampled_from(["int16", "int8"]), weight=WEIGHTS, seed=SEED, rounding=MODES,
-    shape=st.sampled_from([(1, 30), ("N", 20), (2, 3, 9)]),
+    shape=st.sampled_from([(1, 30), ("N", 20), (2, 3, 9), (2, 1500)]),
 )  # fmt: skip
 def test_dense(dtype, weight, seed, rounding, shape) -> None:
     w = weights(seed, weight, (70, shape[-1]))
