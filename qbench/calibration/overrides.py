@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import get_args
 
-from qbench.calibration.settings import settings_of
+from qbench.calibration.settings import settings_of, unblocked
 from qbench.errors import ConfigError
 from qbench.ir.graph import Graph
 from qbench.quant.config import QuantConfig
@@ -28,15 +28,22 @@ def _check(point: Point, graph: Graph, config: QuantConfig) -> None:
     settings = settings_of(point, graph, config)
     override, axis = settings.override, point.channel_axis
     channels = None if axis is None else graph.constants[point.tensor].shape[axis]
+    unit = "blocks" if isinstance(override.axis, int) else "channels"
     given = {"threshold": override.threshold, "scale": override.scale, "zero_point": override.zero_point}
     lengths = {key: len(value) for key, value in given.items() if isinstance(value, tuple)}
     if channels is None and (lengths or override.axis == "channel"):
         why = "activations are quantized per tensor; give one number"
         why = why if point.kind == "activation" else "this weight has no axis of channels"
         raise _wrong(point, next(iter(lengths), "axis"), f"cannot be per channel: {why}")
+    if isinstance(override.axis, int):
+        weight = graph.constants.get(point.tensor)
+        why = unblocked(point, () if weight is None else weight.shape, override.axis)
+        if weight is None or why:
+            raise _wrong(point, "axis", f"cannot be {override.axis}: {why}")
+        channels = weight.array.size // override.axis
     for key, length in lengths.items():
         if length != channels:
-            raise _wrong(point, key, f"is a list of {length}, but the weight has {channels} channels")
+            raise _wrong(point, key, f"is a list of {length}, but the weight has {channels} {unit}")
     if point.kind == "activation" and settings.grid.dtype not in get_args(ActivationDType):
         allowed = ", ".join(get_args(ActivationDType))
         raise _wrong(point, "dtype", f"{settings.grid.dtype} is for weights; activations are one of {allowed}")

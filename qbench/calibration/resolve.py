@@ -12,14 +12,15 @@ from qbench.calibration.curves import threshold_curve
 from qbench.calibration.overrides import check_overrides
 from qbench.calibration.settings import Settings, settings_of
 from qbench.calibration.statistics import Statistics
-from qbench.calibration.weights import calibrated, clipped, fitted_to_bias, with_room_for_bias
-from qbench.errors import CalibrationError, shown
+from qbench.calibration.weights import calibrated, clipped, fitted_to_bias, in_blocks, with_room_for_bias
+from qbench.errors import CalibrationError, ConfigError, shown
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
 from qbench.quant.calibrator_specs import RegisteredSpec
 from qbench.quant.config import QuantConfig
+from qbench.quant.config_paths import format_path
 from qbench.quant.encodings import Encoding, Encodings
 from qbench.quant.points import Point
 
@@ -99,10 +100,18 @@ def _weight(
     override, grid = settings.override, settings.grid
     has_lists = any(isinstance(v, tuple) for v in (override.threshold, override.scale, override.zero_point))
     axis = point.channel_axis if settings.per_axis or has_lists else None
+    if has_lists and isinstance(override.axis, int) and settings.block is None:
+        path = format_path(("tensors", point.tensor, "axis"))
+        raise ConfigError(f"{path}: lists for blocks of {override.axis} are for a weight that is only stored")
+    block = None if has_lists and not isinstance(override.axis, int) else settings.block
+    given = constant if block is None or axis is None else in_blocks(constant, axis, block)
+    along = axis if block is None else 0
     if override.threshold is not None:
-        qparams, threshold = clipped(constant, axis, override.threshold, grid, point.tensor), override.threshold
+        qparams, threshold = clipped(given, along, override.threshold, grid, point.tensor), override.threshold
     else:
-        qparams, threshold = calibrated(constant, axis, calibrator_of(settings.calibrator), grid, point.tensor)
+        qparams, threshold = calibrated(given, along, calibrator_of(settings.calibrator), grid, point.tensor)
+    if block is not None:
+        qparams = replace(qparams, axis=axis, block=block)
     encoding = _overridden(settings, qparams, threshold)
     if bias is None or data is None or override.scale is not None:
         return encoding

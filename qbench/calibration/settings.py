@@ -22,7 +22,7 @@ from qbench.quant.config import QuantConfig
 from qbench.quant.points import Point
 from qbench.quant.specs import Rule, TensorOverride, TensorSpec, WeightSpec
 
-__all__ = ["Settings", "describe", "settings_of", "shifts_only"]
+__all__ = ["Settings", "describe", "settings_of", "shifts_only", "unblocked"]
 
 _KL_PRESETS = {KlSpec(**CALIBRATOR_PRESETS[name]): name for name in ("kl_mxnet", "kl_nvidia")}
 _NONE = TensorOverride()
@@ -40,6 +40,8 @@ class Settings:
         Who decides the threshold where the override does not.
     per_axis
         For a weight: a scale for each channel.
+    block
+        For a matrix that is stored: a scale for every so many inputs of each channel.
     override
         What the user says about this very tensor; empty where that is nothing.
     reason
@@ -54,6 +56,7 @@ class Settings:
     override: TensorOverride
     reason: str
     details: str
+    block: int | None = None
 
 
 def settings_of(point: Point, graph: Graph, config: QuantConfig, memo: Memo | None = None) -> Settings:
@@ -61,12 +64,14 @@ def settings_of(point: Point, graph: Graph, config: QuantConfig, memo: Memo | No
     override = config.tensors.get(point.tensor, _NONE)
     default = config.weights if point.kind == "weight" else config.activations
     rules = tuple((f"rule {number}", rule) for number, rule in enumerate(config.rules) if _fits(rule, point, graph))
-    given = point, default, rules, override, shifts_only(config)
+    shape = graph.constants[point.tensor].shape if point.kind == "weight" else ()
+    given = point, shape, default, rules, override, shifts_only(config)
     return (memo or Memo()).recall(("settings", point.tensor), given, lambda: _settings_of(*given))
 
 
 def _settings_of(
     point: Point,
+    shape: tuple[int, ...],
     default: TensorSpec | WeightSpec,
     rules: tuple[tuple[str, Rule], ...],
     override: TensorOverride,
@@ -79,6 +84,11 @@ def _settings_of(
         said |= {key: (source, value) for key, value in _settings(rule, point).items()}
     own = {key: getattr(override, key) for key in ("dtype", "symmetric", "axis", "calibrator")}
     said |= {key: ("override", value) for key, value in own.items() if value is not None}
+    block = said.get("axis", ("", None))[1]
+    if isinstance(block, int):
+        why = unblocked(point, shape, block) if point.stored else "blocks are for weights that are only stored"
+        if why:
+            said["axis"], block = (why, "channel"), None
 
     source, calibrator = said.pop("calibrator")
     dtype, symmetric = said["dtype"][1], said["symmetric"][1]
@@ -90,7 +100,17 @@ def _settings_of(
     )
     grid = Grid(dtype, symmetric, said.get("narrow", ("", False))[1], shifts)
     reason = "; ".join(filter(None, [f"{source}: {describe(calibrator)}", details]))
-    return Settings(grid, calibrator, said.get("axis", ("", None))[1] == "channel", override, reason, details)
+    axis = said.get("axis", ("", None))[1]
+    per_axis = axis not in (None, "tensor")
+    return Settings(grid, calibrator, per_axis, override, reason, details, block if isinstance(block, int) else None)
+
+
+def unblocked(point: Point, shape: tuple[int, ...], block: int) -> str:
+    """Why a weight of that shape cannot have blocks of a size; empty where it can."""
+    if len(shape) != 2 or point.channel_axis is None:
+        return "blocks are for matrices"
+    depth = shape[1 - point.channel_axis]
+    return f"blocks of {block} do not divide its {depth} inputs" if depth % block else ""
 
 
 def describe(calibrator: CalibratorSpec) -> str:

@@ -19,7 +19,7 @@ from qbench.ir.frozen import Constant
 from qbench.ir.qparams import QParams
 from qbench.quant.choose import next_power_of_two, per_axis, power_of_two
 
-__all__ = ["BIAS_LIMIT", "Chosen", "calibrated", "clipped", "fitted_to_bias", "with_room_for_bias"]
+__all__ = ["BIAS_LIMIT", "Chosen", "calibrated", "clipped", "fitted_to_bias", "in_blocks", "with_room_for_bias"]
 
 BIAS_LIMIT = 2**30
 """Largest quantized bias: half of int32, so that the sum of products has the other half (recent onnxruntime's rule)."""
@@ -53,6 +53,11 @@ def clipped(weight: Constant, axis: int | None, threshold: float | Sequence[floa
         return grid.of_range(lows[0], highs[0])
     qparams = per_axis(lows, highs, grid.dtype, axis, grid.symmetric, grid.narrow)
     return power_of_two(qparams) if grid.power_of_two else qparams
+
+
+def in_blocks(weight: Constant, axis: int, block: int) -> Constant:
+    """The blocks of a matrix along the other axis as rows, those of each index of `axis` after one another."""
+    return Constant(np.ascontiguousarray(np.moveaxis(weight.array, axis, 0)).reshape(-1, block))
 
 
 def with_room_for_bias(weight: QParams, bias: NDArray[np.generic], data_scale: float, shifts: bool) -> QParams:

@@ -91,8 +91,8 @@ def _bounds(q: QParams) -> tuple[float, float]:
 
 def clipped(reference: Array, qparams: QParams) -> int:
     """How many elements lie further out than the outermost integers reach (half a step beyond them)."""
-    scale = qparams.scale_array(reference.ndim).astype(np.float64)
-    zero_point = qparams.zero_point_array(reference.ndim)
+    scale = qparams.scale_array(reference.shape).astype(np.float64)
+    zero_point = qparams.zero_point_array(reference.shape)
     low, high = (qparams.qmin - zero_point - 0.5) * scale, (qparams.qmax - zero_point + 0.5) * scale
     return int(np.count_nonzero(reference < low) + np.count_nonzero(reference > high))
 

@@ -15,6 +15,7 @@ from onnx import ModelProto, checker, helper
 from qbench.errors import ExportError, shown
 from qbench.exporters.onnx import EXPORTERS, Writer
 from qbench.exporters.onnx.bias import bias_after
+from qbench.exporters.onnx.nbits import DOMAIN
 from qbench.files import write_bytes
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import QuantRule
@@ -29,7 +30,7 @@ IR_VERSION = 10
 _LARGEST_FILE = 2**31 - 1
 
 
-def write_onnx(graph: Graph, path: str | PathLike[str], *, float16: bool = False) -> Path:
+def write_onnx(graph: Graph, path: str | PathLike[str], *, float16: bool = False, nbits: bool = False) -> Path:
     """Write a graph as an ONNX file, whole or not at all.
 
     Parameters
@@ -40,13 +41,16 @@ def write_onnx(graph: Graph, path: str | PathLike[str], *, float16: bool = False
         Where to.
     float16
         Whether the nodes of an annotated graph that stay in float do so in float16.
+    nbits
+        Whether dense layers whose weights are only stored become ``com.microsoft.MatMulNBits``, which onnxruntime reads
+        few bits of at a time, and not DequantizeLinear and Gemm, which any runtime understands.
 
     Raises
     ------
     ExportError
         Ops that ONNX does not have, a model of more than 2 GiB, or a path that cannot be written.
     """
-    path, data = Path(path), _serialized(onnx_model(graph, float16=float16))
+    path, data = Path(path), _serialized(onnx_model(graph, float16=float16, nbits=nbits))
     try:
         write_bytes(path, data)
     except OSError as error:
@@ -61,7 +65,7 @@ def _serialized(model: ModelProto) -> bytes:
     return model.SerializeToString()
 
 
-def onnx_model(graph: Graph, *, float16: bool = False) -> ModelProto:
+def onnx_model(graph: Graph, *, float16: bool = False, nbits: bool = False) -> ModelProto:
     """A graph as an ONNX model; see :func:`write_onnx`. Values and nodes keep their names.
 
     A layer and the bias_add after it become one ONNX node, called like the layer, as runtimes want it.
@@ -72,7 +76,7 @@ def onnx_model(graph: Graph, *, float16: bool = False) -> ModelProto:
     if unknown:
         listed = ", ".join(f"{shown(node.name)} ({node.op})" for node in unknown)
         raise ExportError(f"no ONNX form of these nodes: {listed}; export the annotated graph, not the integer one")
-    writer = Writer(graph)
+    writer = Writer(graph, nbits)
     taken: set[str] = set()
     for node in graph.nodes:
         bias = bias_after(graph, node)
@@ -82,10 +86,11 @@ def onnx_model(graph: Graph, *, float16: bool = False) -> ModelProto:
             _fake_quantize(writer, node)
         elif node.name not in taken:
             _export(writer, node)
-    opset = helper.make_opsetid("", OPSET)
+    opsets = [helper.make_opsetid("", OPSET)]
+    opsets += [helper.make_opsetid(DOMAIN, 1)] if any(node.domain == DOMAIN for node in writer.nodes) else []
     model = helper.make_model(
         writer.finish(),
-        opset_imports=[opset],
+        opset_imports=opsets,
         ir_version=IR_VERSION,
         producer_name="qbench",
         producer_version=_version(),

@@ -228,7 +228,8 @@ def print_qparams(qparams: QParams, *, short: bool = False) -> str:
         return f"{qparams.dtype}(scale={scales[0]}, zero_point={zero_points[0]})"
     scale = _items(scales)
     zero_point = zero_points[0] if len(set(zero_points)) == 1 else _items(zero_points)
-    return f"{qparams.dtype}(scale={scale}, zero_point={zero_point}, axis={qparams.axis})"
+    block = "" if qparams.block is None else f", block={qparams.block}"
+    return f"{qparams.dtype}(scale={scale}, zero_point={zero_point}, axis={qparams.axis}{block})"
 
 
 def print_attr(value: Attr) -> str:
@@ -290,6 +291,8 @@ def _short_qparams(qparams: QParams) -> str:
         parts.append(f"zero_point={_range(qparams.zero_points, str)}")
     if qparams.axis is not None:
         parts.append(f"axis={qparams.axis}")
+    if qparams.block is not None:
+        parts.append(f"block={qparams.block}")
     return f"{qparams.dtype}({', '.join(parts)})"
 
 

@@ -197,6 +197,11 @@ class Op(ABC):
         """The axes that count channels; see `channel_axis_of`."""
         return Channels()
 
+    @classmethod
+    def stored(cls) -> int | None:
+        """Index of the operand that may be stored as integers although the op runs in float: a weight, a table."""
+        return 1 if cls.has_weight() else None
+
     def channel_axis_of(self, tensor: Literal["data", "weight", "output"], rank: int) -> int | None:
         """The axis that counts channels, from the front.
 

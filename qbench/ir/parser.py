@@ -5,7 +5,8 @@
     constant  = @name ":" value ";"
     node      = results "=" op "(" [operand ("," operand)*] ("," key "=" attribute)* ")" ";" ["//" note]
     note      = (value | "name=" string | "sources=" strings | "reason=" string) ("," ...)*
-    value     = "Tensor[(" sizes ")," dtype "]" [dtype "(scale=" number(s) ", zero_point=" int(s) [", axis=" int] ")"]
+    value     = "Tensor[(" sizes ")," dtype "]" [dtype "(scale=" number(s) ", zero_point=" int(s) [axis] ")"]
+    axis      = ", axis=" int [", block=" int]
 
 Types are inferred again; those in the text must agree with them.
 """
@@ -31,6 +32,7 @@ T = TypeVar("T")
 Value = tuple[TensorType, QParams | None]
 
 _WORDS: dict[str, Attr] = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
+_QPARAMS = ("scale", "zero_point", "axis", "block")
 _DEEPEST = 50
 
 
@@ -198,8 +200,8 @@ class _Parser(Cursor):
         start = self.take_kind("word")
         fields: dict[str, Attr] = {}
         for token, operand in self.listed(self.argument):
-            if operand is None or token.text not in ("scale", "zero_point", "axis") or token.text in fields:
-                raise self.error(token, "qparams are scale, zero_point and axis")
+            if operand is None or token.text not in _QPARAMS or token.text in fields:
+                raise self.error(token, "qparams are scale, zero_point, axis and block")
             fields[token.text] = operand[0]
         scale, zero_point, axis = fields.get("scale"), fields.get("zero_point"), fields.get("axis")
         needed = ("scale", "zero_point", "axis") if isinstance(scale, tuple) else ("scale", "zero_point")
@@ -211,7 +213,8 @@ class _Parser(Cursor):
             return self.guarded(start, lambda: QParams(real[0], whole[0], dtype))
         along = self.checked(int, axis)
         spread = whole if isinstance(zero_point, tuple) else whole * len(real)
-        return self.guarded(start, lambda: QParams(real, spread, dtype, along))
+        block = None if fields.get("block") is None else self.checked(int, fields["block"])
+        return self.guarded(start, lambda: QParams(real, spread, dtype, along, block))
 
     def attribute(self, depth: int = 0) -> Attr:
         token = self.peek

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.errors import QParamsError
 from qbench.ir.dtypes import DType, integer_range, is_integer
+from qbench.ir.types import Dim
 
 __all__ = ["EXACT_SCALES", "QParams"]
+
+Number = TypeVar("Number", bound=np.generic)
 
 EXACT_SCALES: tuple[DType, ...] = ("int32", "int64")  # accumulators: the product of two scales, not rounded to float32
 
@@ -31,17 +35,22 @@ class QParams:
         Integer element type.
     axis
         Axis that scale and zero_point run along, counted from the front; None means per tensor.
+    block
+        Of a matrix with an `axis`: each index there has a scale for every so many elements along the other axis, one
+        after the other in `scale`; None means one for all of them.
 
     Raises
     ------
     QParamsError
-        Scale not positive and finite, zero point out of range, lengths that differ, dtype not an integer type.
+        Scale not positive and finite, zero point out of range, lengths that differ, dtype not an integer type, blocks
+        without an axis.
     """
 
     scale: float | tuple[float, ...]
     zero_point: int | tuple[int, ...]
     dtype: DType
     axis: int | None = None
+    block: int | None = None
 
     def __post_init__(self) -> None:
         if not is_integer(self.dtype):
@@ -51,6 +60,8 @@ class QParams:
             raise QParamsError("scale and zero_point are tuples exactly where an axis is given")
         if self.axis is not None and self.axis < 0:
             raise QParamsError(f"axis {self.axis} must be counted from the front")
+        if self.block is not None and (self.axis not in (0, 1) or self.block < 1):
+            raise QParamsError(f"blocks of {self.block} go along an axis of a matrix, not of axis {self.axis}")
         exact = self.dtype in EXACT_SCALES
         with np.errstate(over="ignore"):  # what overflows is refused below
             scales = [float(s) if exact else float(np.float32(s)) for s in self.scales]
@@ -91,17 +102,38 @@ class QParams:
         """Largest integer of the dtype."""
         return integer_range(self.dtype)[1]
 
-    def scale_array(self, rank: int) -> NDArray[np.float32]:
-        """The scales as float32, shaped to broadcast against a tensor of that rank."""
-        return np.asarray(self.scales, np.float32).reshape(self._broadcast(rank))
+    def scale_array(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """The scales as float32, shaped to broadcast against a tensor of that shape."""
+        return self._spread(np.asarray(self.scales, np.float32), shape)
 
-    def zero_point_array(self, rank: int) -> NDArray[np.int64]:
-        """The zero points as int64, shaped to broadcast against a tensor of that rank."""
-        return np.asarray(self.zero_points, np.int64).reshape(self._broadcast(rank))
+    def zero_point_array(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """The zero points as int64, shaped to broadcast against a tensor of that shape."""
+        return self._spread(np.asarray(self.zero_points, np.int64), shape)
 
-    def _broadcast(self, rank: int) -> tuple[int, ...]:
+    def blocks(self, values: NDArray[Number], channels: int) -> NDArray[Number]:
+        """Scales or zero points of a matrix by axes of the matrix, with one element for each block."""
+        table = values.reshape(channels, -1)
+        return table if self.axis == 0 else table.T
+
+    def fits(self, shape: tuple[Dim, ...]) -> bool:
+        """Whether there are as many scales as a tensor of that shape needs."""
         if self.axis is None:
-            return (1,) * rank
-        if self.axis >= rank:
-            raise QParamsError(f"axis {self.axis} is outside a tensor of rank {rank}")
-        return tuple(len(self.scales) if i == self.axis else 1 for i in range(rank))
+            return True
+        if self.axis >= len(shape) or (self.block is not None and len(shape) != 2):
+            return False
+        if self.block is None:
+            return shape[self.axis] == len(self.scales)
+        sizes = [size for size in shape if isinstance(size, int)]
+        whole = len(sizes) == 2 and sizes[1 - self.axis] % self.block == 0
+        return whole and math.prod(sizes) == len(self.scales) * self.block
+
+    def _spread(self, values: NDArray[Number], shape: tuple[int, ...]) -> NDArray[Number]:
+        if self.axis is None:
+            return values.reshape((1,) * len(shape))
+        if self.axis >= len(shape):
+            raise QParamsError(f"axis {self.axis} is outside a tensor of rank {len(shape)}")
+        if self.block is None:
+            return values.reshape([-1 if i == self.axis else 1 for i in range(len(shape))])
+        if not self.fits(shape):
+            raise QParamsError(f"{len(values)} scales for blocks of {self.block} do not suit a tensor of {list(shape)}")
+        return np.repeat(self.blocks(values, shape[self.axis]), self.block, 1 - self.axis)

@@ -95,10 +95,10 @@ def _check_qparams(value: str, kind: TensorType, qparams: QParams) -> None:
         return
     if qparams.axis >= kind.rank:
         raise GraphError(f"the qparams of {shown(value)} run along axis {qparams.axis}, but it is {kind}")
-    if kind.shape[qparams.axis] != len(qparams.scales):
-        raise GraphError(
-            f"{shown(value)} is {kind}, but its qparams have {len(qparams.scales)} scales along axis {qparams.axis}"
-        )
+    if not qparams.fits(kind.shape):
+        blocks = "" if qparams.block is None else f" for blocks of {qparams.block}"
+        many = f"{len(qparams.scales)} scales along axis {qparams.axis}{blocks}"
+        raise GraphError(f"{shown(value)} is {kind}, but its qparams have {many}")
 
 
 def _around(graph: Graph, index: int) -> str:

@@ -20,6 +20,7 @@ from qbench.ops.rules import OPEN_SIZE
 from qbench.passes.groups import Group, find_groups, multiply_axis, rule_of
 from qbench.passes.rewrite import Rewriter
 from qbench.quant.points import Point
+from qbench.quant.specs import Mode
 
 __all__ = ["AnnotatePass", "bind_qparams", "points", "quantized_value"]
 
@@ -46,6 +47,8 @@ class AnnotatePass:
         products that make them, in 16 bits. None: 8 bits are taken to hold everything.
     included
         Nodes that run in integers even so.
+    modes
+        Excluded nodes whose weights are stored as integers all the same, by mode.
     """
 
     name: ClassVar[str] = "annotate"
@@ -53,6 +56,7 @@ class AnnotatePass:
     narrow_weights: bool = True
     wide: FrozenMap[str, str] | None = None
     included: frozenset[str] = frozenset()
+    modes: FrozenMap[str, Mode] = field(default_factory=FrozenMap[str, Mode])
 
     def __call__(self, graph: Graph) -> Graph:
         """The annotated graph; it computes what the prepared one does until qparams are bound to its points."""
@@ -62,7 +66,7 @@ class AnnotatePass:
         if self.wide is not None and _is_mixed(graph, reasons):
             sums = (group.outputs[0] for group in groups if rule_of(group.head) == QuantRule.MAC)
             wide.update(value for value in sums if _only_float_reads(graph, value, reasons))
-        return _insert_points(graph, groups, reasons, self.narrow_weights, wide)
+        return _insert_points(graph, groups, reasons, self.narrow_weights, wide, self.modes)
 
 
 def points(annotated: Graph) -> dict[str, Point]:
@@ -78,7 +82,8 @@ def points(annotated: Graph) -> dict[str, Point]:
             name, op = (producer.name, producer.op) if producer else (None, None)
             found[tensor] = Point(tensor, "activation", node.output, name, op, wide=bool(node.attrs.get("wide")))
             continue
-        reader = annotated.consumers[node.output][0]
+        readers = annotated.consumers[node.output]
+        reader = readers[0]
         axis = node.attrs.get("channel_axis")
         data = next((source[value] for value in reader.inputs if value in source), None)
         found[tensor] = Point(
@@ -90,6 +95,7 @@ def points(annotated: Graph) -> dict[str, Point]:
             axis if isinstance(axis, int) else None,
             data,
             _bias_after(annotated, reader),
+            stored=all(reader.reason for reader in readers),
         )
     return found
 
@@ -235,7 +241,12 @@ def _special_reason(graph: Graph, node: Node) -> str:
 
 
 def _insert_points(
-    graph: Graph, groups: tuple[Group, ...], reasons: Mapping[str, str], narrow: bool, wide: Collection[str]
+    graph: Graph,
+    groups: tuple[Group, ...],
+    reasons: Mapping[str, str],
+    narrow: bool,
+    wide: Collection[str],
+    modes: Mapping[str, Mode],
 ) -> Graph:
     rewriter = Rewriter(graph)
     quantized: dict[str, str] = {}  # what integer nodes read in place of a value
@@ -253,16 +264,22 @@ def _insert_points(
         sources = producer.sources if producer else ()
         return Node(rewriter.fresh(f"{value}.q"), FAKE, (raw,), (name,), FrozenMap(attrs), sources)
 
+    stored = {name: _stored(graph.node(name)) for name in modes if name in reasons}
     moved = {value for group in groups if _moves(group, reasons) for value in group.outputs}
     for group in groups:
         if group.head.name in reasons:
             for node in group.nodes:
-                inputs = tuple(everywhere.get(value, value) for value in node.inputs)
+                weight = stored.get(node.name)
+                if weight is not None and weight not in quantized:
+                    nodes.append(fake(weight, weight, _channel_axis(graph, weight, reasons, stored)))
+                inputs = tuple(
+                    quantized[value] if value == weight else everywhere.get(value, value) for value in node.inputs
+                )
                 nodes.append(dataclasses.replace(node, inputs=inputs, reason=reasons[node.name]))
             continue
         operands = _operands(group.head)
         new = [value for value in operands if value not in quantized and value not in moved]
-        nodes.extend(fake(value, value, _channel_axis(graph, value, reasons)) for value in new)
+        nodes.extend(fake(value, value, _channel_axis(graph, value, reasons, stored)) for value in new)
         inputs = tuple(quantized.get(value, value) if value in operands else value for value in group.head.inputs)
         members = [dataclasses.replace(group.head, inputs=inputs), *group.nodes[1:]]
         if not _moves(group, reasons):
@@ -287,19 +304,30 @@ def _operands(node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(read))
 
 
-def _channel_axis(graph: Graph, value: str, reasons: Mapping[str, str]) -> int | None:
-    """The axis of a constant that scales may run along for all the integer nodes that read it."""
+def _stored(node: Node) -> str:
+    """The operand of a float node that is stored as integers."""
+    index = OPS[node.op].stored()
+    assert index is not None, node.op
+    return node.inputs[index]
+
+
+def _channel_axis(graph: Graph, value: str, reasons: Mapping[str, str], stored: Mapping[str, str]) -> int | None:
+    """The axis of a constant that scales may run along for all the nodes that read its integers."""
     if value not in graph.constants:
         return None
-    readers = [node for node in graph.consumers[value] if node.name not in reasons and value in _operands(node)]
-    axes = {_weight_axis(graph, node, value) for node in readers}
+    axes = {
+        _weight_axis(graph, node, value)
+        for node in graph.consumers[value]
+        if stored.get(node.name) == value or (node.name not in reasons and value in _operands(node))
+    }
     return axes.pop() if len(axes) == 1 else None
 
 
 def _weight_axis(graph: Graph, node: Node, value: str) -> int | None:
     op = bind(node)
-    if op.has_weight():
-        return op.channels.weight if value == node.inputs[1] else None
+    if (index := op.stored()) is not None:
+        axis = op.channel_axis_of("weight", graph.types[value].rank)
+        return axis if value == node.inputs[index] else None
     axis = multiply_axis(graph, node) if is_op(node, Multiply) else None
     return None if axis is None else axis - (graph.types[node.output].rank - graph.types[value].rank)
 

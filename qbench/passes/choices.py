@@ -1,13 +1,22 @@
-"""What a config says of nodes: which stay in float, and how each rounds."""
+"""What a config says of nodes: which stay in float, which have a mode of their own, and how each rounds."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.op import OPS
 from qbench.quant.config import QuantConfig
+from qbench.quant.config_paths import shown_path
 from qbench.quant.rounding import Rounding
+from qbench.quant.specs import Mode
 
-__all__ = ["excluded_nodes", "included_nodes", "node_roundings"]
+__all__ = ["check_modes", "excluded_nodes", "included_nodes", "node_modes", "node_roundings"]
+
+_NOUNS = {"weight_only": "weight only"}
+_FORMS = {"weight_only": "constant weights, or a table of constants"}
 
 
 def excluded_nodes(graph: Graph, config: QuantConfig) -> FrozenMap[str, str]:
@@ -20,33 +29,80 @@ def included_nodes(graph: Graph, config: QuantConfig) -> frozenset[str]:
     return frozenset(name for name, reason in _decided(graph, config).items() if not reason)
 
 
-def _decided(graph: Graph, config: QuantConfig) -> dict[str, str]:
-    """Why a node stays in float; empty where a rule or an override says that it does not."""
-    found: dict[str, str] = {}
+def node_modes(graph: Graph, config: QuantConfig) -> FrozenMap[str, Mode]:
+    """The nodes of a prepared graph that run in a mode other than static, and have what that needs.
+
+    A table is stored as integers only where a rule or an override is about it: what it is read for may need it whole.
+    """
+    floats, found = _decided(graph, config), dict[str, Mode]()
     for node in graph.nodes:
-        for number, rule in enumerate(config.rules):
-            if rule.keep_float is not None and rule.matches(node.op, _names(node)):
-                found[node.name] = f"excluded by rule {number}" if rule.keep_float else ""
-        layer = config.layers.get(node.name)
-        if layer is not None and layer.keep_float is not None:
-            found[node.name] = "excluded by the user" if layer.keep_float else ""
-    return found
+        who, mode = _mode(node, config)
+        if mode != "static" and floats[node.name].startswith(_NOUNS[mode]) and _suits(graph, node, mode, who):
+            found[node.name] = mode
+    return FrozenMap(found)
+
+
+def check_modes(graph: Graph, config: QuantConfig) -> None:
+    """Raise ConfigError for a mode that is asked of layers that have nothing of the kind."""
+    for name, layer in config.layers.items():
+        node = graph.by_name.get(name)
+        if node is not None and layer.mode and not _has_form(graph, node, layer.mode):
+            what = f"{node.op} has no form of {layer.mode}: that takes {_FORMS[layer.mode]}"
+            raise ConfigError(f"{shown_path(('layers', name, 'mode'))}: {what}")
+    for number, rule in enumerate(config.rules):
+        nodes = [node for node in graph.nodes if rule.mode and rule.matches(node.op, _names(node))]
+        if rule.mode and nodes and not any(_has_form(graph, node, rule.mode) for node in nodes):
+            what = f"none of the {len(nodes)} layers has a form of {rule.mode}: that takes {_FORMS[rule.mode]}"
+            raise ConfigError(f"rules[{number}].mode: {what}")
 
 
 def node_roundings(graph: Graph, config: QuantConfig) -> FrozenMap[str, Rounding]:
     """The nodes of a prepared graph whose rounding a rule or an override names."""
-    found: dict[str, Rounding] = {}
+    said = {node.name: _said(node, config, "rounding") for node in graph.nodes}
+    return FrozenMap({name: found[1] for name, found in said.items() if found is not None})
+
+
+def _decided(graph: Graph, config: QuantConfig) -> dict[str, str]:
+    """Why a node stays in float; empty where a rule or an override says that it does not."""
+    found: dict[str, str] = {}
     for node in graph.nodes:
-        rounding = None
-        for rule in config.rules:
-            if rule.rounding is not None and rule.matches(node.op, _names(node)):
-                rounding = rule.rounding
-        layer = config.layers.get(node.name)
-        if layer is not None and layer.rounding is not None:
-            rounding = layer.rounding
-        if rounding is not None:
-            found[node.name] = rounding
-    return FrozenMap(found)
+        kept, (who, mode) = _said(node, config, "keep_float"), _mode(node, config)
+        if kept is not None and kept[1]:
+            found[node.name] = f"excluded by {kept[0]}"
+        elif mode != "static":
+            has = _suits(graph, node, mode, who)
+            found[node.name] = f"{_NOUNS[mode]}: {who if has else 'activations stay in float'}"
+        elif kept is not None:
+            found[node.name] = ""
+    return found
+
+
+def _mode(node: Node, config: QuantConfig) -> tuple[str, Mode]:
+    """Who gives a node its mode, and which."""
+    return _said(node, config, "mode") or ("default", config.mode)
+
+
+def _said(node: Node, config: QuantConfig, key: str) -> tuple[str, Any] | None:
+    """Who says something of a node, and what: its override, else the last rule that does."""
+    override = config.layers.get(node.name)
+    if override is not None and getattr(override, key) is not None:
+        return "the user", getattr(override, key)
+    for number, rule in reversed(tuple(enumerate(config.rules))):
+        if getattr(rule, key) is not None and rule.matches(node.op, _names(node)):
+            return f"rule {number}", getattr(rule, key)
+    return None
+
+
+def _suits(graph: Graph, node: Node, mode: Mode, who: str) -> bool:
+    return _has_form(graph, node, mode) and (OPS[node.op].has_weight() or who != "default")
+
+
+def _has_form(graph: Graph, node: Node, mode: Mode) -> bool:
+    index = OPS[node.op].stored()
+    if mode == "static" or index is None:
+        return mode == "static"
+    weight = node.inputs[index]
+    return weight in graph.constants and graph.types[weight].dtype == "float32"
 
 
 def _names(node: Node) -> tuple[str, ...]:

@@ -64,25 +64,25 @@ def quantize(x: ArrayLike, q: QParams, narrow: bool = False, ties: Ties = "even"
     """
     real = np.asarray(x)
     with np.errstate(over="ignore"):  # a quotient beyond float32 is an infinity, which saturates
-        quotient = real.astype(np.float32) / q.scale_array(real.ndim)
+        quotient = real.astype(np.float32) / q.scale_array(real.shape)
     with np.errstate(invalid="ignore"):  # infinity less infinity
         steps = np.rint(quotient) if ties == "even" else round_half_away(quotient)
     if np.isnan(steps).any():
         raise DataError("NaN cannot be quantized")
-    shifted = steps.astype(np.float64) + q.zero_point_array(real.ndim)  # exact wherever it does not saturate
+    shifted = steps.astype(np.float64) + q.zero_point_array(real.shape)  # exact wherever it does not saturate
     return np.clip(shifted, q.qmin + narrow, q.qmax).astype(numpy_dtype(q.dtype))
 
 
 def dequantize(x: NDArray[Any], q: QParams) -> NDArray[np.float32]:
     """Integers to real numbers: ``scale * (x - zero_point)`` in float32, as ONNX DequantizeLinear does."""
-    centred = np.asarray(x).astype(np.int64) - q.zero_point_array(np.ndim(x))
+    centred = np.asarray(x).astype(np.int64) - q.zero_point_array(np.shape(x))
     with np.errstate(over="ignore"):  # half a step beyond float32's largest number is infinity
-        return centred.astype(np.float32) * q.scale_array(np.ndim(x))
+        return centred.astype(np.float32) * q.scale_array(np.shape(x))
 
 
 def saturate(values: Integers, q: QParams) -> NDArray[Any]:
     """Integers around zero to integers of the type: add the zero point, clip, narrow."""
-    shifted = values + q.zero_point_array(np.ndim(values))
+    shifted = values + q.zero_point_array(np.shape(values))
     return np.clip(shifted, q.qmin, q.qmax).astype(numpy_dtype(q.dtype))
 
 
@@ -140,13 +140,12 @@ def subtract(
 
 
 def _at(x: NDArray[Any], q: QParams, out: QParams, rounding: Rounding) -> Integers:
-    rank = np.ndim(x)
-    centred = np.asarray(x).astype(np.int64) - q.zero_point_array(rank)
-    return _rescaled(centred, q.scale_array(rank).astype(np.float64), out, rounding)
+    centred = np.asarray(x).astype(np.int64) - q.zero_point_array(np.shape(x))
+    return _rescaled(centred, q.scale_array(centred.shape).astype(np.float64), out, rounding)
 
 
 def _rescaled(centred: Integers, scale: NDArray[np.float64], out: QParams, rounding: Rounding) -> Integers:
-    out_scale = out.scale_array(centred.ndim)
+    out_scale = out.scale_array(centred.shape)
     if rounding == "fp32_rne":
         return rescale_float32(centred, scale.astype(np.float32) / out_scale)
     ratio = scale / out_scale.astype(np.float64)

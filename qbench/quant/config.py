@@ -17,12 +17,12 @@ from qbench.ir.frozen import FrozenMap
 from qbench.quant.config_paths import format_path, parse_path, with_part
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics
-from qbench.quant.specs import LayerOverride, Rule, TensorOverride, TensorSpec, WeightSpec
+from qbench.quant.specs import LayerOverride, Mode, Rule, TensorOverride, TensorSpec, WeightSpec
 from qbench.quant.strict import PartialModel, StrictModel, fault, read_json, tuples
 
 __all__ = ["Preset", "QuantConfig"]
 
-Preset = Literal["default", "int8"]
+Preset = Literal["default", "int8", "weight_only", "weight_only_int4"]
 
 Override = TypeVar("Override", bound=PartialModel)
 
@@ -46,6 +46,8 @@ class QuantConfig(StrictModel):
     """
 
     version: Literal[1] = 1
+    mode: Mode = "static"
+    """How layers are quantized that no rule or override gives another mode."""
     activations: TensorSpec = TensorSpec()
     weights: WeightSpec = WeightSpec()
     rounding: Rounding = "tflite_single"
@@ -81,9 +83,19 @@ class QuantConfig(StrictModel):
         ----------
         preset
             "default": what 8 bits would spoil stays in float, as little as the model needs. "int8": all that can be is
-            quantized, as where a config says nothing else.
+            quantized, as where a config says nothing else. "weight_only": weights are stored in 8 bits.
+            "weight_only_int4": in 4 bits, those of dense layers with a scale for every 32 inputs. All else then stays
+            in float.
         """
-        return cls() if preset == "int8" else cls(activations=TensorSpec(least_db="measured"))
+        match preset:
+            case "default":
+                return cls(activations=TensorSpec(least_db="measured"))
+            case "int8":
+                return cls()
+            case "weight_only_int4":
+                return cls(mode="weight_only", weights=WeightSpec(dtype="uint4", symmetric=False, axis=32))
+            case "weight_only":
+                return cls(mode="weight_only")
 
     @classmethod
     def from_json(cls, text: str) -> Self:

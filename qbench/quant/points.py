@@ -30,6 +30,8 @@ class Point:
         For a weight: the constant that is added to the products, one element per channel.
     wide
         For an activation: sums that nothing reads in 8 bits, so that 16 cost nothing.
+    stored
+        For a weight: it is only stored as integers, since all layers that read it run in float.
     """
 
     tensor: str
@@ -41,3 +43,4 @@ class Point:
     data: str | None = None
     bias: str | None = None
     wide: bool = False
+    stored: bool = False

@@ -17,6 +17,7 @@ from qbench.quant.strict import PartialModel, StrictModel, fault
 __all__ = [
     "ActivationDType",
     "LayerOverride",
+    "Mode",
     "Rule",
     "TensorOverride",
     "TensorSpec",
@@ -27,7 +28,11 @@ __all__ = [
 
 ActivationDType = Literal["uint8", "int8", "int16"]
 WeightDType = Literal["int8", "uint8", "int16", "int4", "uint4"]
-Granularity = Literal["channel", "tensor"]
+Mode = Literal["static", "weight_only"]
+"""How a layer is quantized: "static": data and weights, by ranges that were measured before; "weight_only": its weights
+are stored as integers and read as real numbers."""
+Blocks = Annotated[int, Field(ge=2)]
+Granularity = Literal["channel", "tensor"] | Blocks
 
 T = TypeVar("T")
 
@@ -60,8 +65,9 @@ class WeightSpec(StrictModel):
 
     dtype: WeightDType = "int8"
     symmetric: bool = True
-    axis: Literal["channel"] | None = "channel"
-    """A scale for each output channel, or None (null): one for the whole tensor."""
+    axis: Literal["channel"] | Blocks | None = "channel"
+    """A scale for each output channel, or None (null): one for the whole tensor. A number: where a matrix is stored for
+    a `weight_only` layer, a scale for every so many inputs of each channel; for each channel elsewhere."""
     narrow: bool = True
     """Leave the smallest integer unused, so that int8 weights lie in [-127, 127]."""
     calibrator: CalibratorSpec = MaxSpec()
@@ -85,6 +91,7 @@ class Rule(PartialModel):
     name: str | None = None
     """Glob on the node's name or that of a tensor that it gives."""
     keep_float: bool | None = None
+    mode: Mode | None = None
     rounding: Rounding | None = None
     dtype: ActivationDType | None = None
     symmetric: bool | None = None
@@ -119,7 +126,8 @@ class TensorOverride(PartialModel):
     symmetric: bool | None = None
     calibrator: CalibratorSpec | None = None
     axis: Granularity | None = None
-    """For a weight: a scale for each output channel, or one for the tensor."""
+    """For a weight: a scale for each output channel, for every so many inputs of each (lists then go channel by
+    channel), or one for the tensor."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -153,4 +161,5 @@ class LayerOverride(PartialModel):
     """The user's choice for one layer (a node of the prepared graph)."""
 
     keep_float: bool | None = None
+    mode: Mode | None = None
     rounding: Rounding | None = None

@@ -16,7 +16,7 @@ from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
 from qbench.passes.annotate import AnnotatePass, points
-from qbench.passes.choices import excluded_nodes, included_nodes, node_roundings
+from qbench.passes.choices import check_modes, excluded_nodes, included_nodes, node_modes, node_roundings
 from qbench.passes.correct_bias import CorrectBiasPass
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
@@ -30,9 +30,13 @@ from qbench.quant.config_checks import check_selectors
 from qbench.quant.config_paths import shown_path
 from qbench.quant.encodings import Encodings
 from qbench.quant.points import Point
+from qbench.quant.specs import Mode
 from qbench.quantize.imported import check_imported, same_for_tied, shared_statistics, template_of, with_reasons
 
 __all__ = ["Quantized", "annotate", "check_config", "quantize_graph"]
+
+
+_STATIC = FrozenMap[str, Mode]()
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,8 @@ def quantize_graph(
         included = included_nodes(graph, config)
         parts = memo.recall("norm parts", (graph,), lambda: norm_parts(graph))
         excluded = FrozenMap({name: why for name, why in parts.items() if name not in included} | dict(excluded))
-    annotated, marked = annotate(prepared, excluded, memo, narrow)
+    modes = node_modes(graph, config)
+    annotated, marked = annotate(prepared, excluded, memo, narrow, modes=modes)
     template, roundings = template_of(prepared), node_roundings(graph, config)
     if template is None:
         encodings = resolve(marked.values(), annotated, statistics, config, memo)
@@ -109,7 +114,7 @@ def quantize_graph(
             least = UNMEASURED_DB if least == "measured" else least
             wide = wide_tensors(marked.values(), encodings, statistics, least, config.tensors, memo)
             wide = FrozenMap({**memo.recall("divisors", (graph,), lambda: divisors(graph)), **wide})
-            annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included_nodes(graph, config))
+            annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included_nodes(graph, config), modes)
             encodings = resolve(marked.values(), annotated, statistics, config, memo)
         realize = RealizePass(config.rounding, roundings, config.semantics)
     else:
@@ -136,19 +141,20 @@ def annotate(
     narrow: bool = True,
     wide: FrozenMap[str, str] | None = None,
     included: frozenset[str] = frozenset(),
+    modes: FrozenMap[str, Mode] = _STATIC,
 ) -> tuple[Graph, dict[str, Point]]:
     """The annotated graph, without qparams, and its points."""
     template = template_of(prepared)
 
     def work() -> tuple[Graph, dict[str, Point]]:
         if template is None:
-            annotated = AnnotatePass(excluded, narrow, wide, included)(prepared.graph)
+            annotated = AnnotatePass(excluded, narrow, wide, included, modes)(prepared.graph)
         else:
             annotated = AnnotateTwinPass(template, excluded, narrow)(prepared.graph)
         return annotated, points(annotated)
 
     place = AnnotatePass.name, bool(excluded), narrow, wide is None
-    return memo.recall(place, (prepared.graph, excluded, wide, included), work)
+    return memo.recall(place, (prepared.graph, excluded, wide, included, modes), work)
 
 
 def _rounded(prepared: Trace, config: QuantConfig, encodings: Encodings) -> FrozenMap[str, RoundedWeight]:
@@ -196,8 +202,10 @@ def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None)
         kind = type(config).__name__  # pyright: ignore[reportUnreachable]
         raise ConfigError(f"a config is a QuantConfig, not {kind}; QuantConfig.load(path) reads one from a file")
     graph, template = prepared.graph, template_of(prepared)
-    everything, some = FrozenMap[str, str](), excluded_nodes(graph, config)
-    annotated = [annotate(prepared, excluded, memo or Memo()) for excluded in dict.fromkeys((everything, some))]
+    check_modes(graph, config)
+    nothing = FrozenMap[str, str](), FrozenMap[str, Mode]()
+    both = dict.fromkeys((nothing, (excluded_nodes(graph, config), node_modes(graph, config))))
+    annotated = [annotate(prepared, some, memo or Memo(), modes=modes) for some, modes in both]
     tensors = [tensor for _, marked in annotated for tensor in marked]
     check_selectors(config, {node.name: node.op for node in graph.nodes}, tensors)
     if template is not None:

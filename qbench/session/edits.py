@@ -7,7 +7,7 @@ from typing import Any
 
 from qbench.errors import SessionError, shown
 from qbench.ir.frozen import FrozenMap
-from qbench.passes.choices import excluded_nodes
+from qbench.passes.choices import excluded_nodes, node_modes
 from qbench.quant.config import QuantConfig
 from qbench.quant.points import Point
 from qbench.quantize.imported import recalibrated, restored
@@ -54,7 +54,7 @@ class Edits(State):
             Of a node, else of a tensor. A node stands for the output of its fused group (dense + bias_add + relu); name
             a weight's tensor to change the weight.
         **settings
-            ``keep_float`` and ``rounding`` for a layer; ``threshold``, ``scale``, ``zero_point``, ``dtype``,
+            ``keep_float``, ``mode`` and ``rounding`` for a layer; ``threshold``, ``scale``, ``zero_point``, ``dtype``,
             ``symmetric``, ``calibrator`` and ``axis`` for a tensor. None takes one back.
 
         Raises
@@ -188,10 +188,10 @@ class Edits(State):
 
     def _points(self, config: QuantConfig, settings: Collection[str] = ()) -> list[str]:
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
-        if "keep_float" in settings:
+        if not {"keep_float", "mode"}.isdisjoint(settings):
             return list(self.points)
-        excluded = excluded_nodes(self.prepared, config)
-        return list(annotate(self._quantizer.prepared, excluded, self._quantizer.memo)[1])
+        excluded, modes = excluded_nodes(self.prepared, config), node_modes(self.prepared, config)
+        return list(annotate(self._quantizer.prepared, excluded, self._quantizer.memo, modes=modes)[1])
 
 
 def _few(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from qbench.session.session import Session
 __all__ = ["export_all", "export_onnx", "export_overrides", "export_tflite"]
 
 
-def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str]) -> Path:
+def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str], *, nbits: bool = False) -> Path:
     """Write a QDQ ONNX file (opset 21, IR 10), which onnxruntime and OpenVINO run in integers.
 
     Parameters
@@ -26,6 +26,8 @@ def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str]) -
         A session (as its config is now), a quantized model, or any float or annotated graph.
     path
         Where to; replaced whole or not at all.
+    nbits
+        Write dense layers of which only the weights are quantized with onnxruntime's own ``MatMulNBits``.
 
     Returns
     -------
@@ -40,8 +42,8 @@ def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str]) -
     if isinstance(model, Session):
         model = model.quantized()
     if isinstance(model, Quantized):
-        return write_onnx(model.annotated, path, float16=model.config.float_dtype == "float16")
-    return write_onnx(model, path)
+        return write_onnx(model.annotated, path, float16=model.config.float_dtype == "float16", nbits=nbits)
+    return write_onnx(model, path, nbits=nbits)
 
 
 def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str]) -> Path:

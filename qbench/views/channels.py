@@ -78,7 +78,7 @@ def channels_view(weight: Constant, axis: int, qparams: QParams, thresholds: tup
     axis
         Along which its channels lie.
     qparams
-        How it is quantized, per tensor or along that axis.
+        How it is quantized, per tensor or along that axis, perhaps in blocks.
     thresholds
         One, or one for each channel.
     """
@@ -139,4 +139,6 @@ def _rows(array: NDArray[np.generic], axis: int) -> Floats:
 
 
 def _each(values: tuple[T, ...], many: int) -> tuple[T, ...]:
-    return values if len(values) == many else values * many
+    """One for each channel; the largest of those for its blocks."""
+    blocks = len(values) // many
+    return tuple(max(values[at : at + blocks]) for at in range(0, len(values), blocks)) if blocks else values * many

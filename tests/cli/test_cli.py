@@ -131,7 +131,7 @@ def test_folders_of_images(here: Path) -> None:
     ("arguments", "message"),
     [
         (("--set", "weights.axes=null"), "axes.*did you mean 'axis'"),
-        (("--set", "weights.axis=3"), "weights.axis"),
+        (("--set", "weights.axis=1"), "weights.axis"),
         (("--set", "layers.conv2.keep_float=true"), "'conv2'.*did you mean 'conv'"),
         (("--config", "nowhere.json"), "nowhere.json"),
         (("--mean", "1"), "--mean are for folders of images"),

@@ -68,6 +68,15 @@ def test_parse_inverts_print(graph: Graph) -> None:
     assert text.count("\n") == len(graph.nodes) + len(graph.constants) + 3
 
 
+def test_blocks_read_back() -> None:
+    weight = Constant(np.zeros((2, 4), np.float32))
+    nodes = [Node("fc", "nn.dense", ("x", "w"), ("y",), sources=("fc",))]
+    q = QParams((0.5, 0.25, 1.0, 0.125), (1, 2, 3, 4), "int8", 0, 2)
+    graph = build("g", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, {"w": weight}, {"w": q})
+    assert "int8(scale=(0.5, 0.25, 1.0, 0.125), zero_point=(1, 2, 3, 4), axis=0, block=2)" in print_graph(graph)
+    assert parse_graph(print_graph(graph), graph.constants) == graph
+
+
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_hostile_names_everywhere(name: str) -> None:
     node = Node(name, "nn.dense", (name, "w"), ("y" + name,), sources=(name, name), reason=name)
@@ -120,6 +129,7 @@ def relu(qparams: QParams | None = None) -> Graph:
         (QParams(0.5, -3, "int8"), "int8(scale=0.5, zero_point=-3)"),
         (QParams((6.88267e-06, 0.1, 1.12732e-05), (0, 0, 0), "int32", 0), "int32(scale=6.883e-06..0.1, axis=0)"),
         (QParams((0.5, 0.5, 0.5), (5, 1, 7), "int8", 0), "int8(scale=0.5, zero_point=1..7, axis=0)"),
+        (QParams((0.5, 0.25), (5, 1), "int8", 0, 32), "int8(scale=0.25..0.5, zero_point=1..5, axis=0, block=32)"),
     ],
 )
 def test_short_text_says_what_a_person_needs(qparams: QParams, short: str) -> None:

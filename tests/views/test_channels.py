@@ -61,3 +61,10 @@ def test_zeros_and_nothing_at_all():
     assert view is not None
     assert (view.zeros, view.mins, view.maxs) == ((4, 4, 4), (0.0,) * 3, (0.0,) * 3)
     assert channels_view(Constant(np.zeros((3, 0), np.float32)), 0, q, (1.0,)) is None
+
+
+def test_a_channel_of_several_blocks_is_drawn_with_the_widest() -> None:
+    q = QParams((1.0, 2.0, 4.0, 3.0), (0, 0, 0, 0), "int8", 0, 2)
+    view = channels_view(Constant(np.ones((2, 4), np.float32)), 0, q, (10.0, 20.0, 40.0, 30.0))
+    assert view is not None
+    assert view.scales == (2.0, 4.0) and view.thresholds == (20.0, 40.0)

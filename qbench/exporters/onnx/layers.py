@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
+from qbench.exporters.onnx.nbits import matmul_nbits, packable
 from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, BiasAdd
-from qbench.ops.float.einsum import Einsum
+from qbench.ops.float.einsum import DENSE, Einsum
 from qbench.ops.float.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm, RMSNorm
 
 
@@ -35,9 +36,22 @@ def convolution(writer: Writer, node: Node) -> None:
 
 @exporter("nn.dense")
 def dense(writer: Writer, node: Node) -> None:
-    """Gemm, since runtimes have integer kernels for it with its bias; MatMul in float where data is no matrix."""
+    """Gemm, since runtimes have integer kernels for it with its bias; MatMul in float where data is no matrix.
+
+    A weight that is only stored never goes into a MatMul: onnxruntime takes that for leave to round its data to 8 bits.
+    """
     data, weight = node.inputs
     shape, bias = writer.type(node.output).shape, bias_after(writer.graph, node)
+    stored = weight in writer.qparams and bool(node.reason)
+    if stored and writer.nbits and packable(writer, weight):
+        matmul_nbits(writer, node, bias)
+        return
+    if len(shape) != 2 and stored:
+        product = node.output if bias is None else writer.fresh(f"{bias.output}.product")
+        writer.emit("Einsum", writer.inputs(node), [product], node.name, equation=DENSE)
+        if bias is not None:
+            writer.emit("Add", [product, writer.read(bias.inputs[1])], bias.outputs, bias.name)
+        return
     if len(shape) != 2 and bias is None:
         turned = writer.parameter(weight, perm=(1, 0))
         if turned is None:

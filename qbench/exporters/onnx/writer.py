@@ -33,10 +33,13 @@ class Writer:
     ----------
     graph
         The graph that is exported. Its values and nodes keep their names.
+    nbits
+        Whether weights that are only stored go into onnxruntime's own op.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, nbits: bool = False) -> None:
         self.graph = graph
+        self.nbits = nbits
         self.qparams = dict(graph.qparams)
         """What the integers behind a dequantized value mean, by its name in the graph."""
         self.types = dict(graph.types)
@@ -145,13 +148,16 @@ class Writer:
     def dequantized(self, name: str, integers: Array, q: QParams) -> str:
         """Add integers as an initializer with a DequantizeLinear after it; returns the name of the real numbers."""
         real = self.fresh(f"{name}.dequantized")
-        inputs = [self.store(name, integers), *self._parameters(name, q)]
-        self.emit("DequantizeLinear", inputs, [real], self.fresh(f"{name}.dequantize"), axis=q.axis)
+        inputs = [self.store(name, integers), *self._parameters(name, q, integers.shape)]
+        axis = q.axis if q.block is None or q.axis is None else 1 - q.axis
+        self.emit("DequantizeLinear", inputs, [real], self.fresh(f"{name}.dequantize"), axis=axis, block_size=q.block)
         return real
 
-    def _parameters(self, tensor: str, q: QParams) -> list[str]:
+    def _parameters(self, tensor: str, q: QParams, shape: tuple[int, ...] = ()) -> list[str]:
         scale = np.asarray(q.scale, np.float32)
         zero_point = np.asarray(q.zero_point, np.int64).astype(numpy_dtype(q.dtype))
+        if q.block is not None and q.axis is not None:
+            scale, zero_point = (q.blocks(values, shape[q.axis]) for values in (scale, zero_point))
         return [self.store(f"{tensor}.scale", scale), self.store(f"{tensor}.zero_point", zero_point)]
 
     def finish(self) -> GraphProto:

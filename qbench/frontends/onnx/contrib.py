@@ -10,7 +10,10 @@ from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.linear import matmul
 from qbench.frontends.onnx.norm import layer_norm, rms_norm
 from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.stored import Stored
 from qbench.frontends.onnx.table import converter
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.qparams import QParams
 
 _OWN = "com.microsoft"
 
@@ -90,7 +93,7 @@ def matmul_nbits(
     groups: Value | None,
     bias: Value | None,
 ) -> Value:
-    """A dense layer whose weight is packed in blocks of few bits along its inputs; it is read as real numbers."""
+    """A dense layer whose weight is packed in blocks of few bits along its inputs."""
     if groups is not None:
         raise Unsupported("blocks in another order (g_idx)")
     units, depth, bits = node.integer("N", 0), node.integer("K", 0), node.integer("bits", 4)
@@ -100,15 +103,27 @@ def matmul_nbits(
     if bits not in (2, 4, 8) or block < 1:
         raise ModelError(f"node {node}: bits={bits}, block_size={block}")
     blocks = -(-depth // block)
-    whole = _unpacked(packed.constant, bits).reshape(units, blocks, block)
-    scale = scales.constant.astype(np.float32).reshape(units, blocks, 1)
-    zero: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = np.full((units, blocks, 1), 2 ** (bits - 1), np.float32)
+    whole = _unpacked(packed.constant, bits).reshape(units, -1)[:, :depth]
+    scale = scales.constant.astype(np.float32).reshape(units, blocks)
+    zero: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = np.full((units, blocks), 2 ** (bits - 1), np.float32)
     if zero_points is not None and zero_points.constant is not None:
         given = zero_points.constant
         numbers = given if given.dtype != np.uint8 else _unpacked(given.reshape(units, -1), bits)[:, :blocks]
-        zero = numbers.astype(np.float32).reshape(units, blocks, 1)
-    real = ((whole - zero) * scale).reshape(units, -1)[:, :depth]
-    y = builder.emit("nn.dense", x, builder.known(packed, real.astype(x.dtype)))
+        zero = numbers.astype(np.float32).reshape(units, blocks)
+    if bits in (4, 8) and depth % block == 0 and (zero == np.rint(zero)).all() and scales.dtype == x.dtype == "float32":
+        q = QParams(
+            tuple(scale.ravel().tolist()),
+            tuple(zero.astype(np.int64).ravel().tolist()),
+            "uint4" if bits == 4 else "uint8",
+            0,
+            block,
+        )
+        stored = Stored(packed.name, whole.astype(numpy_dtype(q.dtype)), q, node.name)
+        weight = Value.dequantized(builder.fresh(f"{packed.name}.dequantized"), stored)
+    else:
+        zero, scale = (np.repeat(each, block, 1)[:, :depth] for each in (zero, scale))
+        weight = builder.known(packed, ((whole - zero) * scale).astype(x.dtype))
+    y = builder.emit("nn.dense", x, weight)
     return y if bias is None else builder.emit("nn.bias_add", y, bias, axis=y.rank - 1)
 
 

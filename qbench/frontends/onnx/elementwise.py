@@ -7,6 +7,7 @@ import numpy as np
 from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
+from qbench.ops.float.einsum import DENSE
 
 _BIASED = {"nn.dense": -1, "nn.conv2d": 1, "nn.conv2d_transpose": 1}
 """Ops whose constant addend is a bias, and the axis that the bias runs along."""
@@ -81,6 +82,8 @@ def einsum(builder: Builder, node: SourceNode, *values: Value) -> Value:
         letters = equation.replace("...", "").replace(",", "")
         once = sorted(letter for letter in letters if letters.count(letter) == 1)
         equation += f"->{'...' if '...' in equation else ''}{''.join(once)}"
+    if equation == DENSE and values[-1].fixed:
+        return builder.emit("nn.dense", *values)
     return builder.emit("einsum", *values, equation=equation)
 
 

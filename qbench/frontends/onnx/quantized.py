@@ -6,12 +6,13 @@ import dataclasses
 
 import numpy as np
 
-from qbench.errors import DataError, ModelError, shown
+from qbench.errors import DataError, ModelError, QParamsError, shown
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.scales import integer_type, qparams
 from qbench.frontends.onnx.source import Array, SourceNode
 from qbench.frontends.onnx.stored import Stored
 from qbench.frontends.onnx.table import converter
+from qbench.ir.dtypes import DType
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import quantize
 
@@ -53,9 +54,9 @@ def quantized(builder: Builder, node: SourceNode, x: Value, q: QParams) -> Value
 @converter("DequantizeLinear", "x x_scale x_zero_point?", _ATTRS, domain="com.microsoft")
 def dequantize_linear(builder: Builder, node: SourceNode, x: Value, scale: Value, zero_point: Value | None) -> Value:
     """Real numbers; constants stay integers until something reads them."""
-    if node.integer("block_size", 0):
-        return _by_blocks(node, x, scale, zero_point)
     dtype = integer_type(node, x.name, x.dtype)
+    if node.integer("block_size", 0):
+        return _by_blocks(node, x, dtype, scale, zero_point)
     q = qparams(node, x.name, x, dtype, scale, zero_point, node.integer("axis", 1))
     real = dequantized(builder, node, x, q)
     if scale.dtype == "float32":
@@ -65,8 +66,8 @@ def dequantize_linear(builder: Builder, node: SourceNode, x: Value, scale: Value
     return builder.emit("cast", real, dtype=scale.dtype)
 
 
-def _by_blocks(node: SourceNode, x: Value, scale: Value, zero_point: Value | None) -> Value:
-    """A constant whose scales change within an axis, as the real numbers that it stands for."""
+def _by_blocks(node: SourceNode, x: Value, dtype: DType, scale: Value, zero_point: Value | None) -> Value:
+    """A constant whose scales change within an axis: a matrix stays integers, others become real numbers."""
     axis, block = x.axis(node.integer("axis", 1)), node.integer("block_size", 0)
     if x.constant is None or scale.constant is None or (zero_point is not None and zero_point.constant is None):
         raise Unsupported(f"{shown(x.name)} is dequantized by blocks, but not constant")
@@ -74,11 +75,25 @@ def _by_blocks(node: SourceNode, x: Value, scale: Value, zero_point: Value | Non
         raise ModelError(f"node {node}: block_size={block}")
     expected = (*x.shape[:axis], -(-x.size(axis) // block), *x.shape[axis + 1 :])
 
+    for value in (scale, zero_point):
+        if value is not None and value.shape != expected:
+            blocks = f"{shown(x.name)} in blocks of {block} along axis {axis} takes {expected}"
+            raise ModelError(f"node {node}: {shown(value.name)} has the shape {value.shape}, but {blocks}")
+    if x.rank == 2 and x.size(axis) % block == 0 and scale.dtype == "float32":
+        scales: Array = np.asarray(scale.constant)
+        zeros: Array = np.zeros(scales.shape, np.int64)
+        if zero_point is not None:
+            zeros = zeros + np.asarray(zero_point.constant).astype(np.int64)
+        if axis == 0:
+            scales, zeros = scales.T, zeros.T
+        try:
+            q = QParams(tuple(scales.ravel().tolist()), tuple(zeros.ravel().tolist()), dtype, 1 - axis, block)
+        except QParamsError as error:
+            raise ModelError(f"node {node}: {shown(x.name)}: {error}") from None
+        return Value.dequantized(node.outputs[0], Stored(x.name, np.ascontiguousarray(x.constant), q, node.name))
+
     def spread(value: Value) -> Array:
         array = np.asarray(value.constant).astype(np.float32)
-        if array.shape != expected:
-            blocks = f"{shown(x.name)} in blocks of {block} along axis {axis} takes {expected}"
-            raise ModelError(f"node {node}: {shown(value.name)} has the shape {array.shape}, but {blocks}")
         return np.repeat(array, block, axis).take(range(x.size(axis)), axis)
 
     real, scales = x.constant.astype(np.float32), spread(scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -62,12 +63,14 @@ class Stored:
         integers = np.ascontiguousarray(move(self.integers.astype(np.int32))).astype(narrow)
         if self.q.axis is None:
             return Stored(self.name, integers, self.q, self.source, self.dtype)
-        count = len(self.q.scales)
+        count: int = self.integers.shape[self.q.axis]
         index = np.arange(count).reshape([-1 if axis == self.q.axis else 1 for axis in range(self.integers.ndim)])
         marks = move(np.broadcast_to(index, self.integers.shape).astype(np.int32))
         for axis, size in enumerate(marks.shape):
             shape = [-1 if i == axis else 1 for i in range(marks.ndim)]
             if size == count and np.array_equal(marks, np.broadcast_to(np.arange(count).reshape(shape), marks.shape)):
-                q = QParams(self.q.scale, self.q.zero_point, self.q.dtype, axis)
+                q = dataclasses.replace(self.q, axis=axis)
+                if q.block is not None and marks.ndim != 2:
+                    break
                 return Stored(self.name, integers, q, self.source, self.dtype)
         raise ValueError(f"the scales of {shown(self.name)} would run along no axis of the shape {list(marks.shape)}")

@@ -44,7 +44,7 @@ def imported_override(template: Template, tensor: str) -> TensorOverride:
     q = template.qparams(tensor)
     axis = None
     if template.tensors[tensor] in template.graph.constants:
-        axis = "tensor" if q.axis is None else "channel"
+        axis = "tensor" if q.axis is None else q.block or "channel"
     return TensorOverride(scale=q.scale, zero_point=q.zero_point, dtype=q.dtype, axis=axis)  # pyright: ignore[reportArgumentType] checked by the model
 
 

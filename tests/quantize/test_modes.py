@@ -1,0 +1,198 @@
+"""Modes beside static integers: weights that are only stored as integers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qbench.errors import ConfigError
+from qbench.exporters import write_onnx
+from qbench.frontends import load
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph
+from qbench.ir.types import Dim, TensorType
+from qbench.quant.config import Preset, QuantConfig
+from qbench.quantize.quantized import Quantized
+from qbench.runtime.interpreter import run
+from qbench.runtime.programs import Programs
+from qbench.session.session import Session
+from tests.exporters.parity import session as onnxruntime
+from tests.networks import node
+
+RNG = np.random.default_rng(5)
+IDS = np.arange(24, dtype=np.int64).reshape(4, 6) % 20
+
+
+def network(*batch: Dim) -> Graph:
+    """A table, two dense layers (64 to 96 to 32) and a bias; constants lie at all magnitudes."""
+    constants = {
+        "table": RNG.standard_normal((20, 64)) * RNG.uniform(0.1, 3, (20, 1)),
+        "w1": RNG.standard_normal((96, 64)) * RNG.uniform(0.01, 3, (96, 1)),
+        "b1": RNG.standard_normal(96),
+        "w2": RNG.standard_normal((32, 96)),
+    }
+    nodes = [
+        node("take", ["table", "ids"], "x"),
+        node("nn.dense", ["x", "w1"], "a"),
+        node("nn.bias_add", ["a", "b1"], "b", axis=len(batch)),
+        node("nn.relu", ["b"], "c"),
+        node("nn.dense", ["c", "w2"], "y"),
+    ]
+    stored = {name: Constant(array.astype(np.float32)) for name, array in constants.items()}
+    return build("g", {"ids": TensorType(batch, "int64")}, ("y",), nodes, stored)
+
+
+def made(config: QuantConfig, *batch: Dim) -> tuple[Session, Quantized]:
+    graph = network(*(batch or ("N", 6)))
+    session = Session(graph, {"ids": IDS if len(graph.types["ids"].shape) == 2 else IDS.ravel()}, config=config)
+    return session, session.quantized()
+
+
+def rounded(weight: np.ndarray, block: int, low: int, high: int, symmetric: bool) -> np.ndarray:
+    """A matrix rounded block by block, the slow and obvious way."""
+    out = np.empty_like(weight)
+    for row in range(weight.shape[0]):
+        for first in range(0, weight.shape[1], block):
+            part = weight[row, first : first + block]
+            if symmetric:
+                scale, zero = np.float32(float(np.abs(part).max()) / high), 0
+            else:
+                least, most = min(float(part.min()), 0.0), max(float(part.max()), 0.0)
+                scale = np.float32((most - least) / (high - low))
+                zero = round(low - least / ((most - least) / (high - low)))
+            integers = np.clip(np.rint(part / scale) + zero, low, high)
+            out[row, first : first + block] = (integers - zero).astype(np.float32) * scale
+    return out
+
+
+@pytest.mark.parametrize(
+    ("weights", "levels"),
+    [
+        ({"dtype": "int8", "axis": "channel"}, (None, -127, 127, True)),
+        ({"dtype": "int8", "axis": 32}, (32, -127, 127, True)),
+        ({"dtype": "int4", "axis": 16}, (16, -7, 7, True)),
+        ({"dtype": "uint4", "axis": 32, "symmetric": False, "narrow": False}, (32, 0, 15, False)),
+    ],
+)
+@pytest.mark.parametrize("nbits", [False, True])
+@pytest.mark.parametrize("batch", [("N", 6), ("N", "S"), ("N",)])
+def test_stored_weights_are_those_of_the_oracle_here_and_in_the_file(
+    weights: dict[str, Any], levels: tuple[Any, ...], nbits: bool, batch: tuple[Dim, ...], tmp_path: Path
+) -> None:
+    config = QuantConfig.from_data({"mode": "weight_only", "weights": {**weights, "bias_correction": False}})
+    session, model = made(config, *batch)
+    block, *rest = levels
+    floats = {name: model.prepared.constants[name].array for name in ("w1", "w2")}
+    expected = {name: rounded(array, block or array.shape[1], *rest) for name, array in floats.items()}
+    for name, array in expected.items():
+        reader = next(n for n in model.graph.nodes if n.op == "nn.dense" and n.inputs[1].startswith(name))
+        np.testing.assert_array_equal(model.graph.constants[reader.inputs[1]].array, array)
+        assert model.qnn.constants[name].dtype == weights["dtype"]
+        assert model.qnn.qparams[name].block == block
+    feeds = {"ids": IDS if len(batch) == 2 else IDS.ravel()}
+    ours = run(model.graph, feeds)["y"]
+    np.testing.assert_allclose(Programs(model.graph).of(feeds).run(feeds)["y"], ours, rtol=1e-4, atol=1e-4)
+    path = write_onnx(model.annotated, tmp_path / "stored.onnx", nbits=nbits)
+    (theirs,) = onnxruntime(path).run(None, feeds)
+    assert np.abs(theirs - ours).max() <= 1e-5 * np.abs(ours).max()
+    again = load(path)
+    assert [n.op for n in again.nodes if n.op != "qnn.dequantize"] == [n.op for n in model.prepared.nodes]
+    assert np.abs(run(again, feeds)["y"] - ours).max() <= 1e-5 * np.abs(ours).max()
+    tuned = Session(again, feeds).quantized()
+    assert {q for name, q in tuned.qnn.qparams.items()} == {q for name, q in again.qparams.items()}
+    if not nbits:
+        assert {q for name, q in again.qparams.items()} == {model.qnn.qparams[name] for name in ("w1", "w2")}
+    assert {layer.runs_as for layer in session.run(progress=False).by_layer} == {"float32"}
+
+
+def test_every_float_has_its_reason() -> None:
+    _, model = made(QuantConfig.of_preset("weight_only"))
+    reasons = {n.output: n.reason for n in model.annotated.nodes if n.op != "qnn.fake_quantize"}
+    assert reasons["a"] == reasons["y"] == "weight only: default"
+    assert reasons["b"] == reasons["c"] == reasons["x"] == "weight only: activations stay in float"
+    assert "table" not in model.encodings
+
+
+def test_a_layer_alone_is_stored_beside_static_ones() -> None:
+    _, model = made(QuantConfig().with_rule(name="y", mode="weight_only", weights_dtype="int4", weights_axis=32))
+    reasons = {n.output: n.reason for n in model.annotated.nodes if n.op == "nn.dense"}
+    assert sorted(reasons.values()) == ["", "weight only: rule 0"]
+    assert model.encodings["w2"].qparams.block == 32
+    assert model.encodings["w2"].reason == "default: max; rule 0: dtype=int4; rule 0: axis=32"
+    assert model.encodings["w1"].qparams.block is None
+    assert [n.op for n in model.qnn.nodes].count("qnn.dense") == 1
+
+
+def test_a_static_layer_beside_stored_ones_and_one_in_float() -> None:
+    config = QuantConfig.of_preset("weight_only_int4").with_rule(name="y", keep_float=True)
+    _, model = made(config)
+    assert next(n.reason for n in model.annotated.nodes if n.output == "y") == "excluded by rule 0"
+    assert "w2" not in model.encodings and model.encodings["w1"].qparams.block == 32
+    _, model = made(QuantConfig.of_preset("weight_only_int4").with_rule(op="nn.dense", mode="static"))
+    assert model.encodings["w1"].qparams.block is None
+    assert "blocks are for weights that are only stored: axis=channel" in model.encodings["w1"].reason
+
+
+def test_a_table_is_stored_where_a_rule_asks() -> None:
+    session, model = made(QuantConfig().with_rule(op="take", mode="weight_only"))
+    table, q = model.prepared.constants["table"].array, model.encodings["table"].qparams
+    assert q.axis == 0 and len(q.scales) == 20
+    expected = run(model.qnn, {"ids": IDS}, keep=["x"])["x"]
+    np.testing.assert_array_equal(expected, rounded(table, 64, -127, 127, True)[IDS])
+    session.override("table", dtype="int4")
+    assert session.quantized().encodings["table"].qparams.dtype == "int4"
+
+
+def test_blocks_that_do_not_divide_leave_a_scale_for_each_channel_unless_they_are_asked_for() -> None:
+    config = QuantConfig(mode="weight_only").with_value("weights.axis", 64)
+    session, model = made(config)
+    assert model.encodings["w1"].qparams.block == 64
+    assert model.encodings["w2"].qparams.block is None
+    assert "blocks of 64 do not divide its 96 inputs: axis=channel" in model.encodings["w2"].reason
+    with pytest.raises(ConfigError, match=r"tensors\.w2\.axis: cannot be 64: blocks of 64 do not divide its 96 inputs"):
+        session.override("w2", axis=64)
+    session.override("w2", axis=48)
+    assert session.quantized().encodings["w2"].qparams.block == 48
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda s: s.override("c", mode="weight_only"), r"layers\.\w+\.mode: nn\.relu has no form of weight_only"),
+        (
+            lambda s: s.edit("", s.config.with_rule(op="nn.relu", mode="weight_only")),
+            r"rules\[0\]\.mode: none of the 1",
+        ),
+        (lambda s: s.edit("", s.config.with_rule(op="*", mode="int4")), r"rules\[0\]\.mode"),
+        (lambda s: s.edit("", s.config.with_value("weights.axis", 1)), r"weights\.axis"),
+        (lambda s: s.edit("", s.config.with_value("mode", "float")), r"mode"),
+    ],
+)
+def test_what_no_layer_can_do_is_refused(change: Any, words: str) -> None:
+    session, _ = made(QuantConfig())
+    with pytest.raises(ConfigError, match=words):
+        change(session)
+
+
+@pytest.mark.parametrize("preset", ["weight_only", "weight_only_int4"])
+def test_presets_read_back(preset: Preset) -> None:
+    config = QuantConfig.of_preset(preset)
+    assert QuantConfig.from_json(config.to_json()) == config
+    assert QuantConfig.from_data({"version": 1}).mode == "static"
+
+
+def test_convolutions_are_stored_with_a_scale_for_each_channel(tmp_path: Path) -> None:
+    weight = RNG.standard_normal((8, 3, 3, 3)).astype(np.float32)
+    nodes = [node("nn.conv2d", ["x", "w"], "y", padding=(1, 1, 1, 1))]
+    graph = build("g", {"x": TensorType(("N", 3, 8, 8), "float32")}, ("y",), nodes, {"w": Constant(weight)})
+    x = RNG.standard_normal((4, 3, 8, 8)).astype(np.float32)
+    model = Session(graph, x, preset="weight_only_int4").quantized()
+    q = model.encodings["w"].qparams
+    assert (q.axis, q.block, len(q.scales)) == (0, None, 8)
+    ours = run(model.graph, {"x": x})["y"]
+    (theirs,) = onnxruntime(write_onnx(model.annotated, tmp_path / "conv.onnx")).run(None, {"x": x})
+    assert np.abs(theirs - ours).max() <= 1e-5 * np.abs(ours).max()
