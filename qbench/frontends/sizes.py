@@ -104,9 +104,13 @@ def _primitive(size: Size) -> Size:
     return size / Size(((tuple(common.items()), factor),))
 
 
+_LARGEST_MULTIPLE = 1024
+"""Networks halve an image a few times; more is asked for by damaged files alone."""
+
+
 def _multiple(difference: Size, symbol: str) -> dict[str, Dim] | None:
     whole = math.lcm(*(_divisors(difference, symbol)))
-    for factor in range(2, whole + 1):
+    for factor in range(2, min(whole, _LARGEST_MULTIPLE) + 1):
         if whole % factor == 0 and difference.replaced({symbol: f"{factor}*{symbol}"}).number == 0:
             return {symbol: f"{factor}*{symbol}"}
     return None
