@@ -20,7 +20,7 @@ from qbench.ir.op import is_op
 from qbench.ir.types import dim_factors
 from qbench.ops.qnn.border import Dequantize
 from qbench.progress import showing
-from qbench.runtime import interpreter
+from qbench.runtime.programs import Programs
 
 __all__ = ["add"]
 
@@ -46,10 +46,12 @@ def _run(options: argparse.Namespace) -> None:
     data = read_data(options.input, options, graph).x
     is_open = all(shape and dim_factors(shape[0])[1] for shape in (graph.types[v].shape for v in names.values()))
     dataset = Dataset(graph, data, what="input", batch=None if is_open else _ALL)
+    programs = Programs(graph, names.values())
     pieces: list[dict[str, NDArray[Any]]] = []
     with showing() as told:
         for chunk in dataset.chunks():
-            pieces.append(interpreter.run(graph, chunk.feeds, names.values()))
+            found = programs.of(chunk.feeds).run(chunk.feeds, keep=names.values())
+            pieces.append({value: found[value] for value in names.values()})
             told("running", chunk.stop, dataset.samples)
     write_arrays(options.output, {name: _joined([piece[value] for piece in pieces]) for name, value in names.items()})
 
