@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import tflite
 
+from qbench.frontends.tflite.sparse import Level, Sparsity
+
 Resolver = Literal["BUILTIN_REF", "BUILTIN", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "AUTO"]
 
 TYPES = {
@@ -62,7 +64,8 @@ class Tensor:
     signature: Sequence[int] | None = None
     """The shape with -1 for open sizes."""
     variable: bool = False
-    sparse: bool = False
+    sparse: Sparsity | None = None
+    """Where the elements of `raw` stand."""
     buffer: int | None = None
     """The number of a buffer, in place of one of its own."""
     raw: bytes | None = None
@@ -186,9 +189,8 @@ def _tensor(b: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
     signature = None if tensor.signature is None else b.CreateNumpyVector(_ints(tensor.signature))
     quantization = None if tensor.scale is None else _quantization(b, tensor)
     sparsity = None
-    if tensor.sparse:
-        tflite.SparsityParametersStart(b)
-        sparsity = tflite.SparsityParametersEnd(b)
+    if tensor.sparse is not None:
+        sparsity = _sparsity(b, tensor.sparse)
     tflite.TensorStart(b)
     tflite.TensorAddShape(b, shape)
     tflite.TensorAddType(b, TYPES[tensor.dtype] if isinstance(tensor.dtype, str) else tensor.dtype)
@@ -203,6 +205,36 @@ def _tensor(b: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
         if offset is not None:
             add(b, offset)
     return int(tflite.TensorEnd(b))
+
+
+def _sparsity(b: flatbuffers.Builder, given: Sparsity) -> int:
+    order, blocks = (b.CreateNumpyVector(_ints(numbers)) for numbers in (given.order, given.blocks))
+    made = [_level(b, level) for level in given.levels]
+    levels = _offsets(b, tflite.SparsityParametersStartDimMetadataVector, made)
+    tflite.SparsityParametersStart(b)
+    tflite.SparsityParametersAddTraversalOrder(b, order)
+    tflite.SparsityParametersAddBlockMap(b, blocks)
+    tflite.SparsityParametersAddDimMetadata(b, levels)
+    return int(tflite.SparsityParametersEnd(b))
+
+
+def _level(b: flatbuffers.Builder, level: Level) -> int:
+    lists = []
+    for array in (level.segments, level.indices):
+        if array is not None:
+            vector = b.CreateNumpyVector(array.astype(np.uint8))
+            tflite.Uint8VectorStart(b)
+            tflite.Uint8VectorAddValues(b, vector)
+            lists.append(tflite.Uint8VectorEnd(b))
+    tflite.DimensionMetadataStart(b)
+    tflite.DimensionMetadataAddFormat(b, tflite.DimensionType.SPARSE_CSR if lists else tflite.DimensionType.DENSE)
+    tflite.DimensionMetadataAddDenseSize(b, level.size)
+    if lists:
+        tflite.DimensionMetadataAddArraySegmentsType(b, tflite.SparseIndexVector.Uint8Vector)
+        tflite.DimensionMetadataAddArraySegments(b, lists[0])
+        tflite.DimensionMetadataAddArrayIndicesType(b, tflite.SparseIndexVector.Uint8Vector)
+        tflite.DimensionMetadataAddArrayIndices(b, lists[1])
+    return int(tflite.DimensionMetadataEnd(b))
 
 
 def _quantization(b: flatbuffers.Builder, tensor: Tensor) -> int:

@@ -15,6 +15,7 @@ X = random(3, 4, 5)
 AT = np.random.default_rng(0).integers(-4, 4, (3, 2, 5))
 U = random(3, 2, 5, seed=1)
 ND = np.array([[0, 1], [2, -1]])
+WHOLE = np.arange(-7, 5).reshape(3, 4)
 CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "gather elements": ("GatherElements", [X, AT], {"axis": 1}, 1),
     "scatter elements": ("ScatterElements", [X, np.array([[[1] * 5, [2] * 5]] * 3), U], {"axis": 1}, 1),
@@ -30,7 +31,22 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "lower": ("Trilu", [X], {"upper": 0}, 1),
     "remainder": ("Mod", [X, np.float32(0.3)], {"fmod": 1}, 1),
     "whole remainder": ("Mod", [AT, np.int64(3)], {}, 1),
+    "whole distance": ("Abs", [WHOLE], {}, 1),
+    "whole direction": ("Sign", [WHOLE], {}, 1),
+    "whole opposite": ("Neg", [WHOLE], {}, 1),
 }
+
+
+@pytest.mark.parametrize("align_corners", [0, 1])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_grid_sample(tmp_path: Path, mode: str, padding: str, align_corners: int) -> None:
+    fed = {"x": random(2, 3, 5, 7), "grid": random(2, 4, 6, 2, seed=1) * np.float32(1.5)}
+    attrs = {"mode": mode, "padding_mode": padding, "align_corners": align_corners}
+    proto = model([node("GridSample", ["x", "grid"], ["y"], **attrs)], {k: list(v.shape) for k, v in fed.items()})
+    graph = check(save(proto, tmp_path), fed, 1e-5)
+    again = reference(write_onnx(graph, tmp_path / "again.onnx"), fed)["y"]
+    np.testing.assert_allclose(again, reference(tmp_path / "model.onnx", fed)["y"], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -44,7 +60,7 @@ def test_cases(tmp_path: Path, name: str) -> None:
     proto = model([node(op, names, made, **attrs)], {"x": list(arrays[0].shape)}, made, constants, dtypes=dtypes)
     for i in range(outputs):
         proto.graph.output[i].type.Clear()
-        whole = (op == "TopK" and i == 1) or name == "whole remainder"
+        whole = (op == "TopK" and i == 1) or name.startswith("whole")
         proto.graph.output[i].type.tensor_type.elem_type = 7 if whole else 1
     graph = check(save(proto, tmp_path), fed)
     again = reference(write_onnx(graph, tmp_path / "again.onnx"), fed)

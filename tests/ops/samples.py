@@ -63,6 +63,7 @@ SAMPLES: dict[str, Sample] = {
     "expand_dims": sample((2, 3), axes=(1,)),
     "nn.pad": sample((2, 3), pad_width=((0, 0), (1, 2)), pad_value=1.0),
     "image.resize2d": sample(IMAGE, size=(9, 12), method="linear"),
+    "image.grid_sample": sample(IMAGE, (2, 3, 5, 2), symbolic=False),
     "nn.depth_to_space": sample(IMAGE, block_size=2),
     "nn.space_to_depth": sample(IMAGE, block_size=2),
     "nn.softmax": sample((2, 3)),

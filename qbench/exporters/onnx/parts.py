@@ -15,6 +15,7 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Node
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim
+from qbench.ops.float.grid_sample import GridSample
 from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
 from qbench.ops.float.select import Concatenate, GatherNd, Pad, Split, StridedSlice, Take
 from qbench.ops.float.sizes import Arange, Sizes
@@ -85,6 +86,14 @@ def resize2d(writer: Writer, node: Node) -> None:
         nearest_mode=op.nearest_mode if op.method == "nearest" else None,
         cubic_coeff_a=op.cubic_coeff_a if op.method == "cubic" else None,
     )
+
+
+@exporter("image.grid_sample")
+def grid_sample(writer: Writer, node: Node) -> None:
+    """At places."""
+    op = writer.op(node, GridSample)
+    attrs = {"mode": op.method, "padding_mode": op.padding, "align_corners": int(op.align_corners)}
+    writer.emit("GridSample", writer.inputs(node), node.outputs, node.name, **attrs)
 
 
 def _scales_or_sizes(writer: Writer, node: Node, op: Resize2d, data: str) -> list[str]:

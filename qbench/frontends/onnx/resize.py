@@ -105,3 +105,13 @@ def _mode(node: SourceNode) -> dict[str, str | float]:
     if method == "cubic":
         attrs["cubic_coeff_a"] = node.real("cubic_coeff_a", -0.75)
     return attrs
+
+
+@converter("GridSample", "X grid", "align_corners mode padding_mode")
+def grid_sample(builder: Builder, node: SourceNode, x: Value, grid: Value) -> Value:
+    """Opset 16 calls linear what it is called in images."""
+    mode = node.text("mode", "linear")
+    if _METHODS.get(mode) not in ("linear", "nearest") or x.rank != 4:
+        raise Unsupported(f"mode={mode} of {x.rank} dimensions; export it with mode linear or nearest on images")
+    attrs = {"padding": node.text("padding_mode", "zeros"), "align_corners": node.flag("align_corners")}
+    return builder.emit("image.grid_sample", x, grid, method=_METHODS[mode], **attrs)

@@ -39,6 +39,14 @@ def dequantize(builder: Builder, op: SourceOperator, x: Value) -> Value:
     return builder.emit("qnn.dequantize", builder.natural(x))
 
 
+@converter("DENSIFY", "x", "DensifyOptions")
+def densify(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """A sparse constant with its zeros, which it has from the reader on."""
+    if x.constant is None:
+        raise Unsupported("sparse data that is computed")
+    return builder.known(x.constant, builder.result.name)
+
+
 @converter("CAST", "x", "CastOptions in_data_type out_data_type")
 def cast(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """The numbers as another type; the tensors' own types decide."""

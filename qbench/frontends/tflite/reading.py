@@ -15,6 +15,8 @@ from qbench.frontends.tflite.elements import TYPES, read_array, read_qparams
 from qbench.frontends.tflite.guard import Budget, damaged, guarded
 from qbench.frontends.tflite.options import array_of, ints, names_of, read_options
 from qbench.frontends.tflite.source import ABSENT, Array, Option, SourceModel, SourceOperator, SourceTensor
+from qbench.frontends.tflite.sparse import Level, Sparsity
+from qbench.ir.dtypes import is_dtype, numpy_dtype
 
 __all__ = ["read_model"]
 
@@ -114,11 +116,42 @@ class _Reader:
         array = None
         if not computed and (content is not None or 0 in sizes):
             content = np.empty(0, np.uint8) if content is None else content
-            array = read_array(content, name, sizes, dtype, self.budget)
+            sparsity = table.Sparsity()
+            if sparsity is None:
+                array = read_array(content, name, sizes, dtype, self.budget)
+            else:
+                array = self._dense(self._guard(sparsity), content, name, sizes, dtype)
         quantization = table.Quantization()
         qparams = None if quantization is None else read_qparams(self._guard(quantization), name, sizes, dtype)
         shape = tuple(None if -1 in pair else pair[0] for pair in zip(sizes, signature, strict=True))
         return SourceTensor(name, shape, dtype, qparams, array)
+
+    def _dense(self, table: Any, content: Array, name: str, shape: tuple[int, ...], dtype: str) -> Array:
+        """The whole of a sparse constant."""
+        width = numpy_dtype(dtype).itemsize if is_dtype(dtype) else 1
+        levels = [self._level(level) for level in self._tables(table.DimMetadataLength(), table.DimMetadata)]
+        sparsity = Sparsity(ints(table.TraversalOrderAsNumpy()), ints(table.BlockMapAsNumpy()), levels)
+        stored = read_array(content, name, (content.size // width,), dtype, self.budget)
+        try:
+            return sparsity.dense(stored, shape)
+        except ModelError as error:
+            raise ModelError(f"sparse tensor {shown(name)} makes no sense: {error}") from None
+
+    def _level(self, table: Any) -> Level:
+        if table.Format() == self.parser.DimensionType.DENSE:
+            return Level(table.DenseSize())
+        kinds = names_of(self.parser.SparseIndexVector)
+        vectors = list[Array]()
+        for number, union in (
+            (table.ArraySegmentsType(), table.ArraySegments()),
+            (table.ArrayIndicesType(), table.ArrayIndices()),
+        ):
+            kind = getattr(self.parser, kinds.get(number, ""), None)
+            if kind is None or union is None:
+                raise damaged("a sparse axis has no list of its places")
+            found = array_of(guarded(kind(), self.data, union.Pos, self.budget).ValuesAsNumpy())
+            vectors.append(np.zeros(0, np.int64) if found is None else found)
+        return Level(0, *vectors)
 
     def _operator(self, table: Any, codes: Sequence[str], names: Sequence[str]) -> SourceOperator:
         number: int = table.OpcodeIndex()
@@ -143,13 +176,10 @@ class _Reader:
         return kind, {} if table_class is None else read_options(table_class, self.data, union.Pos, self.budget)
 
     def _refuse(self, tables: Sequence[Any], names: Sequence[str]) -> None:
-        variable = [table.IsVariable() for table in tables]
-        sparse = [table.Sparsity() is not None for table in tables]
-        for what, marked in (("variable", variable), ("sparse", sparse)):
-            found = [shown(name) for name, mark in zip(names, marked, strict=True) if mark]
-            if found:
-                more = f" and {len(found) - 8} more" if len(found) > 8 else ""
-                raise ModelError(f"{what} tensors are not supported: {', '.join(found[:8])}{more}")
+        found = [shown(name) for name, table in zip(names, tables, strict=True) if table.IsVariable()]
+        if found:
+            more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+            raise ModelError(f"variable tensors are not supported: {', '.join(found[:8])}{more}")
 
 
 def _check_numbers(numbers: Sequence[int], names: Sequence[str], who: str) -> None:

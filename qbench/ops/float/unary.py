@@ -8,16 +8,25 @@ from typing import ClassVar
 import numpy as np
 
 from qbench.ir.op import Array, Op, register
+from qbench.ir.types import TensorType
 from qbench.ops.float.activation import Unary
 from qbench.ops.numeric.special import erf
+from qbench.ops.rules import need_number
 
 __all__ = ["STEEP"]  # the ops are found by name in the registry
 
 
 class _Ufunc(Unary):
-    """A unary op that is one function of NumPy, or of `special`."""
+    """A unary op that is one function of NumPy, or of `special`; some are one of integers, too."""
 
     function: ClassVar[Callable[[Array], Array]]
+    of_integers: ClassVar[bool] = False
+
+    def infer(self, data: TensorType) -> TensorType:
+        if not self.of_integers:
+            return super().infer(data)
+        need_number(self, data)
+        return data
 
     def compute(self, data: Array) -> Array:
         return type(self).function(data)
@@ -35,13 +44,13 @@ _declare("tanh", np.tanh, "Hyperbolic tangent.")
 _declare("sin", np.sin, "Sine of an angle in radians.")
 _declare("cos", np.cos, "Cosine of an angle in radians.")
 _declare("erf", erf, "The error function.")
-_declare("abs", np.abs, "Absolute value.", never_negative=True)
-_declare("negative", np.negative, "The element with its sign turned.")
+_declare("abs", np.abs, "Absolute value.", never_negative=True, of_integers=True)
+_declare("negative", np.negative, "The element with its sign turned.", of_integers=True)
 _declare("floor", np.floor, "The largest integer that is not above the element.")
 _declare("ceil", np.ceil, "The smallest integer that is not below the element.")
 _declare("round", np.rint, "The nearest integer, halves to even.")
 _RECIPROCAL = _declare("reciprocal", np.reciprocal, "1 divided by the element; infinity at 0.")
-_declare("sign", np.sign, "-1, 0 or 1.")
+_declare("sign", np.sign, "-1, 0 or 1.", of_integers=True)
 
 STEEP = (_LOG, _SQRT, _RECIPROCAL)
 """Without a bound on their slope: near 0, one step of 8 bits changes the result by any amount."""

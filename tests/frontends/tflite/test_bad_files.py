@@ -19,6 +19,7 @@ from qbench.errors import ModelError, QBenchError, UnsupportedOpsError
 from qbench.frontends import load
 from qbench.frontends.tflite import reading
 from qbench.frontends.tflite.guard import Budget, Guard
+from qbench.frontends.tflite.sparse import Sparsity
 from tests.frontends.test_bad_files import HOSTILE
 from tests.frontends.tflite.checking import save
 from tests.frontends.tflite.networks import Parts, quantized, real
@@ -82,7 +83,7 @@ BROKEN: dict[str, tuple[bytes, list[str]]] = {
     "input that is made": (model(*quantized(), inputs=["x", "c"]), ["'c'", "there already"]),
     "missing input": (model(*quantized(), inputs=[]), ["'c'", "'x'", "made by nothing"]),
     "variable": (changed("c", variable=True), ["variable", "'c'"]),
-    "sparse": (changed("w", sparse=True), ["sparse", "'w'"]),
+    "sparse": (changed("w", sparse=Sparsity((), (), ())), ["sparse", "'w'"]),
     "no such buffer": (changed("w", buffer=99), ["'w'", "buffer 99"]),
     "short buffer": (changed("w", raw=b"123"), ["'w'", "54 bytes", "has 3"]),
     "long buffer": (changed("b", raw=bytes(16)), ["'b'", "12 bytes", "has 16"]),
