@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qbench.errors import (
         CalibrationError,
         Cancelled,
+        ClusterError,
         ConfigError,
         DataError,
         ExportError,
@@ -88,6 +89,7 @@ __all__ = [
     "QBenchError",
     "CalibrationError",
     "Cancelled",
+    "ClusterError",
     "ConfigError",
     "DataError",
     "ExportError",
@@ -131,6 +133,7 @@ _HOMES = {
         (
             "CalibrationError",
             "Cancelled",
+            "ClusterError",
             "ConfigError",
             "DataError",
             "ExportError",

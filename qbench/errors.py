@@ -8,6 +8,7 @@ from collections.abc import Iterable
 __all__ = [
     "CalibrationError",
     "Cancelled",
+    "ClusterError",
     "ConfigError",
     "DataError",
     "ExportError",
@@ -88,6 +89,10 @@ class ExportError(QBenchError):
 
 class SessionError(QBenchError):
     """A session that cannot be made, resumed or edited as asked."""
+
+
+class ClusterError(QBenchError):
+    """A cluster that cannot be reached, or workers that cannot do what they are sent."""
 
 
 class Cancelled(QBenchError):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.data.dataset import Dataset
+from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import DataError, shown
+from qbench.evaluate.chunks import alone, check, in_order
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.parity.graph_runner import GraphRunner
@@ -21,6 +25,8 @@ __all__ = ["Accuracy", "accuracies", "accuracy_table", "ranks"]
 
 _WITH_BACKGROUND = 1001
 """Outputs of the ImageNet classifiers that have a class for no object, at index 0, which no label means."""
+
+_AHEAD = 32  # chunks that an executor has before the first of them is done
 
 _HEADERS = ("model", "runtime", "images", "top-1", "top-5", "outputs as qbench's")
 
@@ -56,6 +62,7 @@ def accuracies(
     images: object,
     labels: NDArray[np.int64],
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> list[Accuracy]:
     """Classify the same images in qbench and in its peers.
 
@@ -73,6 +80,8 @@ def accuracies(
         The class of each image.
     progress
         Told how many images are done.
+    executor
+        Where images are classified, if there are no peers; None: here.
 
     Raises
     ------
@@ -84,23 +93,41 @@ def accuracies(
         raise DataError(f"{shown(model)} has {len(graph.outputs)} outputs: which of them are classes?")
     (output,) = graph.outputs
     runners: list[Runner] = [GraphRunner(graph), *peers]
-    found = [list[NDArray[np.int64]]() for _ in runners]
-    same = [0] * len(runners)
-    for chunk in dataset.chunks():
-        portion = Portion(chunk.feeds, chunk.start, chunk.stop, dataset.samples)
-        count = chunk.stop - chunk.start
-        outputs = [runner.run(portion, [output])[output].reshape(count, -1) for runner in runners]
-        for index, scores in enumerate(outputs):
-            found[index].append(ranks(scores, labels[chunk.start : chunk.stop], model))
-            same[index] += int(np.count_nonzero((scores == outputs[0]).all(axis=1)))
-        if progress is not None:
-            progress(chunk.stop, dataset.samples)
+    classify = _Classify(runners, output, model, labels, dataset.samples)
+    look = partial(check, dataset.samples, progress, None)
+    results = (
+        alone(classify, dataset.chunks(), look)
+        if executor is None or len(runners) > 1
+        else in_order(partial(executor.submit, classify), dataset.batches(1), getattr(executor, "ahead", _AHEAD), look)
+    )
+    with closing(results):
+        each = [*results]
+    found = [[ranks for ranks, _ in some] for some in zip(*each, strict=True)]
+    same = [sum(equal for _, equal in some) for some in zip(*each, strict=True)]
     rows: list[Accuracy] = []
     for runner, parts, equal in zip(runners, found, same, strict=True):
         rank = np.concatenate(parts)
         top1, top5 = float(np.mean(rank < 1)), float(np.mean(rank < 5))
         rows.append(Accuracy(model, runner.label, dataset.samples, top1, top5, equal))
     return rows
+
+
+@dataclass(frozen=True)
+class _Classify:
+    """Of a chunk of images: by runner, the ranks of the right classes, and how many outputs are the first runner's."""
+
+    runners: Sequence[Runner]
+    output: str
+    model: str
+    labels: NDArray[np.int64]
+    samples: int
+
+    def __call__(self, chunk: Chunk) -> list[tuple[NDArray[np.int64], int]]:
+        portion = Portion({**chunk.feeds}, chunk.start, chunk.stop, self.samples)
+        count, labels = chunk.stop - chunk.start, self.labels[chunk.start : chunk.stop]
+        outputs = [runner.run(portion, [self.output])[self.output].reshape(count, -1) for runner in self.runners]
+        same = [int(np.count_nonzero((scores == outputs[0]).all(axis=1))) for scores in outputs]
+        return [(ranks(scores, labels, self.model), equal) for scores, equal in zip(outputs, same, strict=True)]
 
 
 def ranks(scores: Array, labels: NDArray[np.int64], model: str = "the model") -> NDArray[np.int64]:

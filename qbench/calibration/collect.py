@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from itertools import islice
 
-from qbench.calibration.counter import Counter, Found, Numbered
+from qbench.calibration.counter import Counter, Numbered, Seen, counter_of, merged
 from qbench.calibration.statistics import Statistics
 from qbench.data.samples import Data, count_samples, samples
-from qbench.errors import Cancelled, DataError, GraphError, nearest, shown
+from qbench.errors import Cancelled, GraphError, nearest, shown
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.progress import Cancel
 from qbench.runtime.tallies import Tally
 from qbench.runtime.team import default_threads
 
-__all__ = ["Collected", "collect"]
+__all__ = ["collect", "observed"]
 
-_TASK = 8  # samples that an executor's worker is given at a time, with the graph
+_TASK = 8  # samples that an executor's worker is given at a time
 _AHEAD = 32  # such tasks that are submitted before the first of them is done: what bounds memory
 _PATIENCE = 0.1  # seconds between looks at `cancel` while workers are busy
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """What a pass has found in the samples that it came to; a pass that was stopped can go on from there."""
-
-    samples: int = 0
-    statistics: Mapping[str, Statistics] = field(default_factory=dict[str, Statistics])
-
-    def and_(self, samples: int, found: Found) -> Collected:
-        """That, and what was found in more samples."""
-        return Collected(self.samples + samples, _merged(self.statistics, found))
 
 
 def collect(
@@ -45,8 +32,7 @@ def collect(
     executor: Executor | None = None,
     progress: Callable[[int, int | None], object] | None = None,
     cancel: Cancel | None = None,
-    start: Collected | None = None,
-    keep: Callable[[Collected], object] | None = None,
+    first: int = 0,
 ) -> dict[str, Statistics]:
     """Run data through a float graph, one sample at a time, and take statistics of its activations.
 
@@ -67,8 +53,8 @@ def collect(
         Is told the number of samples done and, where known, of all.
     cancel
         Looked at after each sample, or with an executor after each handful.
-    start, keep
-        Where an earlier pass over the same data was stopped, and what is given that place if this one is.
+    first
+        Number of the first sample, for messages.
 
     Returns
     -------
@@ -84,40 +70,30 @@ def collect(
     Cancelled
         `cancel` was set.
     """
-    names = _observed(graph, tensors)
-    found = start or Collected()
-    numbered = islice(enumerate(samples(graph, data)), found.samples, None)
+    names = observed(graph, tensors)
     total = count_samples(graph, data)
-    counter = Counter(graph, names)
+    counter = counter_of(graph, names)
     workers = _Elsewhere(counter, executor) if executor else _Threads(counter)
-    tasks = _tasks(numbered, workers.task)
-    running: deque[Future[tuple[int, Found]]] = deque()
+    tasks = _tasks(enumerate(samples(graph, data), first), workers.task)
+    running: deque[Future[Seen]] = deque()
+    seen: Seen = (0, {})
     try:
         while True:
             running.extend(map(workers.submit, islice(tasks, workers.ahead - len(running))))
             if not running:
                 break
             if cancel is not None and cancel.is_set():
-                raise Cancelled("calibration was cancelled; a later run goes on from there")
+                raise Cancelled("calibration was cancelled; a later run goes on from what was done")
             if wait([running[0]], timeout=_PATIENCE).done:  # in order, so that the first bad sample is the one told
-                found = found.and_(*running.popleft().result())
+                seen = merged(seen, running.popleft().result())
                 if progress is not None:
-                    progress(found.samples, total)
-        found = found.and_(0, workers.found())
-    except DataError:
-        raise
-    except BaseException:
-        if keep is not None:
-            begun = [future for future in running if not future.cancel()]  # those up to the last one that has begun
-            for future in begun:
-                found = found.and_(*future.result())
-            keep(found.and_(0, workers.found()))
-        raise
+                    progress(seen[0], total)
     finally:
         for future in running:
             future.cancel()
         workers.close()
-    return {name: found.statistics[name] for name in names if name in found.statistics}
+    _, found = merged(seen, workers.seen())
+    return {name: found[name] for name in names if name in found}
 
 
 class _Threads:
@@ -130,10 +106,10 @@ class _Threads:
         self.ahead = 2 * default_threads()
         self._pool = ThreadPoolExecutor(default_threads(), thread_name_prefix="qbench calibration")
 
-    def submit(self, task: list[Numbered]) -> Future[tuple[int, Found]]:
+    def submit(self, task: list[Numbered]) -> Future[Seen]:
         return self._pool.submit(self._count, task)
 
-    def _count(self, task: list[Numbered]) -> tuple[int, Found]:
+    def _count(self, task: list[Numbered]) -> Seen:
         try:
             tallies = self._tallies.pop()
         except IndexError:
@@ -142,12 +118,9 @@ class _Threads:
         self._tallies.append(tallies)
         return len(task), {}
 
-    def found(self) -> Found:
-        """What was counted in all tasks that are done; nothing is counted after that."""
-        found = Found()
-        for tallies in self._tallies:
-            found = _merged(found, self._counter.statistics(tallies))
-        return found
+    def seen(self) -> Seen:
+        """What was counted in all tasks; nothing is counted after that."""
+        return merged(*[(0, self._counter.statistics(tallies)) for tallies in self._tallies])
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -161,11 +134,12 @@ class _Elsewhere:
     def __init__(self, counter: Counter, executor: Executor) -> None:
         self._counter, self._executor = counter, executor
 
-    def submit(self, task: list[Numbered]) -> Future[tuple[int, Found]]:
-        return self._executor.submit(self._counter, task)
+    def submit(self, task: list[Numbered]) -> Future[Seen]:
+        (first, _), *_ = task
+        return self._executor.submit(self._counter, first, [feeds for _, feeds in task])
 
-    def found(self) -> Found:
-        return {}
+    def seen(self) -> Seen:
+        return 0, {}
 
     def close(self) -> None:
         """The executor is the caller's."""
@@ -176,11 +150,8 @@ def _tasks(numbered: Iterator[Numbered], size: int) -> Iterator[list[Numbered]]:
         yield task
 
 
-def _merged(old: Mapping[str, Statistics], new: Found) -> Found:
-    return {**old, **{name: old[name].merge(part) if name in old else part for name, part in new.items()}}
-
-
-def _observed(graph: Graph, tensors: Iterable[str] | None) -> tuple[str, ...]:
+def observed(graph: Graph, tensors: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Names of the values that statistics are taken of: all float ones, or those wanted; GraphError if one is not."""
     floats = [name for name in graph.activations() if is_float(graph.types[name].dtype)]
     if tensors is None:
         return tuple(floats)

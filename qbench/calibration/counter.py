@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from qbench.calibration.statistics import Statistics, count
+from qbench.data.samples import Data, samples
 from qbench.errors import DataError
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
@@ -13,10 +14,14 @@ from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 from qbench.runtime.tallies import Tally
 
-__all__ = ["Counter", "Found", "Numbered"]
+__all__ = ["Counter", "Found", "Numbered", "Seen", "counter_of", "merged"]
 
 Numbered = tuple[int, Mapping[str, Array]]
 Found = dict[str, Statistics]
+
+
+Seen = tuple[int, Found]
+"""A number of samples, and what was found in them."""
 
 
 class Counter:
@@ -29,28 +34,30 @@ class Counter:
         self._places = {name: (axes.get(name), _channels(graph, name, axes.get(name))) for name in names}
 
     def __reduce__(self) -> tuple[Callable[..., Counter], tuple[object, ...]]:
-        return _received, (self.graph, self.names)
+        return counter_of, (self.graph, self.names)
 
-    def __call__(self, numbered: list[Numbered]) -> tuple[int, Found]:
-        """How many samples there were, and their statistics."""
+    def __call__(self, start: int, data: Data) -> Seen:
+        """How many samples there are in the data, and their statistics; the first one is called sample `start`."""
         tallies = self.tallies()
-        self.count(numbered, tallies)
-        return len(numbered), self.statistics(tallies)
+        return self.count(enumerate(samples(self.graph, data), start), tallies), self.statistics(tallies)
 
     def tallies(self) -> dict[str, Tally]:
         """What samples can be counted into."""
         return {name: Tally(*place) for name, place in self._places.items()}
 
-    def count(self, numbered: list[Numbered], tallies: dict[str, Tally]) -> None:
-        """Run samples; DataError where values are not finite, which leaves the tallies useless."""
+    def count(self, numbered: Iterable[Numbered], tallies: dict[str, Tally]) -> int:
+        """Run samples, and say how many; DataError where values are not finite, which leaves the tallies useless."""
+        done = 0
         for number, feeds in numbered:
             try:
                 program = self._programs.of(feeds)
                 program.run(feeds, observe=tallies)
                 if any(tally["bad"] for tally in tallies.values()):
                     self._complain(program, feeds)
+                done += 1
             except DataError as error:
                 raise DataError(f"calibration sample {number}: {error}") from error
+        return done
 
     def statistics(self, tallies: dict[str, Tally]) -> Found:
         """Of each value that was not always empty."""
@@ -64,9 +71,17 @@ class Counter:
                 count(values[name], Tally(), name)
 
 
-def _received(graph: Graph, names: tuple[str, ...]) -> Counter:
-    """What another process gets for each of its tasks: the same one, planned once."""
+def counter_of(graph: Graph, names: tuple[str, ...]) -> Counter:
+    """The same one as last time for the same graph: it is planned once, in each process."""
     return _latest.recall("counter", (graph, names), lambda: Counter(graph, names))
+
+
+def merged(*parts: Seen) -> Seen:
+    """What was seen in all parts together."""
+    found: Found = {}
+    for _, part in parts:
+        found |= {name: found[name].merge(new) if name in found else new for name, new in part.items()}
+    return sum(samples for samples, _ in parts), found
 
 
 _latest = Memo()

@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qbench.cli.options import (
+    add_cluster_option,
     add_image_options,
     add_semantics_option,
     add_shape_option,
     check_writable,
+    cluster_of,
     read_data,
     read_graph,
     words,
 )
 from qbench.cli.runtimes import add_kernels_option, runtime
 from qbench.data.images import ImageFolder, read_labels
-from qbench.errors import DataError
+from qbench.errors import ConfigError, DataError
 from qbench.files import write_text
 from qbench.progress import showing
 
@@ -50,20 +52,25 @@ def add(commands: Any) -> None:
     add_kernels_option(parser)
     add_semantics_option(parser)
     add_image_options(parser)
+    add_cluster_option(parser)
     add_shape_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
     from qbench.bench.accuracy import accuracies, accuracy_table  # with numba behind it: nobody else's commands wait
+    from qbench.cluster.where import executor_of
     from qbench.data.inputs import first, quantized_inputs
 
     if options.json is not None:
         check_writable("--json", options.json)
+    if options.cluster is not None and options.peers:
+        raise ConfigError("--cluster is for qbench alone: peers run in this process; leave out one of them")
     if not options.images.is_dir():
         raise DataError(f"--images {options.images} is no folder")
     rows: list[Accuracy] = []
-    with showing() as told:
+    with showing() as told, cluster_of(options) as cluster:
+        executor = executor_of(cluster)
         for path in options.models:
             graph = read_graph(path, options)
             peers = [runtime(peer, "--peers", path, options.kernels) for peer in options.peers]
@@ -80,6 +87,7 @@ def _run(options: argparse.Namespace) -> None:
                 data,
                 labels[: len(data)],
                 lambda done, total, name=path.stem: told(name, done, total),
+                executor,
             )
     print(accuracy_table(rows))
     if options.json is not None:

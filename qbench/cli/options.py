@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -17,11 +19,13 @@ from qbench.quant.semantics import SEMANTICS
 
 __all__ = [
     "DATA",
+    "add_cluster_option",
     "add_image_options",
     "add_semantics_option",
     "add_shape_option",
     "check_image_options",
     "check_writable",
+    "cluster_of",
     "read_data",
     "read_graph",
     "sized_by",
@@ -40,6 +44,28 @@ def add_image_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--size", type=_size, metavar="N|HxW", help="scale and crop to this size (default: the model's)")
     group.add_argument("--layout", choices=("NCHW", "NHWC"), help="order of the axes (default: the model's)")
     group.add_argument("--channels", choices=("RGB", "BGR", "L"), help="L is one grey channel (default: RGB)")
+
+
+def add_cluster_option(parser: argparse.ArgumentParser) -> None:
+    """The option that says where samples are run."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run samples on a Dask cluster: tcp://host:8786, local (processes on this machine) or local:N "
+        "(needs the extra cluster); results are the same",
+    )
+
+
+@contextmanager
+def cluster_of(options: argparse.Namespace) -> Generator[object]:
+    """The client of the cluster that is asked for, or None, for as long as it is needed."""
+    if options.cluster is None:
+        yield None
+    else:
+        from qbench.cluster.connect import connected
+
+        with connected(options.cluster) as client:
+            yield client
 
 
 def add_shape_option(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from qbench.cli.options import cluster_of
 from qbench.cli.sessions import add_session_options, session_of
 
 __all__ = ["add"]
@@ -32,10 +33,11 @@ def _run(options: argparse.Namespace) -> None:
     from qbench.session.rosetta import export_encodings
 
     formats = {name: format_of(name) for name in options.encodings}  # a wrong name is told before anything long begins
-    session = session_of(options)
-    print(session.run())
-    files = (*USUAL, "model.tflite") if options.tflite else USUAL
-    paths = export_all(session, options.out, files)
-    for name, format in formats.items():
-        paths.append(export_encodings(session, options.out / f"{name}{format.suffix}", format=name))
+    with cluster_of(options) as cluster:
+        session = session_of(options, cluster)
+        print(session.run())
+        files = (*USUAL, "model.tflite") if options.tflite else USUAL
+        paths = export_all(session, options.out, files)
+        for name, format in formats.items():
+            paths.append(export_encodings(session, options.out / f"{name}{format.suffix}", format=name))
     print(f"wrote {', '.join(path.name for path in paths)} to {options.out}")

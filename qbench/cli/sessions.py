@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from qbench.cli.options import (
     DATA,
+    add_cluster_option,
     add_image_options,
     add_shape_option,
     check_image_options,
@@ -60,12 +61,16 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         help="what matters: (outputs by name, y of --evaluation) -> a number, the higher the better",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to; made if need be")
+    add_cluster_option(parser)
     add_image_options(parser)
     add_shape_option(parser)
 
 
-def session_of(options: argparse.Namespace) -> Session:
-    """The session; a wrong option, and a folder that cannot be written to, are told before anything long begins."""
+def session_of(options: argparse.Namespace, cluster: object) -> Session:
+    """The session, which runs on a cluster if one is given.
+
+    A wrong option, and a folder that cannot be written to, are told before anything long begins.
+    """
     from qbench.evaluate.metric import resolve_metric
     from qbench.session.model import Model  # these take longer to import than all of the other commands
     from qbench.session.session import Session
@@ -85,7 +90,9 @@ def session_of(options: argparse.Namespace) -> Session:
     graph = sized_by(graph, calibration, options.model, options)
     if options.config is None and graph.qparams:
         config = _changed(Model(graph).config_of(options.preset), options)
-    return Session(graph, calibration=calibration.x, evaluation=evaluation, config=config, metric=options.metric)
+    return Session(
+        graph, calibration=calibration.x, evaluation=evaluation, config=config, metric=options.metric, cluster=cluster
+    )
 
 
 def _changed(config: QuantConfig, options: argparse.Namespace) -> QuantConfig:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qbench.cli.options import cluster_of
 from qbench.cli.sessions import add_session_options, session_of
 from qbench.files import write_bytes
 
@@ -33,21 +34,23 @@ def _run(options: argparse.Namespace) -> None:
     from qbench.views import front_view
 
     Limits(options.at_least, options.max_ms, options.max_bytes, options.seconds)  # told before anything long begins
-    session, out = session_of(options), Path(options.out)
-    front = session.search(
-        at_least=options.at_least,
-        max_ms=options.max_ms,
-        max_bytes=options.max_bytes,
-        seconds=options.seconds,
-        trials=out / "trials.json",
-        tell=_said,
-    )
-    session.edit(f"tune: {front.best.label}", front.best.config)
-    print(session.run())
-    print(front)
-    written = export_all(session, out)
-    front.save(out / "front.json")
-    write_bytes(out / "front.png", png(front_figure(front_view(front))))
+    out = Path(options.out)
+    with cluster_of(options) as cluster:
+        session = session_of(options, cluster)
+        front = session.search(
+            at_least=options.at_least,
+            max_ms=options.max_ms,
+            max_bytes=options.max_bytes,
+            seconds=options.seconds,
+            trials=out / "trials.json",
+            tell=_said,
+        )
+        session.edit(f"tune: {front.best.label}", front.best.config)
+        print(session.run())
+        print(front)
+        written = export_all(session, out)
+        front.save(out / "front.json")
+        write_bytes(out / "front.png", png(front_figure(front_view(front))))
     names = ", ".join([path.name for path in written] + ["front.json", "front.png"])
     print(f"wrote {names} to {out}")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import groupby, islice
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from qbench.data.layout import Layout
 from qbench.data.samples import Data, samples
 from qbench.errors import DataError
+from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.runtime.feeds import check_feeds
 
@@ -81,10 +83,13 @@ class Dataset:
         truths: Sequence[Any] | NDArray[Any] | None = None,
     ) -> None:
         self.layout = Layout.of(graph, batch)
-        self._graph, self._what = graph, what
+        inputs = graph.input_types()
+        self._graph = Graph(graph.name, graph.inputs, (), (), FrozenMap(), FrozenMap(inputs))  # travels with parts
+        self._what = what
         self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
         self._data = cast("Data", _owned(data) if self._in_memory else _readable(data, what))
         self._digests: tuple[str, ...] = ()
+        self._first = 0
         chunks = [(chunk.digest, chunk.stop, self._shapes(chunk.feeds)) for chunk in self.chunks()]
         self._digests = tuple(digest for digest, _, _ in chunks)
         self._stops = tuple(stop for _, stop, _ in chunks)
@@ -112,7 +117,7 @@ class Dataset:
 
     def chunks(self) -> Iterator[Chunk]:
         """Read the data once, front to back; DataError where it is no longer what it was."""
-        start, index = 0, 0
+        start, index = self._first, 0
         for group in self._groups():
             feeds = self.joined(group)
             if self._in_memory and self._digests:
@@ -133,10 +138,39 @@ class Dataset:
             last = first + 1
             while last < min(first + joined, len(self._digests)) and self._kinds[last] == self._kinds[first]:
                 last += 1
-            feeds = _Lazy(self._graph.inputs, partial(reader.read, range(first, last)))
-            digest = hashlib.sha256(" ".join(self._digests[first:last]).encode()).hexdigest()
-            yield Chunk(feeds, digest, self._stops[first - 1] if first else 0, self._stops[last - 1])
+            portion = self._portion(reader, first, last)
+            feeds = _Lazy(self._graph.inputs, portion.whole)
+            yield Chunk(feeds, portion.digest, portion.start, portion.start + portion.samples)
             first = last
+
+    def portions(self, least: int) -> Iterator[Dataset]:
+        """The data in parts of about so many samples each, of any shapes; they are read when they are iterated over.
+
+        They go to other processes: data that lies in files (what has a method ``part``) is read there.
+        """
+        joined, reader = -(-least // (self.layout.pieces_per_chunk * self.layout.step)), _Reader(self)
+        for first in range(0, len(self._digests), joined):
+            yield self._portion(reader, first, min(first + joined, len(self._digests)))
+
+    def whole(self) -> Feeds:
+        """All samples, of one shape, as one."""
+        return self.joined([chunk.feeds for chunk in self.chunks()])
+
+    @property
+    def start(self) -> int:
+        """Number of the first sample, in the data that this is a portion of."""
+        return self._first
+
+    def _portion(self, reader: _Reader, first: int, last: int) -> Dataset:
+        made = copy(self)
+        made._first = self._stops[first - 1] if first else self._first
+        pieces = [(number - self._first) // self.layout.step for number in (made._first, self._stops[last - 1])]
+        part = getattr(self._data, "part", None)
+        made._data = part(*pieces) if part is not None else _Pieces(reader, *pieces)
+        made._digests, made._stops = self._digests[first:last], self._stops[first:last]
+        made._kinds, made.samples = self._kinds[first:last], made._stops[-1] - made._first
+        made.labels = made.truths = None
+        return made
 
     def part(self, chunk: Chunk, rows: Sequence[int]) -> Chunk:
         """Some samples of a chunk, of a graph that takes any number of them."""
@@ -163,7 +197,7 @@ class Dataset:
             if all(len(item) == 1 for item in found):
                 return [item[0] for item in found]
         wanted, last = {*pieces}, max(pieces, default=-1)
-        return [piece for i, piece in enumerate(islice(self._pieces(), last + 1)) if i in wanted]
+        return [piece for i, piece in enumerate(islice(self.pieces_in_order(), last + 1)) if i in wanted]
 
     def sample(self, index: int) -> dict[str, NDArray[Any]]:
         """One sample, by input name; axis 0 is 1 where it counts samples. DataError where there is no such sample."""
@@ -179,11 +213,12 @@ class Dataset:
 
     def _groups(self) -> Iterator[list[Feeds]]:
         """Pieces of one shape, as many as are fed at a time, in the order of the data."""
-        for _, pieces in groupby(self._pieces(), self._shapes):
+        for _, pieces in groupby(self.pieces_in_order(), self._shapes):
             while group := list(islice(pieces, self.layout.pieces_per_chunk)):
                 yield group
 
-    def _pieces(self) -> Iterator[Feeds]:
+    def pieces_in_order(self) -> Iterator[Feeds]:
+        """The smallest pieces that the graph can be fed; DataError where they do not fit it."""
         where = ""
         try:
             for number, piece in enumerate(samples(self._graph, self._data)):
@@ -209,6 +244,9 @@ class _Lazy(Feeds):
     def __init__(self, names: Sequence[str], read: Callable[[], Feeds]) -> None:
         self._names, self._read = names, read
 
+    def __reduce__(self) -> tuple[type[_Lazy], tuple[Sequence[str], Callable[[], Feeds]]]:
+        return _Lazy, (self._names, self._read)
+
     @cached_property
     def _feeds(self) -> Feeds:
         return self._read()
@@ -224,19 +262,32 @@ class _Lazy(Feeds):
 
 
 class _Reader:
-    """Reads chunks by number; front to back for as long as the numbers ascend."""
+    """Reads pieces by number; front to back for as long as the numbers ascend."""
 
     def __init__(self, data: Dataset) -> None:
         self._data, self._next = data, 0
-        self._chunks = data.chunks()
+        self._pieces = iter(data.pieces_in_order())
 
-    def read(self, numbers: range) -> Feeds:
-        """The arrays of these chunks, joined."""
-        if numbers[0] < self._next:
-            self._next, self._chunks = 0, self._data.chunks()
-        chunks = list(islice(self._chunks, numbers[0] - self._next, numbers[-1] + 1 - self._next))
-        self._next = numbers[-1] + 1
-        return self._data.joined([chunk.feeds for chunk in chunks])
+    def read(self, first: int, last: int) -> Iterator[Feeds]:
+        """The pieces from the first up to the one before the last."""
+        if first < self._next:
+            self._next, self._pieces = 0, iter(self._data.pieces_in_order())
+        for piece in islice(self._pieces, first - self._next, last - self._next):
+            self._next = first = first + 1
+            yield piece
+
+
+class _Pieces:
+    """Some pieces of data that can only be read front to back, or lies in memory; another process gets copies."""
+
+    def __init__(self, reader: _Reader, first: int, last: int) -> None:
+        self._reader, self._range = reader, (first, last)
+
+    def __iter__(self) -> Iterator[Feeds]:
+        return self._reader.read(*self._range)
+
+    def __reduce__(self) -> tuple[type[list[Feeds]], tuple[list[Feeds]]]:
+        return list, ([*self],)
 
 
 def _owned(data: object) -> object:

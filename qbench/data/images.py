@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -80,6 +80,10 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
         if not files:
             raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))})")
         return files
+
+    def part(self, first: int, last: int) -> ImageFolder:
+        """Some of the images, which whoever gets it reads for himself."""
+        return replace(self, files=self.files[first:last])
 
     def __len__(self) -> int:
         return len(self.files)

@@ -76,5 +76,10 @@ class _Quantized(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         return _quantized(self.graph, self.items[index])
 
+    def part(self, first: int, last: int) -> _Quantized:
+        """Some of the items."""
+        part = getattr(self.items, "part", lambda first, last: self.items[first:last])  # pyright: ignore
+        return _Quantized(self.graph, part(first, last))
+
     def __iter__(self) -> Iterator[Any]:
         return (_quantized(self.graph, item) for item in self.items)

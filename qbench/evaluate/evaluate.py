@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -48,6 +49,7 @@ def evaluate(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     told: Callable[[OutputReport], None] | None = None,
+    executor: Executor | None = None,
 ) -> Report:
     """Measure a quantized model on data, running only what the cache does not know yet.
 
@@ -74,6 +76,8 @@ def evaluate(
     told
         Called with what the whole network loses, without the user's metric, as soon as that is known: each layer's own
         error follows. What it raises ends the evaluation.
+    executor
+        Where chunks are run: threads, processes, or a cluster; None: on this machine's processors.
 
     Raises
     ------
@@ -95,7 +99,9 @@ def evaluate(
     compared = [layer.pairs if elements is None else layer.ends for layer in layers]
     pairs = dict.fromkeys([*(pair for some in compared for pair in some), *outputs])
     try:
-        found = measure(quantized, data, pairs, _choice(quantized, outputs, data), cache, progress, cancel, elements)
+        found = measure(
+            quantized, data, pairs, _choice(quantized, outputs, data), cache, progress, cancel, elements, executor
+        )
     except NotANumberError as error:
         return _unfinished(quantized, data, cache, list(zip(layers, compared, strict=True)), error, data_name, cancel)
     output = _output(found, outputs, data, data_name)
@@ -141,13 +147,18 @@ def _unfinished(
 
 
 def evaluate_output(
-    quantized: Quantized, data: Dataset, cache: ValueCache, cancel: Cancel | None = None
+    quantized: Quantized,
+    data: Dataset,
+    cache: ValueCache,
+    cancel: Cancel | None = None,
+    executor: Executor | None = None,
 ) -> OutputReport:
     """The output's part of :func:`evaluate`, for those who need no more: no layer in between is compared."""
     cache.begin()
     outputs = _outputs(quantized)
     choice = _choice(quantized, outputs, data)
-    return _output(measure(quantized, data, outputs, choice, cache, cancel=cancel), outputs, data, "evaluation")
+    found = measure(quantized, data, outputs, choice, cache, cancel=cancel, executor=executor)
+    return _output(found, outputs, data, "evaluation")
 
 
 def with_metric(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Literal
 
 from qbench.calibration.statistics import Statistics
@@ -32,6 +33,7 @@ def sensitivity(
     mode: Literal["float", "quantized"] = "float",
     progress: Progress | None = None,
     cancel: Cancel | None = None,
+    executor: Executor | None = None,
 ) -> pd.DataFrame:
     """Put one sum of products at a time in float (or quantize it alone), and measure the output.
 
@@ -39,7 +41,7 @@ def sensitivity(
     ----------
     prepared, statistics, config
         As for :func:`~qbench.quantize.quantized.quantize_graph`.
-    data, cache
+    data, cache, executor
         As for :func:`~qbench.evaluate.evaluate.evaluate`.
     mode
         "float": all but one layer are quantized, and the table shows what is gained. "quantized": that layer alone is,
@@ -63,7 +65,7 @@ def sensitivity(
             tried = tried.override_layer(name, keep_float=True)
         if mode == "quantized":
             tried = tried.override_layer(layer.name, keep_float=False)
-        output = evaluate_output(quantize_graph(prepared, statistics, tried, memo), data, cache, cancel)
+        output = evaluate_output(quantize_graph(prepared, statistics, tried, memo), data, cache, cancel, executor)
         rows.append({"name": layer.name, "op": layer.op, "sqnr_db": output.sqnr_db, "agreement": output.agreement})
         if progress is not None:
             progress(done + 1, len(layers))

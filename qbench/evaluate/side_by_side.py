@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import closing
-from contextvars import copy_context
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qbench.data.dataset import Chunk, Dataset
-from qbench.errors import Cancelled
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.checkpoints import checkpoints
+from qbench.evaluate.chunks import alone, check, in_order, on_threads
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.measure import Deviation, deviation, stride
 from qbench.evaluate.partial import Partial, partial_run
@@ -21,6 +23,7 @@ from qbench.evaluate.predictions import Score, score
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import numel
+from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel, Progress
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.program import Program
@@ -35,9 +38,9 @@ Pair = tuple[str, str]
 BATCH = 128
 """Samples at a time, where samples of values are compared."""
 
+_AHEAD = 32  # chunks that an executor has before the first of them is done
+_WORKER_BYTES = 1 << 28  # of arrays that a worker may keep for another evaluation
 _SHARE = 8  # of the budget, that one evaluation keeps to start again from
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,13 @@ def measure(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     elements: int | None = None,
+    executor: Executor | None = None,
 ) -> Measured:
     """Compare the pairs, and the predictions of `output`; what the cache knows is neither run nor compared again.
 
     Parameters
     ----------
-    quantized, data, cache, progress, cancel
+    quantized, data, cache, progress, cancel, executor
         As for :func:`~qbench.evaluate.evaluate.evaluate`.
     pairs, output
         What to compare; predictions only where there is an output.
@@ -98,30 +102,23 @@ def measure(
     if not todo and total is not None:
         return Measured(found, right, *ran)
     predicted = [output] if output and total is None else []
-    whole = [*predicted, *(pair for pair in todo if not every[pair])]
-    programs = programs_of(quantized, known_as, cache)
-    chunks = data.chunks() if elements is None else list(data.batches(BATCH))
-    kept = (
-        _kept(quantized, data, cache.budget_bytes)
-        if isinstance(chunks, Iterator)
-        else _ends(quantized, programs[1].of(chunks[0].feeds), cache.budget_bytes // data.pieces)
-    )
-    sides = [_Side(*side) for side in zip(programs, keys, kept, strict=True)]
+    compare = _Comparison(quantized, todo, every, predicted, data.labels, data.pieces, elements is None)
+    if elements is None and executor is None:
+        chunks = data.chunks()
+        workers = min(default_threads(), -(-data.pieces // data.layout.pieces_per_chunk))
+    else:
+        chunks, workers = data.batches(1 if elements is None else BATCH), 1
 
-    def compare(chunk: Chunk, threads: int) -> tuple[list[Deviation], Score, list[frozenset[str]]]:
-        runs: list[Partial] = []
-        for i, side in enumerate(sides):
-            wanted, some = {pair[i] for pair in whole}, {pair[i]: every[pair] for pair in todo if every[pair]}
-            runs.append(partial_run(side.programs, side.keys, chunk, wanted, cache, side.kept, threads, cancel, some))
-        values = [{**run.arrays, **run.samples} for run in runs]
-        qparams = quantized.graph.qparams
-        made = [deviation(values[0][a], values[1][b], ranges.get(a), qparams.get(b)) for a, b in todo]
-        labels = None if data.labels is None else data.labels[chunk.start : chunk.stop]
-        scored = [score(runs[0].arrays[a], runs[1].arrays[b], labels, chunk.start) for a, b in predicted]
-        return made, sum(scored, Score()), [run.nodes for run in runs]
+    def here(chunk: Chunk) -> _Compared:
+        return compare(chunk, cache, max(1, default_threads() // workers), cancel)
 
-    workers = min(default_threads(), -(-data.pieces // data.layout.pieces_per_chunk)) if elements is None else 1
-    with closing(_in_order(compare, chunks, data.samples, workers, progress, cancel)) as results:
+    look = partial(check, data.samples, progress, cancel)
+    if executor is not None:
+        submit, ahead = partial(executor.submit, compare), getattr(executor, "ahead", _AHEAD)
+        results = in_order(submit, chunks, ahead, look)
+    else:
+        results = alone(here, chunks, look) if workers == 1 else on_threads(here, chunks, workers, look)
+    with closing(results):
         for made, scored, nodes in results:
             found |= {pair: found[pair] + more for pair, more in zip(todo, made, strict=True)}
             right += scored
@@ -132,6 +129,79 @@ def measure(
     if output:
         cache.put_result(score_known_as, right)
     return Measured(found, right, ran[1], ran[0])
+
+
+_Compared = tuple[list[Deviation], Score, list[frozenset[str]]]
+"""Of one chunk: how far each pair is apart, how predictions agree, and the nodes that ran on each side."""
+
+
+@dataclass
+class _Comparison:
+    """Runs a chunk through both graphs; goes to other processes, where it has a cache of its own.
+
+    Parameters
+    ----------
+    quantized, labels, pieces
+        The graphs, and of the data what a chunk has not.
+    todo, every, predicted
+        Pairs to compare, every how many elements of each in a sample (0: all), and those that are predictions.
+    whole
+        Whether chunks are compared element by element.
+    """
+
+    quantized: Quantized
+    todo: Sequence[Pair]
+    every: Mapping[Pair, int]
+    predicted: Sequence[Pair]
+    labels: NDArray[np.int64] | None
+    pieces: int
+    whole: bool
+
+    def __call__(
+        self, chunk: Chunk, cache: ValueCache | None = None, threads: int = 1, cancel: Cancel | None = None
+    ) -> _Compared:
+        if cache is None:
+            cache = _of_process()
+        runs: list[Partial] = []
+        whole = [*self.predicted, *(pair for pair in self.todo if not self.every[pair])]
+        for i, side in enumerate(self._sides(chunk, cache)):
+            wanted, some = {pair[i] for pair in whole}, {p[i]: self.every[p] for p in self.todo if self.every[p]}
+            runs.append(partial_run(side.programs, side.keys, chunk, wanted, cache, side.kept, threads, cancel, some))
+        values = [{**run.arrays, **run.samples} for run in runs]
+        qparams, encodings = self.quantized.graph.qparams, self.quantized.encodings
+        ranges = {tensor: encoding.qparams for tensor, encoding in encodings.items()}
+        made = [deviation(values[0][a], values[1][b], ranges.get(a), qparams.get(b)) for a, b in self.todo]
+        labels = None if self.labels is None else self.labels[chunk.start : chunk.stop]
+        scored = [score(runs[0].arrays[a], runs[1].arrays[b], labels, chunk.start) for a, b in self.predicted]
+        return made, sum(scored, Score()), [run.nodes for run in runs]
+
+    def __reduce__(self) -> tuple[type[_Comparison], tuple[object, ...]]:
+        only = replace(self.quantized, annotated=self.quantized.prepared, trace=Trace(self.quantized.prepared))
+        given = only, self.todo, self.every, self.predicted, self.labels, self.pieces, self.whole
+        return _Comparison, given
+
+    def _sides(self, chunk: Chunk, cache: ValueCache) -> list[_Side]:
+        with self._planning:
+            if self._planned is None:
+                cache.begin()
+                keys = [value_keys(graph, cache.memo) for graph in (self.quantized.prepared, self.quantized.graph)]
+                programs = programs_of(self.quantized, self.every, cache)
+                kept = (
+                    _kept(self.quantized, self.pieces, cache.budget_bytes)
+                    if self.whole
+                    else _ends(self.quantized, programs[1].of(chunk.feeds), cache.budget_bytes // self.pieces)
+                )
+                self._planned = [_Side(*side) for side in zip(programs, keys, kept, strict=True)]
+            return self._planned
+
+    def __post_init__(self) -> None:
+        self._planning, self._planned = threading.Lock(), None
+
+
+@lru_cache(maxsize=1)
+def _of_process() -> ValueCache:
+    """Of a worker: what it computed for whoever asked."""
+    return ValueCache(_WORKER_BYTES)
 
 
 def programs_of(quantized: Quantized, pairs: Iterable[Pair], cache: ValueCache) -> tuple[Programs, Programs]:
@@ -151,53 +221,10 @@ def float_values(graph: Graph) -> list[str]:
     return [name for name in graph.activations() if is_float(graph.types[name].dtype)]
 
 
-def _in_order(
-    work: Callable[[Chunk, int], T],
-    chunks: Iterable[Chunk],
-    samples: int,
-    workers: int,
-    progress: Progress | None,
-    cancel: Cancel | None,
-) -> Generator[T]:
-    """What `work` makes of each chunk on so many threads; so many are done at a time."""
-    if workers == 1:
-        done = 0
-        for chunk in chunks:
-            _check(done, samples, progress, cancel)
-            yield work(chunk, default_threads())
-            done = chunk.stop
-        _check(done, samples, progress, cancel)
-        return
-    running: deque[tuple[int, Future[T]]] = deque()
-    done = 0
-    with ThreadPoolExecutor(workers, thread_name_prefix="qbench evaluation") as pool:
-        try:
-            coming = iter(chunks)
-            while True:
-                while len(running) <= workers and (chunk := next(coming, None)) is not None:
-                    future = pool.submit(copy_context().run, work, chunk, max(1, default_threads() // workers))
-                    running.append((chunk.stop, future))
-                _check(done, samples, progress, cancel)
-                if not running:
-                    return
-                done, future = running.popleft()
-                yield future.result()
-        finally:
-            for _, future in running:
-                future.cancel()
-
-
-def _check(done: int, samples: int, progress: Progress | None, cancel: Cancel | None) -> None:
-    if progress is not None:
-        progress(done, samples)
-    if cancel is not None and cancel.is_set():
-        raise Cancelled(f"stopped after {done} of {samples} samples")
-
-
-def _kept(quantized: Quantized, data: Dataset, budget: int) -> tuple[set[str], set[str]]:
+def _kept(quantized: Quantized, pieces: int, budget: int) -> tuple[set[str], set[str]]:
     """The values of both graphs that are worth their place in the cache: all, or what the fused groups make."""
     both = (set(quantized.prepared.activations()), set(quantized.graph.activations()))
-    if sum(map(activation_bytes, (quantized.prepared, quantized.graph))) * data.pieces <= budget:
+    if sum(map(activation_bytes, (quantized.prepared, quantized.graph))) * pieces <= budget:
         return both
     ends = set(quantized.encodings) | set(quantized.prepared.outputs)
     narrow = {name for name in both[1] if quantized.graph.types[name].dtype in ("int8", "uint8", "int16")}

@@ -7,6 +7,7 @@
     float.qbench/         the float model that came with a quantized one
     calibration-D/        the data, as npz; D says which data
     evaluation-D/         the same, with labels.npy
+    blocks-M/             what calibration saw in blocks of samples: a killed pass goes on; M says in which model
     statistics-K.npz      what calibration saw; K says in which data and in which graph
     statistics-K.json     what was measured with it: which tensors 8 bits can hold
     history.json          all configs, and which one counts

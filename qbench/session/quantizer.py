@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from functools import cached_property
 from pathlib import Path
 
-from qbench.calibration.collect import Collected, collect
+from qbench.calibration.blocks import Blocks, blocks_of, collect_blocks
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.errors import SessionError, shown
@@ -43,7 +43,7 @@ class Quantizer:
     model, calibration
         The model, and the data that ranges are measured on.
     executor
-        For the calibration pass.
+        Where samples are run; None: here.
     folder
         Where statistics are kept between processes; None: nowhere.
     """
@@ -59,11 +59,11 @@ class Quantizer:
         self.is_imported = model.template is not None
         self.calibration = calibration
         self.memo = Memo()
-        self._executor = executor
+        self.executor = executor
         self.folder = folder
         self._statistics: Mapping[str, Statistics] | None = None
         self._least_db: float | None = None
-        self._so_far: Collected | None = None  # of a calibration that was stopped
+        self._blocks = Blocks(self._load_block, self._save_block)
         self._collecting = threading.Lock()
         self._quantized: dict[QuantConfig, Quantized] = {}
         self._remembering = threading.Lock()
@@ -149,26 +149,38 @@ class Quantizer:
         return None if self._path is None else self._path.with_suffix(".json")
 
     def _collected(self, progress: Progress | None, cancel: Cancel | None) -> Mapping[str, Statistics]:
-        graph = self.prepared.graph
-
-        def told(done: int, _: int | None) -> None:
-            if progress is not None:
-                progress(done, self.calibration.pieces)
-
-        def keep(so_far: Collected) -> None:
-            self._so_far = so_far
-
-        found = collect(
-            graph,
-            self.calibration,
-            executor=self._executor,
-            progress=told,
-            cancel=cancel,
-            start=self._so_far,
-            keep=keep,
-        )
-        self._so_far = None
+        blocks = self._blocks
+        found = collect_blocks(self.prepared.graph, self.calibration, blocks, self.executor, progress, cancel)
+        self._blocks = Blocks(self._load_block, self._save_block)
+        self._forget_blocks()
         return found
+
+    def _load_block(self, digest: str) -> Mapping[str, Statistics] | None:
+        path = self._block_path(digest)
+        return load_statistics(path) if path is not None and path.exists() else None
+
+    def _save_block(self, digest: str, found: Mapping[str, Statistics]) -> None:
+        path = self._block_path(digest)
+        if path is not None:
+            path.parent.mkdir(exist_ok=True)
+            self._save(lambda: save_statistics(found, path))
+
+    def _forget_blocks(self) -> None:
+        """Remove those of other data."""
+        wanted = {self._block_path(block.digest) for block in blocks_of(self.calibration)}
+        for path in () if self.folder is None else self.folder.glob("blocks-*/*.npz"):
+            if path not in wanted:
+                path.unlink(missing_ok=True)
+
+    def _block_path(self, digest: str) -> Path | None:
+        """The file of what was seen in one block of samples: of any data that has this block."""
+        return None if self.folder is None else self.folder / f"blocks-{self._values}" / f"{digest[:32]}.npz"
+
+    @cached_property
+    def _values(self) -> str:
+        """Identity of the float graph's values."""
+        said = json.dumps(sorted(value_keys(self.prepared.graph).items()))
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
 
     def _save(self, write: Callable[[], object]) -> None:
         try:

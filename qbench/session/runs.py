@@ -143,6 +143,7 @@ class Runs(State):
                 mode=mode,
                 progress=told,
                 cancel=cancel,
+                executor=model.executor,
             )
 
     def _evaluate(
@@ -159,5 +160,6 @@ class Runs(State):
                 metric=self._metric,
                 progress=partial(tell, "evaluation"),
                 cancel=cancel,
+                executor=self._quantizer.executor,
             )
             return self._timings.told(quantized, report)

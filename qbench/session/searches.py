@@ -49,7 +49,7 @@ class Searches(Edits, Runs):
         progress, cancel
             As for :meth:`run`.
         executor
-            Where trials run; None: here.
+            Where trials run; None: where the session runs.
 
         Returns
         -------
@@ -155,7 +155,7 @@ class Searches(Edits, Runs):
             self._evaluation,
             self._metric_of(metric, data),
             Ledger(trials if self.path is None else self.path / "trials.json"),
-            executor,
+            executor or self._quantizer.executor,
             cancel,
         )
 

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from qbench.cluster.where import executor_of
 from qbench.data.dataset import Dataset
 from qbench.data.load import Samples
 from qbench.errors import DataError, SessionError, shown
@@ -62,7 +63,9 @@ class Session(Searches):
         "default": what 8 bits would spoil stays in float, as little as is measured to be needed. "int8": all that can
         be is quantized. "weight_only" and "weight_only_int4": see :meth:`QuantConfig.of_preset`.
     executor
-        Any ``concurrent.futures.Executor`` for the calibration pass.
+        Any ``concurrent.futures.Executor``: where calibration, evaluation and trials run; None: in this process.
+    cluster
+        A ``dask.distributed.Client``, in place of an executor: they run on its workers, with the same results.
     cache_bytes
         Memory for arrays that a later run can use again.
     fold_scale_axis
@@ -95,6 +98,7 @@ class Session(Searches):
         config: QuantConfig | None = None,
         preset: Preset = "default",
         executor: Executor | None = None,
+        cluster: object = None,
         cache_bytes: int = _CACHE_BYTES,
         fold_scale_axis: bool = False,
         probe_samples: int = PROBE_SAMPLES,
@@ -111,7 +115,7 @@ class Session(Searches):
         cases = None if x is None else _cases(model, x, y, metric is not None)
         given = calibration.x if isinstance(calibration, Samples) else calibration
         data = Dataset(model.fed, model.reals(given), what="calibration")
-        quantizer = Quantizer(model, data, executor)
+        quantizer = Quantizer(model, data, executor_of(cluster, executor))
         history, folder = History.start(config or model.config_of(preset)), None
         check_config(model.prepared, history.config)
         if path is not None:
@@ -129,6 +133,7 @@ class Session(Searches):
         path: str | Path,
         *,
         executor: Executor | None = None,
+        cluster: object = None,
         cache_bytes: int = _CACHE_BYTES,
         probe_samples: int = PROBE_SAMPLES,
         metric: str | MetricFunction | None = None,
@@ -140,7 +145,7 @@ class Session(Searches):
         ----------
         path
             Of the session's folder.
-        executor, cache_bytes, probe_samples
+        executor, cluster, cache_bytes, probe_samples
             As for a new session.
         metric, truths
             The measure of quality and what it compares with, which are code and data of the user's: no session saves
@@ -153,7 +158,7 @@ class Session(Searches):
         """
         folder = SessionFolder.open(Path(path))
         model, calibration, evaluation = folder.load()
-        quantizer = Quantizer(model, calibration, executor, folder.path)
+        quantizer = Quantizer(model, calibration, executor_of(cluster, executor), folder.path)
         history = History.from_json(folder.read("history.json"))
         session = cls.__new__(cls)
         found = None if metric is None else resolve_metric(metric)

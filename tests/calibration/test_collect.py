@@ -192,23 +192,6 @@ def test_progress():
     assert told[-1] == (21, 21)
 
 
-@pytest.mark.parametrize("executor", [None, 2])
-def test_a_pass_that_was_stopped_goes_on(executor):
-    stops, numbers = [], []
-
-    def interrupt(done, total):
-        if done >= 5:
-            raise KeyboardInterrupt
-
-    with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
-        collect(mlp(), X, progress=interrupt, keep=stops.append, executor=pool if executor else None)
-    (stop,) = stops
-    assert 5 <= stop.samples <= 21
-    found = collect(mlp(), X, start=stop, progress=lambda done, _: numbers.append(done))
-    assert numbers == list(range(stop.samples + 1, 22))
-    assert found == collect(mlp(), X)
-
-
 def test_counting():
     assert count_samples(mlp(), [X, {"x": X}]) == 42
     assert count_samples(mlp(), iter([X])) is None

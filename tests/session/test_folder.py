@@ -42,7 +42,7 @@ def test_everything_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     s.snapshot("good")
     s.override("dense_1", threshold=0.1)
     s.undo()
-    monkeypatch.setattr(quantizer, "collect", None)  # statistics must come from the folder
+    monkeypatch.setattr(quantizer, "collect_blocks", None)  # statistics must come from the folder
     again = Session.resume(tmp_path / "s")
     assert again.history == s.history
     assert again.source == GRAPH
@@ -153,7 +153,7 @@ def test_statistics_that_cannot_be_saved_are_kept_in_memory(tmp_path: Path, monk
         patched.setattr(quantizer, "save_statistics", full)
         with pytest.raises(SessionError, match=r"cannot save the session's statistics: .*No space left on device"):
             s.run()
-    monkeypatch.setattr(quantizer, "collect", None)  # not again
+    monkeypatch.setattr(quantizer, "collect_blocks", None)  # not again
     assert s.run() == Session.resume(tmp_path / "s").report
 
 

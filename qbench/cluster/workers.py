@@ -1,0 +1,216 @@
+"""A Dask cluster as an executor: what is called goes to each worker once, what it is called with when it is called."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError, Executor, Future
+from typing import Any, ParamSpec, TypeVar
+
+from distributed import Client, KilledWorker, Status, Worker, WorkerPlugin
+from distributed import Future as Remote
+
+from qbench.cluster.parcel import SHELF, Parcel, call, digest_of, packed, versions
+from qbench.errors import ClusterError
+
+__all__ = ["Workers"]
+
+_INLINE = 1 << 16  # bytes of a function that travel with each of its calls
+_SCATTERED = 1 << 20  # bytes of an argument that go to a worker directly, not by way of the scheduler
+_FUNCTIONS = 8  # kept by the workers
+_TRIES = 10
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Workers(Executor):
+    """Runs calls on the workers of a cluster; any number of them may die, and others may come.
+
+    Parameters
+    ----------
+    client
+        Connected; it stays the caller's.
+
+    Notes
+    -----
+    What is called, with all its weights, is handed to the scheduler once: it gives it to each worker of now, and to
+    those that come later before they get work. So no worker that dies takes anything along that others need. Large
+    arguments go to one worker directly; where that dies, the call is made anew.
+    """
+
+    def __init__(self, client: Client) -> None:
+        if not isinstance(client, Client):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
+            kind = type(client).__name__  # pyright: ignore[reportUnreachable]
+            raise ClusterError(f"cluster= takes a dask.distributed.Client, not {kind}")
+        self.client: Any = client  # its methods give coroutines, too, for all that its types say
+        self._versions = versions()
+        self._delivering = threading.Lock()
+        self._functions: deque[tuple[object, Parcel, frozenset[str]]] = deque()
+        self._constants: dict[str, str] = {}  # digest -> name of the delivery that brought it
+        self._deliveries: dict[str, frozenset[str]] = {}
+
+    @property
+    def ahead(self) -> int:
+        """How many calls keep all workers busy."""
+        return 2 * max(1, sum(self.client.nthreads().values()))
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call it on a worker; both must be what `qbench.cluster.parcel.packed` can pack."""
+        if kwargs:
+            raise TypeError("arguments of calls on a cluster have no names")
+        function = self._delivered(fn)
+        return _Call(lambda: self._sent(function, fn, args))
+
+    def submit_merged(
+        self, fn: Callable[..., T], calls: Sequence[Sequence[object]], merge: Callable[..., T]
+    ) -> Future[T]:
+        """Make several calls, and merge what they give where it lies: only that comes back."""
+        function, merging = self._delivered(fn), self._delivered(merge)
+
+        def start() -> Remote[T]:
+            parts = [self._sent(function, fn, arguments) for arguments in calls]
+            return parts[0] if len(parts) == 1 else self._sent(merging, merge, parts)
+
+        return _Call(start)
+
+    def _sent(self, function: Parcel, called: object, arguments: Iterable[object]) -> Remote[Any]:
+        given = [one if isinstance(one, Remote) else self._argument(one) for one in arguments]
+        name = getattr(called, "__name__", type(called).__name__).strip("_").lower()
+        key = f"qbench-{name}-{uuid.uuid4().hex}"
+        return self.client.submit(call, self._versions, function, *given, key=key, pure=False)
+
+    def _argument(self, argument: object) -> Parcel | Remote[Any]:
+        content, constants = packed(argument)
+        parcel = Parcel(digest_of(content), content)
+        if constants:
+            self._deliver(parcel.digest, constants)
+        return parcel if len(content) < _SCATTERED else self.client.scatter(parcel, hash=False)
+
+    def _delivered(self, function: object) -> Parcel:
+        """What stands for a function, whose content is with the workers."""
+        with self._delivering:
+            for known, parcel, _ in self._functions:
+                if known is function:
+                    return parcel
+            content, constants = packed(function)
+            digest = digest_of(content)
+            if len(content) < _INLINE and not constants:
+                return Parcel(digest, content)
+            self._deliver(digest, {digest: content, **constants})
+            parcel = Parcel(digest, None)
+            self._functions.append((function, parcel, frozenset({digest, *constants})))
+            return parcel
+
+    def _deliver(self, digest: str, content: dict[str, Any]) -> None:
+        """Hand out what the workers do not have yet, and take back what nothing needs any more."""
+        new = {name: one for name, one in content.items() if name not in self._constants}
+        if not new:
+            return
+        while len(self._functions) >= _FUNCTIONS:
+            self._functions.popleft()
+        needed = frozenset[str]().union(content, *(names for _, _, names in self._functions))
+        for delivery, names in [*self._deliveries.items()]:
+            if not names & needed:
+                del self._deliveries[delivery]
+                self._constants = {name: by for name, by in self._constants.items() if by != delivery}
+                _again(lambda delivery=delivery: self.client.unregister_worker_plugin(delivery))
+        delivery = f"qbench-{digest[:16]}-{uuid.uuid4().hex[:8]}"
+        _again(lambda: self.client.register_plugin(_Delivery(new), name=delivery))
+        self._deliveries[delivery] = frozenset(new)
+        self._constants |= dict.fromkeys(new, delivery)
+
+
+class _Delivery(WorkerPlugin):
+    """Puts content on the shelf of each worker, those that come later too."""
+
+    idempotent = True
+
+    def __init__(self, content: dict[str, Any]) -> None:
+        self._content = content
+
+    def setup(self, worker: Worker) -> None:
+        """Put it there."""
+        SHELF.update({name: one for name, one in self._content.items() if name not in SHELF})
+
+    def teardown(self, worker: Worker) -> None:
+        """Take it away; where a worker closes, others may still be in its process."""
+        for name in self._content if worker.status == Status.running else ():
+            SHELF.pop(name, None)
+
+
+class _Call(Future[T]):
+    """A call on a worker, made anew where what it was called with is lost.
+
+    Dask repeats what a dead worker was doing by itself; only data that was sent to that worker alone is beyond it.
+    """
+
+    def __init__(self, start: Callable[[], Remote[T]]) -> None:
+        super().__init__()
+        self._start, self._left = start, _TRIES
+        self._begin()
+
+    def _begin(self) -> None:
+        self._remote: Any = self._start()
+        self._remote.add_done_callback(self._ended)
+
+    def _ended(self, remote: Remote[T]) -> None:
+        """Called by a thread of Dask's."""
+        if self.cancelled():
+            return
+        try:
+            self.set_result(remote.result())
+        except CancelledError as error:
+            self._lost(error)
+        except BaseException as error:
+            self._failed(_told(error))
+
+    def _lost(self, error: BaseException) -> None:
+        self._left -= 1
+        try:
+            if self._left < 0 or self._remote.client is None or self._remote.client.status != "running":
+                raise ClusterError(
+                    "the cluster lost this work, and its scheduler is gone: start it and run again; what was saved by "
+                    "then is not done again"
+                ) from error
+            self._begin()
+        except BaseException as failure:
+            self._failed(failure)
+
+    def _failed(self, error: BaseException) -> None:
+        if not self.cancelled():
+            self.set_exception(error)
+
+    def cancel(self) -> bool:
+        """Neither begin it nor wait for it."""
+        done = super().cancel()
+        if done:
+            self._remote.cancel()
+        return done
+
+
+def _told(error: BaseException) -> BaseException:
+    """What to do about it, where that is known."""
+    if isinstance(error, KilledWorker):
+        return ClusterError(
+            f"{error.allowed_failures + 1} workers died of the same work: give each more memory, or fewer threads; the "
+            "logs of the workers say more"
+        )
+    if isinstance(error, ModuleNotFoundError):
+        return ClusterError(f"a worker has no module {error.name}: pip install 'qbench[cluster]' there")
+    return error
+
+
+def _again(ask: Callable[[], object]) -> None:
+    """Ask the scheduler about all workers, again where one of them dies meanwhile."""
+    for left in reversed(range(_TRIES)):
+        try:
+            ask()
+            break
+        except ModuleNotFoundError as error:
+            raise _told(error) from error
+        except OSError:
+            if not left:
+                raise

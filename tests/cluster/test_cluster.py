@@ -1,0 +1,123 @@
+"""One machine and a cluster of processes give the same, bit for bit, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import Client
+from PIL import Image
+
+from qbench.cluster.connect import connected
+from qbench.data.dataset import Dataset
+from qbench.data.load import load_data
+from qbench.errors import Cancelled, ClusterError, DataError
+from qbench.session.session import Session
+from tests.cluster.killing import check, images, ran
+from tests.networks import mlp, residual, samples
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with connected("local:2") as client:
+        yield client
+
+
+def test_workers_killed_in_calibration_and_evaluation_change_nothing(client: Client):
+    data = images()
+    alone = ran(data)
+    alone.run(False)
+    killed = [check(client, data, alone, seed) for seed in range(2)]
+    assert "calibration" in killed[0] + killed[1]
+    assert "evaluation" in killed[0] + killed[1]
+
+
+def test_an_edit_a_sweep_and_a_search_on_a_cluster(client: Client):
+    x = samples(300)
+    both = [Session(mlp(), x, (x, np.arange(300) % 5), **where) for where in ({}, {"cluster": client})]
+    for session in both:
+        session.run(False)
+        session.override("dense_1", threshold=1.5)
+    reports = [session.run(False) for session in both]
+    assert reports[0].by_layer == reports[1].by_layer
+    assert reports[0].output == reports[1].output
+    assert both[0].sensitivity(progress=False).equals(both[1].sensitivity(progress=False))
+    tables = [session.repairs(progress=False).filter(regex="repair|sqnr|metric") for session in both]  # times differ
+    assert len(tables[0].columns) > 2
+    assert tables[0].equals(tables[1])
+
+
+def write_images(folder: Path, count: int) -> Path:
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        Image.fromarray(rng.integers(0, 256, (6, 7, 3), np.uint8)).save(folder / f"{number:03d}.png")
+    return folder
+
+
+def test_workers_read_images_themselves(client: Client, tmp_path: Path):
+    folder = load_data(write_images(tmp_path / "images", 70), std=128).x
+    alone, there = (Session(residual(), folder, **where) for where in ({}, {"cluster": client}))
+    assert len(pickled(there._quantizer.calibration)) < 20_000  # names of files, no pixels
+    assert alone.run(False) == there.run(False)
+
+
+def pickled(data: Dataset) -> bytes:
+    from qbench.cluster.parcel import packed
+
+    return b"".join(packed(part)[0] for part in data.portions(32))
+
+
+def test_a_file_that_changes_between_two_passes_is_named(client: Client, tmp_path: Path):
+    folder = load_data(write_images(tmp_path / "images", 40), std=128).x
+    session = Session(residual(), folder, cluster=client)
+    changing, first = tmp_path / "images" / "035.png", tmp_path / "images" / "003.png"
+    before = changing.read_bytes()
+    Image.new("RGB", (7, 6)).save(changing)
+    with pytest.raises(DataError, match=r"changed between two readings \(near sample 32\)"):
+        session.run(False)
+    changing.write_bytes(before)
+    first.unlink()
+    with pytest.raises(DataError, match=r"on a worker: .*003\.png.*at the same place on each machine"):
+        session.run(False)
+
+
+def test_what_cannot_be_sent_is_told(client: Client):
+    session = Session(mlp(), Unsendable(), cluster=client)
+    with pytest.raises(ClusterError, match=r"cannot be sent to the workers of a cluster: .*lock"):
+        session.run(False)
+
+
+class Unsendable:
+    """Says that its parts can be sent, and has a lock in each."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(samples(40)[:, None])
+
+    def part(self, first: int, last: int) -> Unsendable:
+        return self
+
+
+def test_cancel(client: Client):
+    event, session = threading.Event(), Session(residual(), images(), cluster=client)
+    with pytest.raises(Cancelled):
+        session.run(lambda stage, done, total: event.set(), cancel=event)
+    event.clear()
+    assert session.run(False, cancel=event) == ran_alone()
+
+
+def ran_alone():
+    return Session(residual(), images()).run(False)
+
+
+def test_where_work_runs_is_said_once(client: Client):
+    with pytest.raises(ClusterError, match="give one of them"):
+        Session(mlp(), samples(4), cluster=client, executor=client.get_executor())
+    with pytest.raises(ClusterError, match=r"takes a dask\.distributed\.Client, not str"):
+        Session(mlp(), samples(4), cluster="tcp://127.0.0.1:1")
