@@ -116,7 +116,7 @@ def collect_blocks(
             before, first = blocks.samples, block.start // data.layout.step
             found = collect(
                 graph,
-                block,
+                block.checked(),
                 executor=executor,
                 progress=lambda done, _, before=before: told(before + done),
                 cancel=cancel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from qbench.calibration.statistics import Statistics, count
+from qbench.data.dataset import Dataset
 from qbench.data.samples import Data, samples
 from qbench.errors import DataError
 from qbench.ir.graph import Graph
@@ -36,10 +37,11 @@ class Counter:
     def __reduce__(self) -> tuple[Callable[..., Counter], tuple[object, ...]]:
         return counter_of, (self.graph, self.names)
 
-    def __call__(self, start: int, data: Data) -> Seen:
+    def __call__(self, start: int, data: Data | Dataset) -> Seen:
         """How many samples there are in the data, and their statistics; the first one is called sample `start`."""
         tallies = self.tallies()
-        return self.count(enumerate(samples(self.graph, data), start), tallies), self.statistics(tallies)
+        pieces = data.checked() if isinstance(data, Dataset) else samples(self.graph, data)
+        return self.count(enumerate(pieces, start), tallies), self.statistics(tallies)
 
     def tallies(self) -> dict[str, Tally]:
         """What samples can be counted into."""

@@ -94,7 +94,10 @@ def call(sent: Mapping[str, str], function: Parcel, *arguments: Any) -> Any:
     try:
         return work(*given)
     except DataError as error:
-        if isinstance(error.__cause__, OSError):
+        cause = error.__cause__
+        while isinstance(cause, DataError):
+            cause = cause.__cause__
+        if isinstance(cause, OSError):
             raise DataError(f"on a worker: {error}; what is read must be at the same place on each machine") from error
         raise
 

@@ -125,10 +125,27 @@ class Dataset:
             else:
                 digest = _digest(feeds)
                 if self._digests and self._digests[index : index + 1] != (digest,):
-                    raise DataError(f"the {self._what} data changed between two readings (near sample {start})")
+                    raise self._changed(start)
             stop = start + len(group) * self.layout.step
             yield Chunk(feeds, digest, start, stop)
             start, index = stop, index + 1
+
+    def checked(self) -> Iterator[Feeds]:
+        """Read the smallest pieces one by one; DataError behind a chunk that is no longer what it was."""
+        start, index, group = self._first, 0, list[Feeds]()
+        for piece in self.pieces_in_order():
+            yield piece
+            group.append(piece)
+            stop = start + len(group) * self.layout.step
+            if stop >= self._stops[min(index, len(self._stops) - 1)]:
+                if not self._in_memory and self._digests[index : index + 1] != (_digest(self.joined(group)),):
+                    raise self._changed(start)
+                start, index, group = stop, index + 1, []
+        if index < len(self._digests):
+            raise self._changed(start)
+
+    def _changed(self, near: int) -> DataError:
+        return DataError(f"the {self._what} data changed between two readings (near sample {near})")
 
     def batches(self, least: int) -> Iterator[Chunk]:
         """Chunks of one shape joined until each has so many samples; they are read when they are first asked for."""
