@@ -7,7 +7,8 @@ import numpy as np
 from qbench.errors import ModelError
 from qbench.frontends.onnx.activation import gelu
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
-from qbench.frontends.onnx.linear import matmul
+from qbench.frontends.onnx.conv import CONV_ATTRS, conv
+from qbench.frontends.onnx.linear import gemm, matmul
 from qbench.frontends.onnx.norm import layer_norm, rms_norm
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.stored import Stored
@@ -68,13 +69,49 @@ def _residual(builder: Builder, node: SourceNode, x: Value, skip: Value, bias: V
 
 @converter("FusedMatMul", "A B", "alpha transA transB transBatchA transBatchB", domain=_OWN)
 def fused_matmul(builder: Builder, node: SourceNode, lhs: Value, rhs: Value) -> Value:
-    """Transposed first where asked, and times alpha."""
-    if node.flag("transBatchA") or node.flag("transBatchB"):
-        raise Unsupported("batches that are transposed")
+    """Transposed first where asked, and times alpha; a transposed batch is what stands first but one."""
+    lhs, rhs = (
+        builder.emit("transpose", value, axes=(*range(1, value.rank - 1), 0, value.rank - 1)) if moved else value
+        for value, moved in ((lhs, node.flag("transBatchA")), (rhs, node.flag("transBatchB")))
+    )
     flips = {"transpose_lhs": node.flag("transA"), "transpose_rhs": node.flag("transB")}
     y = builder.emit("nn.batch_matmul", lhs, rhs, **flips) if any(flips.values()) else matmul(builder, node, lhs, rhs)
     alpha = node.real("alpha", 1.0)
     return y if alpha == 1 else builder.emit("multiply", y, np.asarray(alpha, y.dtype))
+
+
+@converter("FusedConv", "X W B? Z?", f"{CONV_ATTRS} activation activation_params", domain=_OWN)
+def fused_conv(
+    builder: Builder, node: SourceNode, x: Value, w: Value, bias: Value | None, added: Value | None
+) -> Value:
+    """A convolution, perhaps a sum, and an activation."""
+    y = conv(builder, node, x, w, bias)
+    y = y if added is None else builder.emit("add", y, added)
+    return _activated(builder, node, y)
+
+
+@converter("FusedGemm", "A B C?", "alpha beta transA transB activation activation_alpha activation_beta", domain=_OWN)
+def fused_gemm(builder: Builder, node: SourceNode, a: Value, b: Value, c: Value | None) -> Value:
+    """A Gemm and an activation."""
+    return _activated(builder, node, gemm(builder, node, a, b, c))
+
+
+def _activated(builder: Builder, node: SourceNode, y: Value) -> Value:
+    kind, given = node.text("activation", ""), node.reals("activation_params") or ()
+    first = given[0] if given else node.real("activation_alpha", 0.01)
+    second = given[1] if len(given) > 1 else node.real("activation_beta", 0.5)
+    forms: dict[str, tuple[str, dict[str, float]]] = {
+        "Relu": ("nn.relu", {}),
+        "Tanh": ("tanh", {}),
+        "Sigmoid": ("sigmoid", {}),
+        "LeakyRelu": ("nn.leaky_relu", {"alpha": first}),
+        "Clip": ("clip", {"a_min": first, "a_max": second}),
+        "HardSigmoid": ("nn.hard_sigmoid", {"alpha": first, "beta": second}),
+    }
+    if kind not in forms:
+        raise Unsupported(f"the fused activation {kind}")
+    op, attrs = forms[kind]
+    return builder.emit(op, y, **attrs)
 
 
 @converter(

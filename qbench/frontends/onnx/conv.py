@@ -7,10 +7,10 @@ from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.frontends.onnx.window import Window, flat_again, flattened, spatial, window
 
-_ATTRS = "auto_pad dilations group kernel_shape pads strides"
+CONV_ATTRS = "auto_pad dilations group kernel_shape pads strides"
 
 
-@converter("Conv", "X W B?", _ATTRS)
+@converter("Conv", "X W B?", CONV_ATTRS)
 def conv(builder: Builder, node: SourceNode, x: Value, w: Value, bias: Value | None) -> Value:
     """A convolution and its bias; one over lines is one over images of height 1."""
     rank = spatial(node, w)
@@ -22,7 +22,7 @@ def conv(builder: Builder, node: SourceNode, x: Value, w: Value, bias: Value | N
     return flat_again(builder, y, rank)
 
 
-@converter("ConvTranspose", "X W B?", _ATTRS + " output_padding output_shape")
+@converter("ConvTranspose", "X W B?", CONV_ATTRS + " output_padding output_shape")
 def conv_transpose(builder: Builder, node: SourceNode, x: Value, w: Value, bias: Value | None) -> Value:
     """A transposed convolution; a wanted output size is turned into pads."""
     rank = spatial(node, w)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qbench.frontends.onnx import (
     activation,
+    attention,
     contrib,
     conv,
     dynamic,
@@ -24,6 +25,7 @@ from qbench.frontends.onnx import (
 
 __all__ = [
     "activation",
+    "attention",
     "contrib",
     "conv",
     "dynamic",

@@ -1,0 +1,286 @@
+"""Attention as one node, with positions and masks: ONNX's own (opset 23) and onnxruntime's, taken apart."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbench.errors import ModelError
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.linear import matmul
+from qbench.frontends.onnx.norm import layer_norm
+from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.table import converter
+from qbench.ir.sizes import size_of
+from qbench.ir.types import Dim
+
+_OWN = "com.microsoft"
+
+
+@converter(
+    "Attention",
+    "input weights bias? mask? past? added?",
+    "num_heads unidirectional scale mask_filter_value qkv_hidden_sizes",
+    domain=_OWN,
+)
+def packed_attention(
+    builder: Builder,
+    node: SourceNode,
+    x: Value,
+    weights: Value,
+    bias: Value | None,
+    mask: Value | None,
+    past: Value | None,
+    added: Value | None,
+) -> tuple[Value, ...]:
+    """Queries, keys and values are one product; the past is keys and values in one tensor."""
+    product = matmul(builder, node, x, weights)
+    if bias is not None:
+        product = builder.emit("nn.bias_add", product, bias, axis=2)
+    total = product.size(2)
+    sizes = node.integers("qkv_hidden_sizes") or (total // 3,) * 3
+    cuts = (sizes[0], sizes[0] + sizes[1])
+    q, k, v = (_heads(builder, node, part) for part in builder.emit_many("split", (product,), 3, cuts=cuts, axis=2))
+    if past is not None:
+        keys, values = (builder.emit("take", past, np.asarray(i), axis=0) for i in range(2))
+        k, v = (builder.emit("concatenate", a, b, axis=2) for a, b in ((keys, k), (values, v)))
+    before = 0 if past is None else past.shape[3]
+    y = _attended(builder, node, q, k, v, (_kept(builder, node, mask, k), added), node.flag("unidirectional"), before)
+    if len(node.outputs) < 2 or not node.outputs[1]:
+        return (y,)
+    pair = [builder.emit("expand_dims", value, axes=(0,)) for value in (k, v)]
+    return y, builder.emit("concatenate", *pair, axis=0)
+
+
+@converter(
+    "MultiHeadAttention",
+    "query key? value? bias? mask? added? past_key? past_value?",
+    "num_heads unidirectional scale mask_filter_value",
+    domain=_OWN,
+)
+def multi_head_attention(
+    builder: Builder,
+    node: SourceNode,
+    q: Value,
+    k: Value | None,
+    v: Value | None,
+    bias: Value | None,
+    mask: Value | None,
+    added: Value | None,
+    past_key: Value | None,
+    past_value: Value | None,
+) -> tuple[Value, ...]:
+    """Of three tensors; keys and values may have their heads apart already."""
+    if k is None or v is None or q.rank != 3:
+        raise Unsupported("queries, keys and values packed in one tensor; export them as three")
+    parts: list[Value] = [q, k, v]
+    if bias is not None:
+        cuts = (q.size(2), 2 * q.size(2))
+        offsets = builder.emit_many("split", (bias,), 3, cuts=cuts, axis=0)
+        if bias.constant is not None:
+            offsets = tuple(builder.known(bias, part) for part in np.split(bias.constant, cuts))
+        parts = [
+            builder.emit("add", part, offset) if part.rank == 3 else part
+            for part, offset in zip(parts, offsets, strict=True)
+        ]
+    return _with_past(builder, node, parts, (past_key, past_value), mask, added)
+
+
+@converter(
+    "Attention",
+    "Q K V mask? past_key? past_value?",
+    "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision",
+)
+def attention(
+    builder: Builder,
+    node: SourceNode,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value | None,
+    past_key: Value | None,
+    past_value: Value | None,
+) -> tuple[Value, ...]:
+    """A mask of truth values says what is seen, any other is added."""
+    if mask is not None and mask.dtype == "bool":
+        hidden = np.asarray(-np.inf, q.dtype)
+        mask = builder.emit("where", mask, np.asarray(0, q.dtype), hidden)
+    return _with_past(builder, node, [q, k, v], (past_key, past_value), None, mask)
+
+
+def _with_past(
+    builder: Builder,
+    node: SourceNode,
+    parts: list[Value],
+    past: tuple[Value | None, Value | None],
+    mask: Value | None,
+    added: Value | None,
+) -> tuple[Value, ...]:
+    """What comes out, and the keys and values up to now."""
+    wide = parts[0].rank == 3
+    counts = ("q_num_heads", "kv_num_heads", "kv_num_heads") if "q_num_heads" in node.attrs else ("num_heads",) * 3
+    q, k, v = (_heads(builder, node, part, count) for part, count in zip(parts, counts, strict=True))
+    before = past[0].shape[2] if past[0] is not None else 0
+    k, v = (
+        new if old is None else builder.emit("concatenate", old, new, axis=2)
+        for old, new in zip(past, (k, v), strict=True)
+    )
+    causal = node.flag("is_causal") or node.flag("unidirectional")
+    y = _attended(builder, node, q, k, v, (_kept(builder, node, mask, k), added), causal, before)
+    return (y if wide else _heads_apart(builder, y, q)), k, v
+
+
+def _heads(builder: Builder, node: SourceNode, x: Value, count: str = "num_heads") -> Value:
+    """(batch, heads, length, size) of (batch, length, all)."""
+    if x.rank == 4:
+        return x
+    heads = node.integer(count, 0)
+    if heads < 1 or x.size(2) % heads:
+        raise ModelError(f"node {node}: {x.size(2)} features do not split into {heads} heads")
+    apart = builder.emit("reshape", x, newshape=(*x.shape[:2], heads, x.size(2) // heads))
+    return builder.emit("transpose", apart, axes=(0, 2, 1, 3))
+
+
+def _heads_apart(builder: Builder, y: Value, like: Value) -> Value:
+    apart = builder.emit("reshape", y, newshape=(*y.shape[:2], like.size(1), y.size(2) // like.size(1)))
+    return builder.emit("transpose", apart, axes=(0, 2, 1, 3))
+
+
+def _kept(builder: Builder, node: SourceNode, mask: Value | None, k: Value) -> Value | None:
+    """What onnxruntime's mask adds to the scores: 1 keeps a key, or a number says how many are kept."""
+    if mask is None:
+        return None
+    if mask.rank == 1:
+        if mask.shape[0] != k.shape[0]:
+            raise Unsupported("a mask of where sequences begin and end; export a mask of 0 and 1")
+        lengths = builder.emit("expand_dims", mask, axes=(1,))
+        at = builder.emit("arange", stop=k.shape[2], dtype=mask.dtype)
+        keeps = builder.emit("less", at, lengths)
+    else:
+        keeps = builder.emit("greater", mask, np.asarray(0, mask.dtype))
+    axes = {2: (1, 2), 3: (1,), 4: ()}.get(keeps.rank, ())
+    keeps = builder.emit("expand_dims", keeps, axes=axes) if axes else keeps
+    hidden = np.asarray(node.real("mask_filter_value", -10000.0), k.dtype)
+    return builder.emit("where", keeps, np.asarray(0, k.dtype), hidden)
+
+
+def _attended(
+    builder: Builder,
+    node: SourceNode,
+    q: Value,
+    k: Value,
+    v: Value,
+    added: tuple[Value | None, ...],
+    causal: bool,
+    before: Dim = 0,
+) -> Value:
+    """The attention itself, heads joined at the end."""
+    if any(node.outputs[3:]):
+        raise Unsupported("the scores as an output")
+    groups = q.size(1) // k.size(1)
+    if groups > 1:
+        k, v = (_repeated(builder, value, groups) for value in (k, v))
+    scale = node.real("scale", 0.0) or q.size(3) ** -0.5
+    scores = builder.emit("nn.batch_matmul", q, k, transpose_rhs=True)
+    scores = builder.emit("multiply", scores, np.asarray(scale, q.dtype))
+    for mask in added:
+        scores = scores if mask is None else builder.emit("add", scores, mask)
+    cap = node.real("softcap", 0.0)
+    if cap:
+        bent = builder.emit("tanh", builder.emit("multiply", scores, np.asarray(1 / cap, q.dtype)))
+        scores = builder.emit("multiply", bent, np.asarray(cap, q.dtype))
+    if causal:
+        rows = builder.emit("arange", start=before, stop=(size_of(before) + size_of(q.shape[2])).dim)
+        seen = builder.emit("less_equal", builder.emit("arange", stop=k.shape[2]), _column(builder, rows))
+        scores = builder.emit("where", seen, scores, np.asarray(-np.inf, q.dtype))
+    y = builder.emit("nn.batch_matmul", builder.emit("nn.softmax", scores), v)
+    y = builder.emit("transpose", y, axes=(0, 2, 1, 3))
+    return builder.emit("reshape", y, newshape=(*y.shape[:2], y.size(2) * y.size(3)))
+
+
+def _column(builder: Builder, vector: Value) -> Value:
+    return builder.emit("expand_dims", vector, axes=(1,))
+
+
+def _repeated(builder: Builder, x: Value, times: int) -> Value:
+    """Each head that often, one after the other."""
+    batch, heads, length, size = x.shape
+    more = builder.emit("expand_dims", x, axes=(2,))
+    more = builder.emit("broadcast_to", more, shape=(batch, heads, times, length, size))
+    return builder.emit("reshape", more, newshape=(batch, x.size(1) * times, length, size))
+
+
+@converter(
+    "EmbedLayerNormalization",
+    "ids segments? words positions segment_words? gamma beta mask? position_ids?",
+    "epsilon mask_index_type",
+    domain=_OWN,
+)
+def embed_layer_norm(
+    builder: Builder,
+    node: SourceNode,
+    ids: Value,
+    segments: Value | None,
+    words: Value,
+    positions: Value,
+    segment_words: Value | None,
+    gamma: Value,
+    beta: Value,
+    mask: Value | None,
+    position_ids: Value | None,
+) -> tuple[Value, ...]:
+    """The sum of three embeddings, which is the third output, and its normalization; how many ids the mask keeps."""
+    total = builder.emit("take", words, ids)
+    if position_ids is None:
+        position_ids = builder.emit("arange", stop=ids.shape[1])
+    total = builder.emit("add", total, builder.emit("take", positions, position_ids))
+    if segments is not None and segment_words is not None:
+        total = builder.emit("add", total, builder.emit("take", segment_words, segments))
+    y = layer_norm(builder, node, total, gamma, beta)
+    if not any(node.outputs[1:2]):
+        return y, y, total
+    counted = builder.emit("multiply", ids, np.asarray(0, ids.dtype)) if mask is None else mask
+    return y, builder.emit("sum", counted, axes=(1,), keepdims=False), total
+
+
+@converter("RotaryEmbedding", "x positions cos sin", "interleaved num_heads rotary_embedding_dim scale", domain=_OWN)
+def own_rotary(builder: Builder, node: SourceNode, x: Value, positions: Value, cos: Value, sin: Value) -> Value:
+    """Positions are given for each id, or only that of the first."""
+    if positions.rank == 1:
+        counted = builder.emit("arange", stop=x.shape[-2], dtype=positions.dtype)
+        positions = builder.emit("expand_dims", builder.emit("add", counted, positions), axes=(0,))
+    return rotary(builder, node, x, cos, sin, positions)
+
+
+@converter("RotaryEmbedding", "x cos sin positions?", "interleaved num_heads rotary_embedding_dim")
+def rotary(builder: Builder, node: SourceNode, x: Value, cos: Value, sin: Value, positions: Value | None) -> Value:
+    """Pairs of features turned by an angle for each position; a pair is two neighbours, or one of each half."""
+    q = _heads(builder, node, x)
+    if positions is not None:
+        cos, sin = (builder.emit("take", table, positions) for table in (cos, sin))
+    cos, sin = (builder.emit("expand_dims", table, axes=(1,)) for table in (cos, sin))
+    size = q.size(3)
+    turned = node.integer("rotary_embedding_dim", 0) or size
+    rest: tuple[Value, ...] = ()
+    if turned < size:
+        q, *others = builder.emit_many("split", (q,), 2, cuts=(turned,), axis=3)
+        rest = tuple(others)
+    if node.flag("interleaved"):
+        pairs = builder.emit("reshape", q, newshape=(*q.shape[:3], turned // 2, 2))
+        a, b = (builder.emit("take", pairs, np.asarray(i), axis=4) for i in range(2))
+    else:
+        a, b = builder.emit_many("split", (q,), 2, cuts=(turned // 2,), axis=3)
+
+    def product(value: Value, table: Value) -> Value:
+        return builder.emit("multiply", value, table)
+
+    real = builder.emit("subtract", product(a, cos), product(b, sin))
+    imaginary = builder.emit("add", product(a, sin), product(b, cos))
+    if node.flag("interleaved"):
+        both = [builder.emit("expand_dims", value, axes=(4,)) for value in (real, imaginary)]
+        y = builder.emit("reshape", builder.emit("concatenate", *both, axis=4), newshape=q.shape)
+    else:
+        y = builder.emit("concatenate", real, imaginary, axis=3)
+    y = builder.emit("concatenate", y, *rest, axis=3) if rest else y
+    if x.rank == 4:
+        return y
+    return builder.emit("reshape", builder.emit("transpose", y, axes=(0, 2, 1, 3)), newshape=x.shape)

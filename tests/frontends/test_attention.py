@@ -1,0 +1,141 @@
+"""Attention as one node gives onnxruntime's outputs: masks, pasts, heads, positions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.frontends.models import check, model, node, random, save
+
+B, S, P, H, N = 2, 5, 3, 16, 4
+PAST = random(2, B, N, P, H // N, seed=9)
+KEEPS = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 0, 0]], np.int32)
+FACTORS = np.outer(np.arange(S + P, dtype=np.float32), [1.0, 0.3]).astype(np.float32)
+
+
+def own(tmp_path: Path, op: str, feeds: dict[str, np.ndarray | None], outputs: int, domain: str, **attrs: Any) -> None:
+    """Check one node; inputs whose batch is known to be open, others as they are. None stands for an absent one."""
+    given = {name: array for name, array in feeds.items() if array is not None}
+    names = [name if name in given else "" for name in feeds]
+    made = [f"y{i}" for i in range(outputs)]
+    fed = {name: array for name, array in given.items() if name[0] != "w"}
+    kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in fed.items()}
+    shapes = {
+        name: ["N" if size == B and not i and name != "past" else size for i, size in enumerate(array.shape)]
+        for name, array in fed.items()
+    }
+    constants = {name: array for name, array in given.items() if name[0] == "w"}
+    opset = 17 if domain else 23
+    proto = model([node(op, names, made, domain=domain, **attrs)], shapes, made, constants, opset=opset, dtypes=kinds)
+    if op == "EmbedLayerNormalization":
+        proto.graph.output[1].type.tensor_type.elem_type = 6
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    check(save(proto, tmp_path), fed)
+
+
+MASKS = {
+    "nothing": None,
+    "lengths": np.array([4, 3], np.int32),
+    "keys": KEEPS,
+    "queries and keys": np.tril(np.ones((B, S, S), np.int32)),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("causal", [0, 1])
+def test_packed(tmp_path: Path, mask: str, causal: int) -> None:
+    feeds = {"x": random(B, S, H), "w": random(H, 3 * H, seed=1) / 4, "wb": random(3 * H, seed=2), "mask": MASKS[mask]}
+    own(tmp_path, "Attention", feeds, 1, "com.microsoft", num_heads=N, unidirectional=causal)
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+def test_packed_with_a_past(tmp_path: Path, causal: int) -> None:
+    feeds = {"x": random(B, S, H), "w": random(H, 3 * H, seed=1) / 4, "wb": random(3 * H, seed=2)}
+    more = {"mask": None, "past": PAST}
+    own(tmp_path, "Attention", feeds | more, 2, "com.microsoft", num_heads=N, scale=0.3, unidirectional=causal)
+
+
+def test_packed_with_what_is_added(tmp_path: Path) -> None:
+    feeds = {"x": random(B, S, H), "w": random(H, 3 * H, seed=1) / 4, "wb": random(3 * H, seed=2)}
+    more = {"mask": None, "past": None, "added": random(1, N, S, S, seed=3)}
+    own(tmp_path, "Attention", feeds | more, 1, "com.microsoft", num_heads=N)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("past", [False, True])
+def test_three_tensors(tmp_path: Path, bias: bool, past: bool) -> None:
+    q, k, v = (random(B, S, H, seed=i) for i in range(3))
+    offset = random(3 * H, seed=5) if bias else None
+    feeds: dict[str, np.ndarray | None] = {"q": q, "k": k, "v": v, "wb": offset, "mask": None if past else KEEPS}
+    feeds |= {"added": None, "pk": PAST[0], "pv": PAST[1]} if past else {}
+    own(tmp_path, "MultiHeadAttention", feeds, 3 if past else 1, "com.microsoft", num_heads=N)
+
+
+@pytest.mark.parametrize("kind", ["float", "bool", "causal", "capped", "grouped", "heads apart", "past"])
+def test_onnx(tmp_path: Path, kind: str) -> None:
+    q, k, v = (random(B, S, H, seed=i) for i in range(3))
+    attrs: dict[str, Any] = {"q_num_heads": N, "kv_num_heads": N}
+    mask, past = None, (None, None)
+    if kind == "float":
+        mask = random(S, S, seed=4)
+    elif kind == "bool":
+        mask = np.tril(np.ones((S, S), bool))
+    elif kind == "causal":
+        attrs["is_causal"] = 1
+    elif kind == "capped":
+        attrs |= {"softcap": 2.0, "scale": 0.7}
+    elif kind == "grouped":
+        k, v = k[..., : H // 2].copy(), v[..., : H // 2].copy()
+        attrs["kv_num_heads"] = N // 2
+    elif kind == "heads apart":
+        q, k, v = (random(B, N, S, H // N, seed=i) for i in range(3))
+        attrs = {}
+    else:
+        past = PAST[0], PAST[1]
+    feeds = {"q": q, "k": k, "v": v, "mask": mask, "pk": past[0], "pv": past[1]}
+    own(tmp_path, "Attention", feeds, 3 if kind == "past" else 1, "", **attrs)
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("whose", ["onnx", "first", "each"])
+def test_rotary(tmp_path: Path, interleaved: int, whose: str) -> None:
+    tables = {"wcos": np.cos(FACTORS), "wsin": np.sin(FACTORS)}
+    positions = np.array([2]) if whose == "first" else np.array([[0, 1, 2, 3, 4], [2, 3, 4, 5, 6]])
+    x = random(B, N, S, H // N)
+    attrs = {"interleaved": interleaved}
+    if whose == "onnx":
+        own(tmp_path, "RotaryEmbedding", {"x": x, **tables, "positions": positions}, 1, "", **attrs)
+    else:
+        own(tmp_path, "RotaryEmbedding", {"x": x, "positions": positions, **tables}, 1, "com.microsoft", **attrs)
+
+
+def test_part_of_each_head_is_turned(tmp_path: Path) -> None:
+    tables = {"wcos": np.cos(FACTORS[:, :1]), "wsin": np.sin(FACTORS[:, :1])}
+    feeds = {"x": random(B, S, H), **tables, "positions": np.array([[0, 1, 2, 3, 4]] * B)}
+    own(tmp_path, "RotaryEmbedding", feeds, 1, "", num_heads=N, rotary_embedding_dim=2)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_embeddings(tmp_path: Path, masked: bool) -> None:
+    ids = np.array([[1, 5, 2, 0, 3], [4, 4, 1, 2, 0]], np.int32)
+    tables = {"wide": random(6, H), "wpos": random(9, H, seed=1), "wseg": random(2, H, seed=2)}
+    norm = {"wgamma": random(H, seed=3), "wbeta": random(H, seed=4)}
+    feeds = {"ids": ids, "segments": ids % 2, **tables, **norm, "mask": KEEPS if masked else None}
+    own(tmp_path, "EmbedLayerNormalization", feeds, 2, "com.microsoft", epsilon=1e-6)
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"])
+def test_fused_activations(tmp_path: Path, activation: str) -> None:
+    given = {"LeakyRelu": [0.2], "Clip": [-0.3, 0.4], "HardSigmoid": [0.3, 0.4]}.get(activation)
+    attrs = {} if given is None else {"activation_params": given}
+    feeds = {"x": random(B, 3, 6, 6), "w": random(4, 3, 3, 3, seed=1), "wb": random(4, seed=2)}
+    own(tmp_path, "FusedConv", feeds, 1, "com.microsoft", activation=activation, pads=[1, 1, 1, 1], **attrs)
+
+
+def test_a_batch_that_is_transposed(tmp_path: Path) -> None:
+    feeds = {"x": random(3, 5, 4, 6), "w": random(5, 4, 6, 7, seed=1)}
+    own(tmp_path, "FusedMatMul", feeds, 1, "com.microsoft", transBatchA=1)
