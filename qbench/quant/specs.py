@@ -73,6 +73,8 @@ class WeightSpec(StrictModel):
     calibrator: CalibratorSpec = MaxSpec()
     bias_correction: bool = True
     """Take out of each bias what rounding the weights adds on average over the calibration data."""
+    equalize: bool = False
+    """Share out the ranges of channels between layers that follow each other before anything is calibrated."""
     rounding: Literal["nearest", "sequential"] = "nearest"
     """To the nearest integer; or one layer after the other, each so that its output is the float network's as nearly as
     can be, by second moments of its inputs over the calibration data."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
@@ -68,12 +68,11 @@ class Judge:
 
 
 def judged(
-    judge: Judge,
-    trials: Iterable[tuple[Trace, QuantConfig]],
+    trials: Sequence[tuple[Judge, Trace, QuantConfig]],
     executor: Executor | None = None,
     cancel: Cancel | None = None,
 ) -> list[Worth]:
     """What each config is worth, in their order: on an executor's workers, or here one after the other."""
     if executor is None:
-        return [judge(prepared, config, cancel) for prepared, config in trials]
-    return list(executor.map(judge, *zip(*trials, strict=True)))
+        return [judge(prepared, config, cancel) for judge, prepared, config in trials]
+    return list(executor.map(Judge.__call__, *zip(*trials, strict=True)))

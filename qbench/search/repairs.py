@@ -13,6 +13,7 @@ from qbench.quant.config import QuantConfig
 __all__ = [
     "Calibrate",
     "CorrectBias",
+    "Equalize",
     "KeepFloat",
     "NarrowWeights",
     "PerChannel",
@@ -23,6 +24,8 @@ __all__ = [
 ]
 
 _FEW = 3
+_UNEVEN = "coarse weights: channels of small range lose most, and the next layer can take up what scales them"
+_COARSE = "coarse weights: what one loses, others and later layers can make up for"
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,17 @@ class CorrectBias(Repair):
 
 
 @dataclass(frozen=True)
+class Equalize(Repair):
+    """Ranges of channels shared out between layers that follow each other."""
+
+    what: ClassVar[str] = "equalize weights"
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """The default of weights."""
+        return config.with_value("weights.equalize", True)
+
+
+@dataclass(frozen=True)
 class RoundWeights(Repair):
     """Weights rounded one layer after the other on calibration data, in place of each to its nearest integer."""
 
@@ -164,7 +178,7 @@ def global_repairs(config: QuantConfig) -> tuple[Repair, ...]:
         CorrectBias("rounded weights shift what a layer makes; taking the shift back helps most models", True),
         CorrectBias("where means over the calibration data do not fit the data, corrected biases harm", False),
         PerChannel("one scale for all channels spoils those whose weights are small"),
-        *((RoundWeights("coarse weights: what one loses, others and later layers can make up for"),) * _coarse(config)),
+        *((Equalize(_UNEVEN), RoundWeights(_COARSE)) if _coarse(config) else ()),
     )
     return tuple(repair for repair in tried if repair.apply(config) != config)
 

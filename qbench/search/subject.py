@@ -60,10 +60,11 @@ class Subject:
 
     Parameters
     ----------
-    prepared, fed, statistics
-        The float graph, the graph that takes data, and what calibration saw.
-    trace, quantize
-        The prepared model for a config (its weights rounded, where the config asks for that), and quantized by it.
+    prepared, fed
+        The float graph, and the graph that takes data.
+    statistics, trace, quantize
+        What calibration saw in the prepared model of a config, that model (its weights rounded, where the config asks
+        for that), and quantized by it.
     calibration, evaluation
         The data that trials are made on, and that results are checked on (None: the same).
     metric
@@ -78,7 +79,7 @@ class Subject:
 
     prepared: Graph
     fed: Graph
-    statistics: Mapping[str, Statistics]
+    statistics: Callable[[QuantConfig], Mapping[str, Statistics]]
     trace: Callable[[QuantConfig], Trace]
     quantize: Callable[[QuantConfig], Quantized]
     calibration: Dataset
@@ -104,14 +105,14 @@ class Subject:
 
         Fewer of a model that takes long.
         """
-        judge = self._judge(samples)
-        place = f"worth {self.identity} {judge.answers.data.digest}"
+        answers = self._few(samples)
+        place = f"worth {self.identity} {answers.data.digest}"
 
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
             keys = [Ledger.key(config, place) for config in configs]
             todo = {key: config for key, config in zip(keys, configs, strict=True) if self.ledger.get(key) is None}
-            trials = [(self.trace(config), config) for config in todo.values()]
-            found = judged(judge, trials, self.executor, self.cancel) if trials else []
+            trials = [(self._judge(answers, config), self.trace(config), config) for config in todo.values()]
+            found = judged(trials, self.executor, self.cancel) if trials else []
             for key, worth in zip(todo, found, strict=True):
                 self.ledger.put({key: {"sqnr_db": worth.sqnr_db, "effort": worth.effort}})
             return [Worth(**known) for key in keys if (known := self.ledger.get(key)) is not None]
@@ -182,12 +183,24 @@ class Subject:
         """Whether trials have few samples, and a search gets to few of them."""
         return self._macs * 8 > _MOST_MACS
 
-    def _judge(self, samples: int) -> Judge:
+    def _few(self, samples: int) -> Answers:
+        """Of the samples that trials are made on."""
         few = max(1, min(samples, _MOST_MACS // max(1, self._macs)))
-        if few not in self._judges:
-            self._judges[few] = Judge(self.statistics, Answers(Probe(self.fed, self.calibration, few).data))
-        return self._judges[few]
+        if few not in self._trials:
+            self._trials[few] = Answers(Probe(self.fed, self.calibration, few).data)
+        return self._trials[few]
+
+    def _judge(self, answers: Answers, config: QuantConfig) -> Judge:
+        """One for each graph that configs are about, with what it remembers."""
+        key = answers.data.samples, config.weights.equalize
+        if key not in self._judges:
+            self._judges[key] = Judge(self.statistics(config), answers)
+        return self._judges[key]
 
     @cached_property
-    def _judges(self) -> dict[int, Judge]:
+    def _trials(self) -> dict[int, Answers]:
+        return {}
+
+    @cached_property
+    def _judges(self) -> dict[tuple[int, bool], Judge]:
         return {}

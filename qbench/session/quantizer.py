@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from qbench.calibration.blocks import Blocks, blocks_of, collect_blocks
+from qbench.calibration.peaks import channel_peaks
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.errors import SessionError, shown
@@ -19,7 +20,8 @@ from qbench.files import write_text
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
-from qbench.passes.pipeline import Trace
+from qbench.passes.equalize import EqualizePass, clamped_values
+from qbench.passes.pipeline import Step, Trace
 from qbench.passes.round_weights import RoundedTrace
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
@@ -61,36 +63,56 @@ class Quantizer:
         self.memo = Memo()
         self.executor = executor
         self.folder = folder
-        self._statistics: Mapping[str, Statistics] | None = None
+        self._statistics: dict[bool, Mapping[str, Statistics]] = {}  # of the model as it is, and equalized
+        self._equalized: Trace | None = None
         self._least_db: float | None = None
-        self._blocks = Blocks(self._load_block, self._save_block)
+        self._blocks, self._blocks_equalized = Blocks(self._load_block, self._save_block), Blocks()
         self._collecting = threading.Lock()
         self._quantized: dict[QuantConfig, Quantized] = {}
         self._remembering = threading.Lock()
-        self._rounded: dict[FrozenMap[str, QParams], Trace] = {}
+        self._rounded: dict[tuple[bool, FrozenMap[str, QParams]], Trace] = {}
         self._rounding = threading.Lock()
 
     @property
     def is_calibrated(self) -> bool:
         """Whether statistics are there without running the model."""
-        return self._statistics is not None or (self._path is not None and self._path.exists())
+        return False in self._statistics or (self._path is not None and self._path.exists())
 
-    def statistics(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Mapping[str, Statistics]:
-        """What calibration saw, by tensor; a second thread that asks waits for the first."""
+    def statistics(
+        self, progress: Progress | None = None, cancel: Cancel | None = None, config: QuantConfig | None = None
+    ) -> Mapping[str, Statistics]:
+        """What calibration saw, by tensor, of what a config quantizes; a second thread waits for the first."""
+        equalized = config is not None and config.weights.equalize
         with self._collecting:
-            if self._statistics is None:
-                self._statistics = self._loaded()
-            if self._statistics is None:
-                self._statistics = self._collected(progress, cancel)
-                found = self._statistics
-                self._save(lambda: self._path is None or save_statistics(found, self._path))
-            return self._statistics
+            if equalized not in self._statistics:
+                trace = self._equalize(cancel) if equalized else self.prepared
+                path = self._path_of(trace)
+                known = None if equalized else self._loaded()
+                found = self._statistics[equalized] = known or self._collected(trace, progress, cancel)
+                if known is None:
+                    self._save(lambda: path is None or save_statistics(found, path))
+            return self._statistics[equalized]
+
+    def base(self, config: QuantConfig, cancel: Cancel | None = None) -> Trace:
+        """How the model became the float graph that a config quantizes."""
+        if not config.weights.equalize:
+            return self.prepared
+        with self._collecting:
+            return self._equalize(cancel)
+
+    def _equalize(self, cancel: Cancel | None) -> Trace:
+        if self._equalized is None:
+            graph = self.prepared.graph
+            peaks = channel_peaks(graph, self.calibration, clamped_values(graph), cancel)
+            done = EqualizePass(peaks)
+            self._equalized = self.prepared.then(Step(done.name, done(graph)))
+        return self._equalized
 
     def quantize(
         self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> Quantized:
         """The model quantized by a config."""
-        statistics = self.statistics(progress, cancel)
+        statistics = self.statistics(progress, cancel, config)
         with self._remembering:
             known = self._quantized.get(config)
         if known is not None and '"callable"' not in config.to_json():  # the user's own may be another by now
@@ -123,17 +145,19 @@ class Quantizer:
 
         Two configs that say the same of weights share one rounding.
         """
-        if config.weights.rounding == "nearest" or template_of(self.prepared) is not None:
-            return self.prepared
+        base = self.base(config, cancel)
+        if config.weights.rounding == "nearest" or template_of(base) is not None:
+            return base
         nearest = self.settled(config, progress, cancel).with_value("weights.rounding", "nearest")
-        quantized = quantize_graph(self.prepared, self.statistics(progress, cancel), nearest, self.memo)
-        weights = {n: e for n, e in quantized.encodings.items() if n in self.prepared.graph.constants}
-        key = FrozenMap({name: encoding.qparams for name, encoding in weights.items()})
+        quantized = quantize_graph(base, self.statistics(progress, cancel, config), nearest, self.memo)
+        weights = {n: e for n, e in quantized.encodings.items() if n in base.graph.constants}
+        key = base is self.prepared, FrozenMap({name: encoding.qparams for name, encoding in weights.items()})
         with self._rounding:
             if key not in self._rounded:
-                graph, narrow = self.prepared.graph, config.weights.narrow
-                found = round_sequentially(graph, weights, self.calibration, narrow, progress, cancel)
-                self._rounded[key] = RoundedTrace(self.prepared.source, self.prepared.steps, found)
+                found = round_sequentially(
+                    base.graph, weights, self.calibration, config.weights.narrow, progress, cancel
+                )
+                self._rounded[key] = RoundedTrace(base.source, base.steps, found)
                 while len(self._rounded) > _REMEMBERED:
                     del self._rounded[next(iter(self._rounded))]
             return self._rounded[key]
@@ -148,11 +172,15 @@ class Quantizer:
         """The file of what was measured beside the statistics."""
         return None if self._path is None else self._path.with_suffix(".json")
 
-    def _collected(self, progress: Progress | None, cancel: Cancel | None) -> Mapping[str, Statistics]:
-        blocks = self._blocks
-        found = collect_blocks(self.prepared.graph, self.calibration, blocks, self.executor, progress, cancel)
-        self._blocks = Blocks(self._load_block, self._save_block)
-        self._forget_blocks()
+    def _collected(self, trace: Trace, progress: Progress | None, cancel: Cancel | None) -> Mapping[str, Statistics]:
+        equalized = trace is not self.prepared
+        blocks = self._blocks_equalized if equalized else self._blocks
+        found = collect_blocks(trace.graph, self.calibration, blocks, self.executor, progress, cancel)
+        if equalized:
+            self._blocks_equalized = Blocks()
+        else:
+            self._blocks = Blocks(self._load_block, self._save_block)
+            self._forget_blocks()
         return found
 
     def _load_block(self, digest: str) -> Mapping[str, Statistics] | None:
@@ -192,10 +220,13 @@ class Quantizer:
 
     @cached_property
     def _path(self) -> Path | None:
+        return self._path_of(self.prepared)
+
+    def _path_of(self, trace: Trace) -> Path | None:
         """The file of the statistics; its name says all that they depend on: the data, and the float graph's values."""
         if self.folder is None:
             return None
-        said = json.dumps([self.calibration.digest, sorted(value_keys(self.prepared.graph).items())])
+        said = json.dumps([self.calibration.digest, sorted(value_keys(trace.graph).items())])
         return self.folder / f"statistics-{hashlib.sha256(said.encode()).hexdigest()[:16]}.npz"
 
 

@@ -132,7 +132,7 @@ class Runs(State):
         model = self._quantizer
         data = self._evaluation or model.calibration
         with showing(progress) as tell:
-            statistics = model.statistics(partial(tell, "calibration"), cancel)
+            statistics = model.statistics(partial(tell, "calibration"), cancel, self.history.config)
             told = partial(tell, "sensitivity")
             return sensitivity(
                 model.rounded(self.history.config, partial(tell, "calibration"), cancel),

@@ -148,7 +148,7 @@ class Searches(Edits, Runs):
         return Subject(
             self.prepared,
             self._model.fed,
-            self._quantizer.statistics(progress, cancel),
+            lambda config: self._quantizer.statistics(progress, cancel, config),
             partial(self._quantizer.rounded, cancel=cancel),
             partial(self._quantizer.quantize, cancel=cancel),
             self._quantizer.calibration,

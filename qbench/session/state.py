@@ -107,9 +107,9 @@ class State:
 
     @property
     def statistics(self) -> Mapping[str, Statistics]:
-        """What calibration saw, by tensor; the first use runs it."""
+        """What calibration saw, by tensor, in the graph that counts now; the first use runs it."""
         with showing() as tell:
-            return self._quantizer.statistics(partial(tell, "calibration"))
+            return self._quantizer.statistics(partial(tell, "calibration"), config=self.history.config)
 
     @property
     def encodings(self) -> Encodings:
