@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from qbench.views.boxes import Box, BoxesPane, BoxesView, boxes_view
 from qbench.views.channels import ChannelsView, channels_view
 from qbench.views.curves import Choice, Curve, CurvesView, curves_view
 from qbench.views.exactness import ExactnessLayer, ExactnessView, exactness_view
@@ -23,6 +24,9 @@ from qbench.views.tensor import TensorView, tensor_view
 from qbench.views.workbench import WorkbenchView, workbench_view
 
 __all__ = [
+    "Box",
+    "BoxesPane",
+    "BoxesView",
     "ChannelsView",
     "Choice",
     "Curve",
@@ -53,6 +57,7 @@ __all__ = [
     "StillTensors",
     "TensorView",
     "WorkbenchView",
+    "boxes_view",
     "channels_view",
     "comparison_view",
     "curves_view",

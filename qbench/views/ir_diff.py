@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from qbench.errors import SessionError
 from qbench.ir.diff import Entry, diff
 from qbench.ir.graph import Graph
-from qbench.passes.pipeline import Trace
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["DiffLine", "IRDiffView", "ir_diff_view"]
+__all__ = ["DiffLine", "GraphSteps", "IRDiffView", "graph_steps", "ir_diff_view", "owners"]
 
 
 @dataclass(frozen=True)
@@ -75,24 +74,41 @@ def ir_diff_view(state: State, before: int | None = None, after: int | None = No
     SessionError
         There is no step of that number.
     """
+    steps = graph_steps(state)
+    before = steps.prepared if before is None else before
+    after = len(steps.names) - 1 if after is None else after
+    graphs, layers = (steps.graph(before), steps.graph(after)), owners(state)
+    values = _of_values(graphs[0], layers) | _of_values(graphs[1], layers)
+    lines = tuple(_line(entry, layers, values) for entry in diff(*graphs).entries)
+    return IRDiffView(steps.names, before, after, lines)
+
+
+@dataclass(frozen=True)
+class GraphSteps:
+    """The graphs of the pipeline by their places; `prepared` is that of the float graph whose nodes are the layers."""
+
+    names: tuple[str, ...]
+    graphs: tuple[Graph, ...]
+    prepared: int
+
+    def graph(self, step: int) -> Graph:
+        """The graph after a step; SessionError where there is no such step."""
+        if not 0 <= step < len(self.names):
+            raise SessionError(f"there is no step {step} in a pipeline of {len(self.names)}: {', '.join(self.names)}")
+        return self.graphs[step]
+
+
+def graph_steps(state: State) -> GraphSteps:
+    """The pipeline of a session's state, from the model as it came to integers."""
     trace, prepared = state.quantized.trace, state.quantized.prepared
-    steps = ("source", *(step.name for step in trace.steps))
     graphs = (trace.source, *(step.graph for step in trace.steps))
-    if before is None:
-        before = next(index for index, graph in reversed(list(enumerate(graphs))) if graph is prepared)
-    if after is None:
-        after = len(steps) - 1
-    for step in (before, after):
-        if not 0 <= step < len(steps):
-            raise SessionError(f"there is no step {step} in a pipeline of {len(steps)}: {', '.join(steps)}")
-    owners = _owners(prepared, trace)
-    values = _of_values(graphs[before], owners) | _of_values(graphs[after], owners)
-    lines = tuple(_line(entry, owners, values) for entry in diff(graphs[before], graphs[after]).entries)
-    return IRDiffView(steps, before, after, lines)
+    place = next(place for place, graph in reversed(list(enumerate(graphs))) if graph is prepared)
+    return GraphSteps(("source", *(step.name for step in trace.steps)), graphs, place)
 
 
-def _owners(prepared: Graph, trace: Trace) -> dict[str, str]:
+def owners(state: State) -> dict[str, str]:
     """The layer by the name of any node that it was made from, or that was made from it."""
+    trace, prepared = state.quantized.trace, state.quantized.prepared
     by_source = {source: node.name for node in prepared.nodes for source in (*node.sources, node.name)}
     found = dict(by_source)
     for step in trace.steps:

@@ -57,16 +57,14 @@ class State:
 
     def layer(self, name: str) -> LayerReport:
         """The report of a layer; SessionError with the nearest name where there is none."""
-        found = next((layer for layer in self.report.by_layer if layer.name == name), None)
-        if found is None:
-            names = [layer.name for layer in self.report.by_layer]
-            raise SessionError(f"no layer is called {shown(name)}{nearest(name, names)}")
-        return found
+        if name not in self._layers:
+            raise SessionError(f"no layer is called {shown(name)}{nearest(name, list(self._layers))}")
+        return self._layers[name]
 
     def find(self, name: str) -> tuple[str, Part]:
         """The layer of that name, or the one that makes (or multiplies by) the quantized tensor of that name."""
         layers = self.report.by_layer
-        if any(layer.name == name for layer in layers):
+        if name in self._layers:
             return name, "activation"
         of: dict[str | None, tuple[str, Part]] = {layer.weight: (layer.name, "weight") for layer in layers}
         of |= {layer.tensor: (layer.name, "activation") for layer in layers}
@@ -85,6 +83,10 @@ class State:
     def settings(self, tensor: str) -> Settings:
         """What the config says about a quantized tensor."""
         return settings_of(self.points[tensor], self.quantized.annotated, self.quantized.config)
+
+    @cached_property
+    def _layers(self) -> Mapping[str, LayerReport]:
+        return {layer.name: layer for layer in self.report.by_layer}
 
     @cached_property
     def points(self) -> Mapping[str, Point]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qbench.views.curves import CurvesView, curves_view
 from qbench.views.histogram import HistogramView, histogram_view
 from qbench.views.state import Part, State
 from qbench.views.view import View
 
-__all__ = ["TensorView", "tensor_view"]
+__all__ = ["TensorView", "tensor_facts", "tensor_view"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,23 +58,30 @@ def tensor_view(state: State, name: str, part: Part = "activation") -> TensorVie
     part
         Where the layer has no weight, its activation is shown.
     """
+    facts = tensor_facts(state, name, part)
+    histogram = None if facts.absent else histogram_view(state, name, facts.part)
+    return replace(facts, histogram=histogram, curves=curves_view(state, name, facts.part))
+
+
+def tensor_facts(state: State, name: str, part: Part = "activation") -> TensorView:
+    """The same without what is drawn: neither histogram nor curves."""
     layer, config = state.layer(name), state.quantized.config
     parts: tuple[Part, ...] = ("activation",) if state.tensor(name, "weight") is None else ("activation", "weight")
     part = part if part in parts else "activation"
-    histogram = histogram_view(state, name, part)
     about = layer.op
     if part == "activation" and layer.encoded is not None and layer.encoded != layer.tensor:
         about += f", quantized together with {layer.encoded}: an edit here changes that"
     kept = name in config.layers and bool(config.layers[name].keep_float)
     tensor = state.tensor(name, part)
+    is_there = tensor is not None and 0 not in state.quantized.prepared.types[tensor].shape
     return TensorView(
         layer=name,
         part=part,
         parts=parts,
         about=about,
-        absent="" if histogram else f"{layer.op} runs as {layer.runs_as}: {layer.reason or 'nothing to quantize'}",
-        histogram=histogram,
-        curves=curves_view(state, name, part),
+        absent="" if is_there else f"{layer.op} runs as {layer.runs_as}: {layer.reason or 'nothing to quantize'}",
+        histogram=None,
+        curves=None,
         overridden=tensor in config.tensors or name in config.layers,
         keep_float=kept,
         can_keep_float=kept or "float" not in layer.runs_as,

@@ -20,12 +20,14 @@ class View:
 
 def plain(value: Any) -> Any:
     """Dataclasses as objects, tuples as lists; JSON has no infinities, so they are the strings ``inf`` and ``-inf``."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (tuple, list)):
-        return [plain(item) for item in cast("list[Any]", value)]
+        return [item if type(item) is int else plain(item) for item in cast("list[Any]", value)]  # counts are many
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     return value

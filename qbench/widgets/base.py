@@ -123,7 +123,8 @@ class SessionWidget(PicturedWidget):
         state = self._live.state()
         with self._lock:
             own = set(self.trait_names(sync=True)) - set(anywidget.AnyWidget.class_trait_names())
-            shown = {name: getattr(self, name) for name in own if not name.startswith("_")} | self._drawn(state)
+            newer = {} if self._revision == self._live.revision else self._drawn(state)
+            shown = {name: getattr(self, name) for name in own if not name.startswith("_")} | newer
         shown["status"] = self._status() | {"is_busy": False, "message": "", "error": None, "path": None}
         made = {"made": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", "config": self._session.config.to_json()}
         data = {"traits": shown, **made} | {name: view.to_dict() for name, view in self._still(state).items()}

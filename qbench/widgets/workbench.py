@@ -64,6 +64,7 @@ class Workbench(SessionWidget):
     profile: Any = traitlets.Dict().tag(sync=True)
     repairs: Any = traitlets.Dict().tag(sync=True)
     graph: Any = traitlets.Dict().tag(sync=True)
+    boxes: Any = traitlets.Dict().tag(sync=True)
     history: Any = traitlets.Dict().tag(sync=True)
     versions: Any = traitlets.Dict().tag(sync=True)
     exactness: Any = traitlets.Dict().tag(sync=True)
@@ -81,6 +82,7 @@ class Workbench(SessionWidget):
         self._layer, self._folder = layer, Path(folder)
         self._part: Part = "activation"
         self._steps: tuple[int | None, int | None] = (None, None)
+        self._boxed: tuple[int, ...] = ()  # steps that are drawn as boxes; none: the layers
         self._compared: tuple[Quantized, tuple[int | None, int | None]] | None = None
         self._versions: tuple[str, str] | None = None  # that are compared
         super().__init__(session)
@@ -142,6 +144,10 @@ class Workbench(SessionWidget):
                 session.forget(name)
             case {"do": "restore", "name": str(name)}:
                 self._live.edit(lambda: session.restore(name))
+            case {"do": "boxes", "steps": list()}:
+                steps = tuple(int(step) for step in cast("list[int]", message["steps"]))
+                self._show(boxes=views.boxes_view(self._live.state(), steps).to_dict())
+                self._boxed = steps
             case {"do": "compare_versions", "before": str(before), "after": str(after)}:
                 self._show(versions=views.comparison_view(session, before, after, self._live.report_of).to_dict())
                 self._versions = before, after
@@ -181,6 +187,7 @@ class Workbench(SessionWidget):
             last = len(state.quantized.trace.steps)  # which a config that is undone can make fewer
             before, after = (None if step is None else min(step, last) for step in self._steps)
             drawn["graph"] = views.ir_diff_view(state, before, after).to_dict()
+            drawn["boxes"] = views.boxes_view(state, tuple(min(step, last) for step in self._boxed)).to_dict()
             self._compared = state.quantized, self._steps
         return drawn
 

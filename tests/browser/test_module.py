@@ -15,7 +15,19 @@ from tests.browser.stub import Stub
 from tests.hostile import hostile_session
 from tests.networks import mlp, samples
 
-TRAITS = ("layers", "tensor", "result", "profile", "repairs", "graph", "history", "versions", "exactness", "status")
+TRAITS = (
+    "layers",
+    "tensor",
+    "result",
+    "profile",
+    "repairs",
+    "graph",
+    "boxes",
+    "history",
+    "versions",
+    "exactness",
+    "status",
+)
 Y = np.random.default_rng(6).integers(0, 5, 30)
 
 

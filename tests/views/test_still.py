@@ -7,6 +7,7 @@ import pytest
 
 from qbench.session.session import Session
 from qbench.views import State, ir_diff_view, still_graphs, still_tensors, tensor_view
+from qbench.views import still as still_module
 from qbench.views.view import plain
 from tests.networks import mlp, samples
 
@@ -80,3 +81,22 @@ def test_what_each_pass_did_is_there_and_what_all_did(state: State):
             for kind, section, left, right, layer, notes in lines
         ]
         assert said == [tuple(getattr(line, key) for key in plain(line)) for line in view.lines]
+
+
+def test_of_many_tensors_the_noisiest_have_curves_and_all_a_histogram(state: State, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(still_module, "_CURVES", 1)
+    found = still_tensors(state)
+    with_curves = {one["layer"] for one in found.layers if one["curves"] is not None}
+    worst = min((layer for layer in state.report.by_layer if layer.encoded), key=lambda layer: layer.sqnr_db)
+    assert with_curves == {layer.name for layer in state.report.by_layer if layer.encoded == worst.encoded}
+    others = [one for one in found.layers if one["curves"] is None and one["histogram"] is not None]
+    assert others and all("in the notebook" in one["absent"] for one in others)
+
+
+def test_many_tensors_share_the_bins(state: State, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(still_module, "_ALL_BINS", 6 * 100)
+    monkeypatch.setattr(still_module, "_ALL_CHANNEL_COUNTS", 6 * 160)
+    drawings = [one for one in still_tensors(state).drawings if "counts" in one]
+    assert all(len(one["counts"]) <= 100 for one in drawings)
+    channels = [one["by_channel"] for one in drawings if one["by_channel"]]
+    assert channels and all(len(one["counts"][0]) <= max(8, 160 // len(one["counts"])) for one in channels)

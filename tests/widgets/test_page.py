@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +43,11 @@ class Elements(HTMLParser):
         self._tag = ""
 
 
+def data_of(text: str) -> dict[str, Any]:
+    """What a page draws."""
+    return json.loads(gzip.decompress(base64.b64decode(Elements(text).texts["qbench-data"][0])))
+
+
 @pytest.fixture
 def session() -> Session:
     return Session(mlp(), samples(20), samples(30, seed=5))
@@ -55,7 +62,7 @@ def test_a_page_is_one_file_that_fetches_nothing_and_runs_one_script(session: Se
     policy = page.meta["Content-Security-Policy"]
     assert f"script-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'")
-    data = json.loads(page.texts["qbench-data"][0])
+    data = data_of(path.read_text("utf-8"))
     assert data["traits"]["tensor"]["layer"] == "relu_1"
     assert {one["layer"] for one in data["tensors"]["layers"]} == {node.name for node in session.prepared.nodes}
     assert data["graphs"]["pairs"]
@@ -66,7 +73,7 @@ def test_names_from_models_end_no_element(tmp_path: Path):
     session, names = hostile_session()
     text = Workbench(session).export_html(tmp_path / "bench.html").read_text("utf-8")
     page = Elements(text)
-    data = json.loads(page.texts["qbench-data"][0])
+    data = data_of(text)
     assert [row["name"] for row in data["traits"]["layers"]["rows"]] == names
     assert len(re.findall(r"<script", text)) == 2
     assert page.texts["title"] == ["</script><b> - qbench"]
@@ -74,13 +81,13 @@ def test_names_from_models_end_no_element(tmp_path: Path):
 
 def test_parts_have_pages_of_their_own(session: Session, tmp_path: Path):
     text = Histogram(session, "dense_1.weight").export_html(tmp_path / "one.html").read_text("utf-8")
-    data = json.loads(Elements(text).texts["qbench-data"][0])
+    data = data_of(text)
     assert [(one["layer"], one["part"]) for one in data["tensors"]["layers"]] == [
         ("dense_1", "activation"),
         ("dense_1", "weight"),
     ]
     text = IRDiff(session).export_html(str(tmp_path / "diff.html")).read_text("utf-8")
-    assert "graphs" in json.loads(Elements(text).texts["qbench-data"][0])
+    assert "graphs" in data_of(text)
 
 
 def test_a_page_is_of_the_session_as_it_is_now(session: Session, tmp_path: Path):
@@ -90,7 +97,7 @@ def test_a_page_is_of_the_session_as_it_is_now(session: Session, tmp_path: Path)
     session.override("relu_1", threshold=0.125)
     session.run()
     text = bench.export_html(tmp_path / "bench.html").read_text("utf-8")
-    assert json.loads(Elements(text).texts["qbench-data"][0])["traits"]["tensor"]["histogram"]["threshold"] == 0.125
+    assert data_of(text)["traits"]["tensor"]["histogram"]["threshold"] == 0.125
 
 
 def test_a_file_that_cannot_be_written_is_an_error(session: Session, tmp_path: Path):

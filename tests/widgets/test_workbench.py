@@ -17,6 +17,7 @@ from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.modules import module, style
 from tests.networks import mlp, samples
 from tests.parity.comparisons import comparison
+from tests.widgets.test_page import data_of
 
 Y = np.random.default_rng(6).integers(0, 5, 30)
 PATIENCE = 60
@@ -292,7 +293,8 @@ def test_a_comparison_is_shown_and_stays_when_the_session_is_edited(session: Ses
     shown = bench.exactness
     override(bench, threshold=0.3)
     assert bench.exactness == shown
-    assert '"first":"relu_1.out"' in bench.export_html(tmp_path / "bench.html").read_text("utf-8")
+    page = data_of(bench.export_html(tmp_path / "bench.html").read_text("utf-8"))
+    assert page["traits"]["exactness"] == shown
 
 
 def test_repairs_are_found_applied_and_undone(bench: Workbench, session: Session, tmp_path: Path):
@@ -303,7 +305,8 @@ def test_repairs_are_found_applied_and_undone(bench: Workbench, session: Session
     before, rows = session.config, bench.repairs["rows"]
     assert rows
     assert not any(row["is_applied"] for row in rows)
-    assert '"what":"' in bench.export_html(tmp_path / "bench.html").read_text("utf-8")
+    page = data_of(bench.export_html(tmp_path / "bench.html").read_text("utf-8"))
+    assert page["traits"]["repairs"] == bench.repairs
     send(bench, do="apply", repair=0, label=rows[0]["label"], where="repairs")
     assert session.config != before
     assert (bench.status["undo"], bench.repairs["is_stale"]) == (rows[0]["label"], True)

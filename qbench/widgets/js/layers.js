@@ -21,8 +21,8 @@ const FILTERS = [
 ];
 let made = 0;
 
-/** Returns { element, draw(view, chosen), mark(name), point(names), resize() }; `send(message)` talks to the kernel. */
-export function layerTable(send) {
+/** Returns { element, draw(view, chosen), mark(name), point(names), resize() }; `send(message)` talks to the kernel, `picks(names)` is told which layers are selected. */
+export function layerTable(send, picks = () => {}) {
   const id = `qb-layers-${(made += 1)}`;
   let view = { rows: [], worst: null };
   let groups = []; // a row for each fused group
@@ -227,6 +227,7 @@ export function layerTable(send) {
   function choose(names) {
     selected.clear();
     for (const one of names) selected.add(one);
+    picks([...selected]);
     bulk.draw(view.bulk, picked());
     if (filter.value === "selected") arrange();
     else paint();

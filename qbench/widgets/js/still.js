@@ -4,7 +4,10 @@ const NO_KERNEL = "This page is a picture without a kernel: thresholds can be tr
 
 /** Draw a widget with what the page's data block holds. */
 export function show(widget) {
-  const { traits, tensors, graphs } = JSON.parse(document.getElementById("qbench-data").textContent);
+  unpacked(document.getElementById("qbench-data").textContent).then((data) => draw(widget, data));
+}
+
+function draw(widget, { traits, tensors, graphs }) {
   const listeners = {};
   const put = (name, value) => {
     traits[name] = value;
@@ -44,6 +47,10 @@ export function show(widget) {
       }));
       put("graph", { steps: graphs.steps, before, after, lines });
     },
+    boxes: ({ where }) => {
+      put("boxes", traits.boxes);
+      say({ error: "This page has the layers as boxes; what passes make of them is drawn in JupyterLab.", where });
+    },
     override(message) {
       if (message.settings.threshold === undefined) say({ error: NO_KERNEL, where: message.where });
       else say({ message: "only tried here: this page has no kernel" });
@@ -56,4 +63,10 @@ export function show(widget) {
     send: (message) => (answers[message.do] ?? (() => say({ error: NO_KERNEL, where: message.where })))(message),
   };
   widget.render({ model, el: document.getElementById("qbench") });
+}
+
+/** The data of base64 letters: JSON, compressed. */
+function unpacked(letters) {
+  const bytes = Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }

@@ -1,4 +1,5 @@
 // The workbench: the result and all layers above, the chosen one and the graph below. The kernel owns the state.
+import { boxesSection } from "./boxes.js";
 import { irDiff } from "./diff.js";
 import { h, set } from "./dom.js";
 import { exactnessSection } from "./exactness.js";
@@ -28,7 +29,8 @@ function workbench(send) {
   const now = resultLine();
 
   const results = resultPanel(send);
-  const layers = layerTable(send);
+  const boxes = boxesSection(send);
+  const layers = layerTable(send, (names) => boxes.region(names));
   const profile = networkProfile((layer) => send({ do: "select", layer, where: "profile" }), (names) => layers.choose(names));
   const repairs = repairsPanel(send, (names) => {
     profile.point(names);
@@ -49,6 +51,7 @@ function workbench(send) {
     repairs.element,
     layers.element,
     tensor.element,
+    boxes.element,
     exactness.element,
     graph.element,
     history.element,
@@ -64,10 +67,14 @@ function workbench(send) {
         tensor.draw(view);
         layers.mark(chosen);
         profile.mark(chosen);
+        boxes.mark(chosen);
         graph.mark(chosen);
         exactness.mark(chosen);
       },
-      layers: (view) => layers.draw(view, chosen),
+      layers: (view) => {
+        layers.draw(view, chosen);
+        boxes.layers(view);
+      },
       result: (view) => {
         results.draw(view);
         now.draw(view);
@@ -78,6 +85,7 @@ function workbench(send) {
       },
       repairs: (view) => repairs.draw(view),
       graph: (view) => graph.draw(view),
+      boxes: (view) => boxes.draw(view),
       history: (view) => history.draw(view),
       versions: (view) => history.compare(view),
       exactness: (view) => exactness.draw(view, chosen),
@@ -97,6 +105,7 @@ function workbench(send) {
       if (tensor.element.clientWidth > 0) tensor.resize(tensor.element.clientWidth);
       profile.resize(profile.element.clientWidth);
       layers.resize();
+      boxes.resize(boxes.element.clientWidth);
       exactness.resize();
     },
   };
