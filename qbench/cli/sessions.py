@@ -44,8 +44,8 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "--preset",
         choices=get_args(Preset),
         default="default",
-        help="without --config: keep in float what 8 bits would spoil (default), quantize all that can be (int8), "
-        "or weights alone, in 8 bits (weight_only) or 4 (weight_only_int4)",
+        help="without --config: keep in float what 8 bits would spoil (default), quantize all that can be (int8), data "
+        "by the range of each run (dynamic), or weights alone, in 8 bits (weight_only) or 4 (weight_only_int4)",
     )
     parser.add_argument(
         "--set",

@@ -12,8 +12,9 @@ from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.measure import decibels
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import OPS, QuantRule
+from qbench.ir.op import OPS, QuantRule, is_op
 from qbench.ops.products import macs
+from qbench.ops.qnn.dynamic import DynamicDense
 from qbench.passes.annotate import quantized_value
 from qbench.passes.groups import Group, find_groups, group_of
 from qbench.quant.arithmetic import dequantize, quantize
@@ -127,6 +128,8 @@ def _runs_as(quantized: Quantized, node: Node, head: Node, encoded: str | None) 
     if runs is not None and OPS[runs.op].rule != QuantRule.INTERNAL and graph.qparams.keys().isdisjoint(runs.outputs):
         types = [graph.types[name] for name in (*runs.outputs, *runs.inputs)]
         return next((type.dtype for type in types if is_float(type.dtype)), "int32"), runs.reason or None
+    if is_op(runs, DynamicDense):
+        return "uint8", runs.reason if runs else None
     if runs is not None and rule == QuantRule.MAC:
         return graph.types[runs.inputs[0]].dtype, None
     if rule == QuantRule.BIAS and head is not node:

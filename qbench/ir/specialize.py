@@ -23,7 +23,7 @@ def batch_symbol(graph: Graph) -> str | None:
     """The symbol that counts samples, where there is one: axis 0 of every input and output is a multiple of it.
 
     All other sizes must be free of it, or multiples too, so that a sample by itself has the sizes for 1; and no node
-    may compute with it.
+    may compute with it, or with all samples together.
     """
     values = [*graph.inputs, *(name for name in graph.outputs if name not in graph.constants)]
     leading = [graph.types[name].shape[:1] for name in values]
@@ -32,6 +32,8 @@ def batch_symbol(graph: Graph) -> str | None:
     if symbol is None or not symbol.isidentifier():
         return None
     if any(with_sizes(node, {symbol: 1}) is not node and not OPS[node.op].only_shaped for node in graph.nodes):
+        return None
+    if any(OPS[node.op].whole for node in graph.nodes):
         return None
     dims = {dim for kind in graph.types.values() for dim in kind.shape if isinstance(dim, str)}
     return symbol if all(map(_multiple(symbol), dims)) else None

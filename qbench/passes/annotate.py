@@ -13,9 +13,12 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import OPS, QuantRule, Role, bind, is_op
 from qbench.ir.qparams import QParams
+from qbench.ir.sizes import size_of
+from qbench.ir.specialize import batch_symbol
 from qbench.ops.float.elementwise import Multiply
 from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
+from qbench.ops.qnn.dynamic import DynamicFakeQuantize
 from qbench.ops.rules import OPEN_SIZE
 from qbench.passes.groups import Group, find_groups, multiply_axis, rule_of
 from qbench.passes.rewrite import Rewriter
@@ -95,9 +98,14 @@ def points(annotated: Graph) -> dict[str, Point]:
             axis if isinstance(axis, int) else None,
             data,
             _bias_after(annotated, reader),
-            stored=all(reader.reason for reader in readers),
+            stored=all(reader.reason and not _has_range(annotated, reader) for reader in readers),
         )
     return found
+
+
+def _has_range(annotated: Graph, node: Node) -> bool:
+    """Whether a node reads data that are rounded by the range of each run."""
+    return is_op(annotated.producers.get(node.inputs[0]), DynamicFakeQuantize)
 
 
 def bind_qparams(annotated: Graph, qparams: Mapping[str, QParams]) -> Graph:
@@ -264,6 +272,18 @@ def _insert_points(
         sources = producer.sources if producer else ()
         return Node(rewriter.fresh(f"{value}.q"), FAKE, (raw,), (name,), FrozenMap(attrs), sources)
 
+    batch = batch_symbol(graph)
+
+    def ranged(value: str) -> Node:
+        first = size_of(graph.types[value].shape[0])
+        rows = first.replaced({batch: 1}).dim if batch in first.symbols else 0
+        attrs = FrozenMap[str, Attr]({"rows": rows})
+        producer = graph.producers.get(value)
+        names = rewriter.fresh(f"{value}.by_range"), rewriter.fresh(f"{value}.by_range")
+        sources = producer.sources if producer else ()
+        return Node(names[0], DynamicFakeQuantize.name, (value,), names[1:], attrs, sources)
+
+    by_range: dict[str, str] = {}
     stored = {name: _stored(graph.node(name)) for name in modes if name in reasons}
     moved = {value for group in groups if _moves(group, reasons) for value in group.outputs}
     for group in groups:
@@ -272,10 +292,15 @@ def _insert_points(
                 weight = stored.get(node.name)
                 if weight is not None and weight not in quantized:
                     nodes.append(fake(weight, weight, _channel_axis(graph, weight, reasons, stored)))
-                inputs = tuple(
+                inputs = [
                     quantized[value] if value == weight else everywhere.get(value, value) for value in node.inputs
-                )
-                nodes.append(dataclasses.replace(node, inputs=inputs, reason=reasons[node.name]))
+                ]
+                if modes.get(node.name) == "dynamic":
+                    if inputs[0] not in by_range:
+                        nodes.append(ranged(inputs[0]))
+                        by_range[inputs[0]] = nodes[-1].output
+                    inputs[0] = by_range[inputs[0]]
+                nodes.append(dataclasses.replace(node, inputs=tuple(inputs), reason=reasons[node.name]))
             continue
         operands = _operands(group.head)
         new = [value for value in operands if value not in quantized and value not in moved]

@@ -7,7 +7,8 @@ from typing import Any
 from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import OPS
+from qbench.ir.op import OPS, is_op
+from qbench.ops.products import DenseProduct
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_paths import shown_path
 from qbench.quant.rounding import Rounding
@@ -15,8 +16,8 @@ from qbench.quant.specs import Mode
 
 __all__ = ["check_modes", "excluded_nodes", "included_nodes", "node_modes", "node_roundings"]
 
-_NOUNS = {"weight_only": "weight only"}
-_FORMS = {"weight_only": "constant weights, or a table of constants"}
+_NOUNS = {"dynamic": "dynamic", "weight_only": "weight only"}
+_FORMS = {"weight_only": "constant weights, or a table of constants", "dynamic": "data in rows, and a constant matrix"}
 
 
 def excluded_nodes(graph: Graph, config: QuantConfig) -> FrozenMap[str, str]:
@@ -101,6 +102,8 @@ def _has_form(graph: Graph, node: Node, mode: Mode) -> bool:
     index = OPS[node.op].stored()
     if mode == "static" or index is None:
         return mode == "static"
+    if mode == "dynamic" and not (is_op(node, DenseProduct) and graph.types[node.inputs[0]].rank > 1):
+        return False
     weight = node.inputs[index]
     return weight in graph.constants and graph.types[weight].dtype == "float32"
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
+import numpy as np
+
 from qbench.errors import GraphError, shown
 from qbench.forms import Operand
 from qbench.ir.build import build
@@ -18,6 +20,7 @@ from qbench.ir.names import fresh
 from qbench.ir.qparams import QParams
 from qbench.ir.reads import Reads
 from qbench.ir.types import TensorType
+from qbench.ops.qnn.dynamic import DynamicDense
 from qbench.passes.annotate import FAKE
 from qbench.quant.arithmetic import Ties, quantize
 
@@ -198,6 +201,22 @@ class Emitter:
             return Operand(value, kind, None, None if constant is None else constant.array)
         q, constant = self.q(value), self.constants.get(self.integers[value])
         return Operand(value, kind.with_dtype(q.dtype), q, None if constant is None else constant.array)
+
+    def dynamic(self, node: Node, ranged: Node) -> None:
+        """A dense layer of stored weights, on data that are quantized by the range of each run."""
+        weight = self.integers[node.inputs[1]]
+        q, scale = self.qparams[weight], self.fresh(f"{weight}.scale")
+        integers = self.constants[weight].array
+        self.constants[scale] = Constant(np.resize(np.asarray(q.scales, np.float32), len(integers)))
+        if q.dtype != "int8" or any(q.zero_points):
+            centred = integers.astype(np.int64) - q.zero_point_array(integers.shape)
+            if not -128 <= centred.min(initial=0) <= centred.max(initial=0) <= 127:
+                what = f"the weight of {shown(node.name)} is {q.dtype} with a zero point, which takes more than 8 bits"
+                raise GraphError(f"{what}: mode dynamic needs int8 or 4 bits")
+            weight = self.fresh(f"{weight}.centred")
+            self.constants[weight] = Constant(centred.astype(np.int8))
+        inputs = self.real(ranged.inputs[0]), weight, scale
+        self._nodes.append(dataclasses.replace(node, op=DynamicDense.name, inputs=inputs, attrs=ranged.attrs))
 
     def float_node(self, node: Node, reason: str = "") -> None:
         """A node that stays as it is, or because of what is found out only now."""

@@ -14,6 +14,7 @@ from qbench.ir.memo import Memo
 from qbench.ir.op import is_op
 from qbench.ops.float.softmax import Softmax
 from qbench.ops.qnn.border import FakeQuantize
+from qbench.ops.qnn.dynamic import DynamicFakeQuantize
 from qbench.passes.annotate import FAKE
 from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, remembered_groups
@@ -62,8 +63,13 @@ class RealizePass(Remembering):
 
 
 def _realize(emitter: Emitter, group: Group, arithmetic: Arithmetic) -> None:
+    data = emitter.known.producers.get(group.head.inputs[0]) if group.head.inputs else None
     if group.head.op == FAKE:
         emitter.point(group.head, arithmetic.ties)
+    elif is_op(group.head, DynamicFakeQuantize):
+        return  # part of the layers that read it
+    elif data is not None and is_op(data, DynamicFakeQuantize):
+        emitter.dynamic(group.head, data)
     elif group.head.reason and not _runs_in_integers(emitter, group.head, arithmetic):
         emitter.float_node(group.head)
     else:

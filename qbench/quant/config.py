@@ -22,7 +22,7 @@ from qbench.quant.strict import PartialModel, StrictModel, fault, read_json, tup
 
 __all__ = ["Preset", "QuantConfig"]
 
-Preset = Literal["default", "int8", "weight_only", "weight_only_int4"]
+Preset = Literal["default", "int8", "dynamic", "weight_only", "weight_only_int4"]
 
 Override = TypeVar("Override", bound=PartialModel)
 
@@ -83,9 +83,9 @@ class QuantConfig(StrictModel):
         ----------
         preset
             "default": what 8 bits would spoil stays in float, as little as the model needs. "int8": all that can be is
-            quantized, as where a config says nothing else. "weight_only": weights are stored in 8 bits.
-            "weight_only_int4": in 4 bits, those of dense layers with a scale for every 32 inputs. All else then stays
-            in float.
+            quantized, as where a config says nothing else. "dynamic": dense layers quantize their data by the range
+            that each sample has. "weight_only": weights are stored in 8 bits. "weight_only_int4": in 4 bits, those of
+            dense layers with a scale for every 32 inputs. All else then stays in float.
         """
         match preset:
             case "default":
@@ -94,8 +94,8 @@ class QuantConfig(StrictModel):
                 return cls()
             case "weight_only_int4":
                 return cls(mode="weight_only", weights=WeightSpec(dtype="uint4", symmetric=False, axis=32))
-            case "weight_only":
-                return cls(mode="weight_only")
+            case "dynamic" | "weight_only":
+                return cls(mode=preset)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

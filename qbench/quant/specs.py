@@ -28,9 +28,9 @@ __all__ = [
 
 ActivationDType = Literal["uint8", "int8", "int16"]
 WeightDType = Literal["int8", "uint8", "int16", "int4", "uint4"]
-Mode = Literal["static", "weight_only"]
-"""How a layer is quantized: "static": data and weights, by ranges that were measured before; "weight_only": its weights
-are stored as integers and read as real numbers."""
+Mode = Literal["static", "dynamic", "weight_only"]
+"""How a layer is quantized: "static": data and weights, by ranges that were measured before; "dynamic": its data by the
+range that they have at run time; "weight_only": its weights are stored as integers and read as real numbers."""
 Blocks = Annotated[int, Field(ge=2)]
 Granularity = Literal["channel", "tensor"] | Blocks
 

@@ -61,7 +61,7 @@ class Session(Searches):
         Where to start; None: as `preset` says.
     preset
         "default": what 8 bits would spoil stays in float, as little as is measured to be needed. "int8": all that can
-        be is quantized. "weight_only" and "weight_only_int4": see :meth:`QuantConfig.of_preset`.
+        be is quantized. "dynamic", "weight_only" and "weight_only_int4": see :meth:`QuantConfig.of_preset`.
     executor
         Any ``concurrent.futures.Executor``: where calibration, evaluation and trials run; None: in this process.
     cluster

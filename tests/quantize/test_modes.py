@@ -1,4 +1,4 @@
-"""Modes beside static integers: weights that are only stored as integers."""
+"""Modes beside static integers: weights that are only stored, data that are quantized by the range of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qbench.errors import ConfigError
+from qbench.errors import ConfigError, DataError, GraphError
 from qbench.exporters import write_onnx
 from qbench.frontends import load
 from qbench.ir.build import build
@@ -167,6 +167,7 @@ def test_blocks_that_do_not_divide_leave_a_scale_for_each_channel_unless_they_ar
             lambda s: s.edit("", s.config.with_rule(op="nn.relu", mode="weight_only")),
             r"rules\[0\]\.mode: none of the 1",
         ),
+        (lambda s: s.edit("", s.config.with_rule(op="take", mode="dynamic")), r"rules\[0\]\.mode: none of the 1"),
         (lambda s: s.edit("", s.config.with_rule(op="*", mode="int4")), r"rules\[0\]\.mode"),
         (lambda s: s.edit("", s.config.with_value("weights.axis", 1)), r"weights\.axis"),
         (lambda s: s.edit("", s.config.with_value("mode", "float")), r"mode"),
@@ -178,7 +179,7 @@ def test_what_no_layer_can_do_is_refused(change: Any, words: str) -> None:
         change(session)
 
 
-@pytest.mark.parametrize("preset", ["weight_only", "weight_only_int4"])
+@pytest.mark.parametrize("preset", ["dynamic", "weight_only", "weight_only_int4"])
 def test_presets_read_back(preset: Preset) -> None:
     config = QuantConfig.of_preset(preset)
     assert QuantConfig.from_json(config.to_json()) == config
@@ -196,3 +197,89 @@ def test_convolutions_are_stored_with_a_scale_for_each_channel(tmp_path: Path) -
     ours = run(model.graph, {"x": x})["y"]
     (theirs,) = onnxruntime(write_onnx(model.annotated, tmp_path / "conv.onnx")).run(None, {"x": x})
     assert np.abs(theirs - ours).max() <= 1e-5 * np.abs(ours).max()
+
+
+def by_hand(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """One dense layer on one sample, number by number as onnxruntime computes it."""
+    scales = np.float32(np.abs(weight).max(axis=1).astype(np.float64) / 127)
+    integers = np.clip(np.rint(weight / scales[:, None]), -127, 127).astype(np.int64)
+    low, high = np.float32(min(float(x.min()), 0.0)), np.float32(max(float(x.max()), 0.0))
+    step = np.float32(high - low) / np.float32(255) if low != high else np.float32(1)
+    zero = int(np.rint(-low / step))
+    codes = np.clip(np.rint(x / step).astype(np.int64) + zero, 0, 255)
+    return ((codes - zero) @ integers.T).astype(np.float32) * (step * scales)
+
+
+@pytest.mark.parametrize("batch", [("N", 6), ("N", "S"), ("N",)])
+def test_data_are_quantized_by_the_range_of_each_sample(batch: tuple[Dim, ...], tmp_path: Path) -> None:
+    session, model = made(QuantConfig.of_preset("dynamic"), *batch)
+    feeds = {"ids": IDS if len(batch) == 2 else IDS.ravel()}
+    found = run(model.graph, feeds, keep=["x", "a", "c"])
+    for data, weight, out in (("x", "w1", "a"), ("c", "w2", "y")):
+        array = model.prepared.constants[weight].array
+        expected = np.stack([by_hand(sample, array) for sample in found[data]])
+        np.testing.assert_array_equal(found[out], expected)
+    np.testing.assert_array_equal(Programs(model.graph).of(feeds).run(feeds)["y"], found["y"])
+    faked = run(model.annotated, feeds)["y"]
+    assert np.abs(faked - found["y"]).max() <= 1e-5 * np.abs(faked).max()
+    path = write_onnx(model.annotated, tmp_path / "dynamic.onnx")
+    runtime, again = onnxruntime(path), load(path)
+    for first in range(2):  # a file has one range for all that it is given
+        one = {"ids": feeds["ids"][first : first + 1]}
+        (theirs,) = runtime.run(None, one)
+        np.testing.assert_allclose(theirs, found["y"][first : first + 1], rtol=1e-6, atol=1e-6 * np.abs(theirs).max())
+    (together,) = runtime.run(None, feeds)
+    for ours in (run(again, feeds)["y"], Programs(again).of(feeds).run(feeds)["y"]):
+        np.testing.assert_allclose(ours, together, rtol=1e-6, atol=1e-6 * np.abs(together).max())
+    layers = {layer.tensor: layer for layer in session.run(progress=False).by_layer}
+    assert (layers["a"].runs_as, layers["a"].reason) == ("uint8", "dynamic: default")
+    assert (layers["c"].runs_as, layers["c"].reason) == ("float32", "dynamic: activations stay in float")
+
+
+@pytest.mark.parametrize("weights", [{"dtype": "int4"}, {"dtype": "uint4", "symmetric": False}, {"axis": None}])
+def test_weights_of_fewer_bits_and_scales(weights: dict[str, Any], tmp_path: Path) -> None:
+    _, model = made(QuantConfig.from_data({"mode": "dynamic", "weights": weights}))
+    ours = run(model.graph, {"ids": IDS[:1]})["y"]
+    np.testing.assert_array_equal(Programs(model.graph).of({"ids": IDS[:1]}).run({"ids": IDS[:1]})["y"], ours)
+    (theirs,) = onnxruntime(write_onnx(model.annotated, tmp_path / "few.onnx")).run(None, {"ids": IDS[:1]})
+    np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-6 * np.abs(ours).max())
+
+
+def test_weights_that_are_too_wide_are_refused() -> None:
+    with pytest.raises(GraphError, match=r"is uint8 with a zero point.*mode dynamic needs int8 or 4 bits"):
+        made(QuantConfig.from_data({"mode": "dynamic", "weights": {"dtype": "uint8", "symmetric": False}}))
+
+
+@pytest.mark.parametrize("extreme", [0.0, 3e38, 1e-42])
+def test_data_at_the_ends_of_float32(extreme: float) -> None:
+    weight = Constant(RNG.standard_normal((5, 40)).astype(np.float32))
+    nodes = [node("nn.dense", ["x", "w"], "y"), node("nn.relu", ["y"], "z")]
+    graph = build("g", {"x": TensorType(("N", 3, 40), "float32")}, ("z",), nodes, {"w": weight})
+    model = Session(graph, RNG.standard_normal((4, 3, 40)).astype(np.float32), preset="dynamic").quantized()
+    x = (RNG.uniform(-1, 1, (3, 3, 40)) * extreme).astype(np.float32)
+    x[0] = 0
+    with np.errstate(all="ignore"):
+        expected = run(model.graph, {"x": x})["z"]
+    np.testing.assert_array_equal(Programs(model.graph).of({"x": x}).run({"x": x})["z"], expected)
+
+
+def test_nan_within_is_told() -> None:
+    weight = Constant(RNG.standard_normal((5, 40)).astype(np.float32))
+    nodes = [node("sqrt", ["x"], "r"), node("nn.dense", ["r", "w"], "y")]
+    graph = build("g", {"x": TensorType(("N", 3, 40), "float32")}, ("y",), nodes, {"w": weight})
+    x = RNG.uniform(1, 2, (4, 3, 40)).astype(np.float32)
+    model = Session(graph, x, preset="dynamic").quantized()
+    x[1, 2, 3] = -1
+    for compute in (lambda: run(model.graph, {"x": x}), lambda: Programs(model.graph).of({"x": x}).run({"x": x})):
+        with np.errstate(invalid="ignore"), pytest.raises(DataError, match="NaN"):
+            compute()
+
+
+def test_dynamic_beside_static_and_stored_layers() -> None:
+    config = QuantConfig().with_rule(name="a", mode="dynamic").with_rule(op="take", mode="weight_only")
+    _, model = made(config)
+    ops = [n.op for n in model.graph.nodes]
+    assert "qnn.dynamic_dense" in ops and "integer.dense" in ops
+    assert model.encodings["table"].qparams.axis == 0
+    ours = run(model.graph, {"ids": IDS})["y"]
+    np.testing.assert_allclose(Programs(model.graph).of({"ids": IDS}).run({"ids": IDS})["y"], ours, rtol=1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
+from qbench.exporters.onnx.by_range import has_range, matmul_integer
 from qbench.exporters.onnx.nbits import matmul_nbits, packable
 from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.table import exporter
@@ -42,6 +43,9 @@ def dense(writer: Writer, node: Node) -> None:
     """
     data, weight = node.inputs
     shape, bias = writer.type(node.output).shape, bias_after(writer.graph, node)
+    if has_range(writer, node):
+        matmul_integer(writer, node, bias)
+        return
     stored = weight in writer.qparams and bool(node.reason)
     if stored and writer.nbits and packable(writer, weight):
         matmul_nbits(writer, node, bias)

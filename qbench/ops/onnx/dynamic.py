@@ -15,7 +15,19 @@ from qbench.ops.numeric.convolution import convolve
 from qbench.ops.numeric.exact import centred, exact_dtype, largest_sum, to_accumulator
 from qbench.ops.products import Convolution, MatrixProduct
 
-__all__ = ["ConvInteger", "DynamicQuantize", "MatmulInteger"]
+__all__ = ["ConvInteger", "DynamicQuantize", "MatmulInteger", "by_range"]
+
+
+def by_range(data: Array) -> tuple[Array, Array, Array]:
+    """uint8 integers at the scale of the range of float32 data, the scale, and the zero point; see `DynamicQuantize`."""
+    if np.isnan(data).any():
+        raise DataError("NaN cannot be quantized")
+    zero = np.float32(0)
+    low, high = np.min(data, initial=zero), np.max(data, initial=zero)
+    scale = np.float32(1) if low == high else (high - low) / np.float32(255)
+    zero_point = np.rint(np.clip(-low / scale, 0, 255)).astype(np.uint8)
+    steps = np.rint(data / scale) + np.float32(zero_point)
+    return np.clip(steps, 0, 255).astype(np.uint8), np.asarray(scale, np.float32), zero_point
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +46,7 @@ class DynamicQuantize(_Dynamic):
 
     name = "qnn.dynamic_quantize"
     operands = ("data",)
+    whole = True
 
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:
         if data.dtype != "float32":
@@ -41,14 +54,7 @@ class DynamicQuantize(_Dynamic):
         return data.with_dtype("uint8"), TensorType((), "float32"), TensorType((), "uint8")
 
     def compute(self, data: Array) -> tuple[Array, ...]:
-        if np.isnan(data).any():
-            raise DataError("NaN cannot be quantized")
-        zero = np.float32(0)
-        low, high = np.min(data, initial=zero), np.max(data, initial=zero)
-        scale = np.float32(1) if low == high else (high - low) / np.float32(255)
-        zero_point = np.rint(np.clip(-low / scale, 0, 255)).astype(np.uint8)
-        steps = np.rint(data / scale) + np.float32(zero_point)
-        return np.clip(steps, 0, 255).astype(np.uint8), np.asarray(scale, np.float32), zero_point
+        return by_range(data)
 
 
 def _one_number(op: Op, *zero_points: TensorType) -> None:

@@ -24,11 +24,11 @@ from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.products import products
+from qbench.runtime.lowerings.products import Products, products
 from qbench.runtime.lowerings.windows import input_offsets
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["ConvLowering", "DenseLowering"]
+__all__ = ["ConvLowering", "DenseLowering", "Geometry", "Tiled"]
 
 _ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
 
@@ -40,7 +40,7 @@ _MOST = 254
 
 
 @dataclass(frozen=True)
-class _Geometry:
+class Geometry:
     """Where the tiles read: `taps` runs of `depth` codes for each of `pixels` outputs."""
 
     pixels: int
@@ -52,24 +52,28 @@ class _Geometry:
     """Reference of what offsets count from."""
 
 
-class _Tiled(Lowering):
+class Tiled(Lowering):
     """A sum of products by tiles; the others say where its pixels are."""
 
     absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        self.products = products(step, graph)
+        self.products = self.read()
         rescaled = self.products.rescaling
         if rescaled is not None and rescaled.dtype not in _ELEMENTS:
             raise Refused(f"its result is {rescaled.dtype}")
-        self.x: Element = _ELEMENTS[graph.types[self.products.data].dtype]
+        self.x: Element = _ELEMENTS[self.products.dtype]
         self.y: Element = "u1" if rescaled is None else _ELEMENTS[rescaled.dtype]
         weights = self.products.weights
         if self._cut and (is_op(step.head, IntegerDense) or self._groups > 1 or weights.integers.max() > _MOST):
             raise Refused("its weights less their zero point are no 8-bit integers")
         if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.integers.size == 0:
             raise Refused("it has nothing to compute")
+
+    def read(self) -> Products:
+        """What the step computes; Refused where it is none of this kind."""
+        return products(self.step, self.graph)
 
     @property
     def output(self) -> str:
@@ -106,7 +110,13 @@ class _Tiled(Lowering):
         return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier, rounds_down)
 
     def tiled(
-        self, site: Site, geometry: _Geometry, tile: Tile, table: NDArray[Any] | None, weights: NDArray[Any]
+        self,
+        site: Site,
+        geometry: Geometry,
+        tile: Tile,
+        table: NDArray[Any] | None,
+        weights: NDArray[Any],
+        into: Place | None = None,
     ) -> Instruction:
         """The one instruction.
 
@@ -116,6 +126,8 @@ class _Tiled(Lowering):
             Offsets of the taps; None where pixels lie evenly and have one tap.
         weights
             [groups, channels, taps, depth]; [1, channels, pairs of taps, 2] where each channel has its own.
+        into
+            Where the results go; None: to the place of the step's output.
         """
         lanes, group = packing(site.level, "i2" if self.each else self.x)
         found, epilogue = self.products.rescaling, self.epilogue
@@ -138,7 +150,7 @@ class _Tiled(Lowering):
             numbers = found.mantissa, found.shift, found.multiplier, found.zero_point if self.y == "u1" else 0
             scales = site.constant(pack_scales(epilogue, *numbers, groups, tile, lanes))
         bias = self.products.bias if epilogue == "exact" else self.products.bias.astype(np.int32)
-        out, read = site.places[self.output], max(geometry.depth + group, tile.vectors * lanes)
+        out, read = into or site.places[self.output], max(geometry.depth + group, tile.vectors * lanes)
         run_taps, run_steps = geometry.taps, geometry.depth
         if epilogue == "exact" and self.x == "i2":
             run_taps, run_steps = _run(weights, group)
@@ -173,7 +185,7 @@ class _Tiled(Lowering):
 
 
 @lowers(IntegerConv2d, rank=1)
-class ConvLowering(_Tiled):
+class ConvLowering(Tiled):
     """Any window, strides, padding, dilation and groups."""
 
     @property
@@ -203,7 +215,7 @@ class ConvLowering(_Tiled):
         table = input_offsets(self.op, x, (size[0], size[1]), (height, width), tile.rows, False)
         table = np.ascontiguousarray(np.pad(table, ((0, 0), (0, more), (0, 0)), constant_values=-1))
         weights = np.pad(self.weights.reshape(channels, -1), ((0, 0), (0, more))).reshape(1, channels, -1, 2)
-        geometry = _Geometry(n * math.prod(size), weights.shape[2], 2, 1, x.strides[2], x.reference)
+        geometry = Geometry(n * math.prod(size), weights.shape[2], 2, 1, x.strides[2], x.reference)
         return self.tiled(site, geometry, tile, table, weights)
 
     def _mixed(self, site: Site) -> Instruction:
@@ -223,7 +235,7 @@ class ConvLowering(_Tiled):
             table, ordered = _with_rest(table, ordered[0], rest, self.joins_rows)
             taps, depth = ordered.shape[2:]
         start = x.reference - _border(op, x) if self.joins_rows else x.reference
-        geometry = _Geometry(pixels, taps, depth, op.groups, x.strides[2], start)
+        geometry = Geometry(pixels, taps, depth, op.groups, x.strides[2], start)
         return self.tiled(site, geometry, tile, table, ordered)
 
 
@@ -307,7 +319,7 @@ def _border(op: IntegerConv2d, x: Place) -> int:
 
 
 @lowers(IntegerDense, rank=1)
-class DenseLowering(_Tiled):
+class DenseLowering(Tiled):
     """A matrix product with as many pixels as there are rows."""
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
@@ -321,5 +333,5 @@ class DenseLowering(_Tiled):
             raise AssertionError(f"{self.products.data} has gaps")
         rows = math.prod(x.shape[:-1])
         tile = choose_tile(site.level, rows, units, depth, self.x)
-        geometry = _Geometry(rows, 1, depth, 1, depth, x.reference)
+        geometry = Geometry(rows, 1, depth, 1, depth, x.reference)
         return [self.tiled(site, geometry, tile, None, weights.reshape(1, units, 1, depth))]

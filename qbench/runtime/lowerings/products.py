@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.errors import shown
-from qbench.ir.dtypes import integer_range
+from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
@@ -22,7 +22,7 @@ from qbench.runtime.lowerings.lowering import Refused
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
 from qbench.runtime.lowerings.settle import settle
 
-__all__ = ["CentredWeights", "Products", "products"]
+__all__ = ["CentredWeights", "Products", "centred_weights", "products"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +72,8 @@ class Products:
         The convolution or dense layer.
     data
         Name of the data.
+    dtype
+        Of the data, when they are multiplied.
     zero_point
         Of the data, as it is stored.
     weights
@@ -87,6 +89,7 @@ class Products:
 
     op: IntegerConv2d | IntegerDense
     data: str
+    dtype: DType
     zero_point: int
     weights: CentredWeights
     bias: NDArray[np.int64]
@@ -110,7 +113,7 @@ def products(step: Fused, graph: Graph) -> Products:
         raise Refused(f"its data is {dtype}")
     if weight not in graph.constants:
         raise Refused("its weights are no constants")
-    weights = _centred(graph.constants[weight], op.weight_zero_point)
+    weights = centred_weights(graph.constants[weight], op.weight_zero_point)
     low, high = integer_range(dtype)
     reach = max(high - op.data_zero_point, op.data_zero_point - low)
     added = _bias(step, graph, len(weights.integers))
@@ -133,6 +136,7 @@ def products(step: Fused, graph: Graph) -> Products:
     return Products(
         op=op,
         data=data,
+        dtype=dtype,
         zero_point=zero_point,
         weights=weights,
         bias=added - zero_point * weights.sums,
@@ -145,7 +149,8 @@ _alive: WeakValueDictionary[tuple[Constant, int | tuple[int, ...]], CentredWeigh
 """Those that a lowering holds: most edits leave a layer's weights as they are."""
 
 
-def _centred(constant: Constant, zero_point: int | tuple[int, ...]) -> CentredWeights:
+def centred_weights(constant: Constant, zero_point: int | tuple[int, ...] = 0) -> CentredWeights:
+    """Weights less their zero point; Refused where 9 bits do not hold them."""
     known = _alive.get((constant, zero_point))
     if known is not None:
         return known

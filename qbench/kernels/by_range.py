@@ -1,0 +1,112 @@
+"""Quantizing by the range that data have at run time: range, integers, and products back to real numbers.
+
+Each of several samples has a range of its own. A sample is searched in pieces, whose least and largest elements are kept
+(float32[samples, pieces, 2]); what comes after puts them together, so that all threads find the same scale.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.memory import view
+from qbench.kernels.split import at, share
+
+__all__ = ["PIECES", "dynamic_codes_kernel", "range_kernel", "scaled_kernel"]
+
+PIECES = 16
+"""Of a sample."""
+_LANES = 16
+
+
+@register_jitable
+def _scale(ranges: Any) -> Any:
+    """Scale and zero point of uint8 by the least and the largest element of each piece; see `DynamicQuantize`."""
+    low, high = np.float32(0), np.float32(0)
+    for piece in range(PIECES):
+        low, high = min(low, ranges[2 * piece]), max(high, ranges[2 * piece + 1])
+    scale = np.float32(1) if low == high else np.float32(np.float32(high - low) / np.float32(255))
+    zero_point = np.rint(min(max(np.float32(-low / scale), np.float32(0)), np.float32(255)))
+    return scale, np.float32(zero_point)
+
+
+@cache
+def range_kernel() -> Kernel:
+    """The least and the largest of 0 and the elements of each piece of `samples` of `count` float32 each."""
+
+    def find(args: Any, bases: Any, thread: int, threads: int) -> None:
+        samples, count = args.samples, args.count
+        size = (count + PIECES - 1) // PIECES
+        begin, end = share(samples * PIECES, thread, threads)
+        for unit in range(begin, end):
+            first = min(unit % PIECES * size, count)
+            length = min(size, count - first)
+            x = view(bases, args.x + 4 * (unit // PIECES * count + first), length, np.float32)
+            found = view(bases, args.ranges + 8 * unit, 2, np.float32)
+            low, high = np.float32(0), np.float32(0)
+            for i in range(length):
+                low, high = min(low, x[at(i)]), max(high, x[at(i)])
+            found[0], found[1] = low, high
+
+    return Kernel("by_range.range", record(**dict.fromkeys(("x", "ranges", "samples", "count"), "i8")), find)
+
+
+@cache
+def dynamic_codes_kernel() -> Kernel:
+    """uint8 integers of `samples` of `count` float32 each."""
+
+    def quantize(args: Any, bases: Any, thread: int, threads: int) -> None:
+        samples, count = args.samples, args.count
+        position, end = share(samples * count, thread, threads, 64)
+        while position < end:
+            sample = position // count
+            start = position - sample * count
+            length = min(count - start, end - position)
+            scale, zero_point = _scale(view(bases, args.ranges + 8 * PIECES * sample, 2 * PIECES, np.float32))
+            low, high = np.float32(-zero_point), np.float32(np.float32(255) - zero_point)
+            x = view(bases, args.x + 4 * position, length, np.float32)
+            out = view(bases, args.out + position, length, np.uint8)
+            zero = np.int32(zero_point)
+            for i in range(length):
+                steps = np.rint(min(max(np.float32(x[at(i)] / scale), low), high))
+                out[at(i)] = np.uint8(np.int32(steps) + zero)
+            position += length
+
+    names = ("x", "out", "ranges", "samples", "count")
+    return Kernel("by_range.quantize", record(**dict.fromkeys(names, "i8")), quantize)
+
+
+@cache
+def scaled_kernel() -> Kernel:
+    """``float32(sum - zero_point * weight_sum) * (scale * weight_scale) + bias``, clamped, in place of int32 sums.
+
+    The sums are of codes; `rows` of `channels` each make a sample.
+    """
+
+    def finish(args: Any, bases: Any, thread: int, threads: int) -> None:
+        rows, channels = args.rows, args.channels
+        begin, end = share(args.samples * rows, thread, threads)
+        if begin == end:
+            return
+        weight_sums = view(bases, args.weight_sums, channels, np.int32)
+        weight_scales, bias = (
+            view(bases, args.weight_scales, channels, np.float32),
+            view(bases, args.bias, channels, np.float32),
+        )
+        low, high = np.float32(args.low), np.float32(args.high)
+        for row in range(begin, end):
+            scale, zero_point = _scale(view(bases, args.ranges + 8 * PIECES * (row // rows), 2 * PIECES, np.float32))
+            zero = np.int32(zero_point)
+            sums = view(bases, args.y + 4 * row * channels, channels, np.int32)
+            y = view(bases, args.y + 4 * row * channels, channels, np.float32)
+            for c in range(channels):
+                total = np.int32(sums[at(c)] - np.int32(zero * weight_sums[at(c)]))
+                made = np.float32(np.float32(total) * np.float32(scale * weight_scales[at(c)])) + bias[at(c)]
+                y[at(c)] = min(max(np.float32(made), low), high)
+
+    names = ("y", "ranges", "weight_sums", "weight_scales", "bias", "samples", "rows", "channels")
+    return Kernel("by_range.scaled", record(**dict.fromkeys(names, "i8"), low="f4", high="f4"), finish)
