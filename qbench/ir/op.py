@@ -199,10 +199,12 @@ class Op(ABC):
         """The axes that count channels; see `channel_axis_of`."""
         return Channels()
 
-    @classmethod
-    def stored(cls) -> int | None:
-        """Index of the operand that may be stored as integers although the op runs in float: a weight, a table."""
-        return 1 if cls.has_weight() else None
+    @property
+    def stored(self) -> tuple[int, int] | None:
+        """What may be stored as integers although the op runs in float, a weight or a table: its index among the
+        operands, and the axis that its scales may run along."""
+        axis = self.channels.weight
+        return (1, axis) if self.has_weight() and axis is not None else None
 
     def channel_axis_of(self, tensor: Literal["data", "weight", "output"], rank: int) -> int | None:
         """The axis that counts channels, from the front.

@@ -1,6 +1,6 @@
 """Quantizing by the range that data have at run time: range, integers, and products back to real numbers.
 
-Each of several samples has a range of its own. A sample is searched in pieces, whose least and largest elements are kept
+Each of several samples has a range of its own. A sample is searched in pieces, whose least and largest elements stay
 (float32[samples, pieces, 2]); what comes after puts them together, so that all threads find the same scale.
 """
 

@@ -331,9 +331,9 @@ def _operands(node: Node) -> tuple[str, ...]:
 
 def _stored(node: Node) -> str:
     """The operand of a float node that is stored as integers."""
-    index = OPS[node.op].stored()
-    assert index is not None, node.op
-    return node.inputs[index]
+    found = bind(node).stored
+    assert found is not None, node.op
+    return node.inputs[found[0]]
 
 
 def _channel_axis(graph: Graph, value: str, reasons: Mapping[str, str], stored: Mapping[str, str]) -> int | None:
@@ -349,10 +349,9 @@ def _channel_axis(graph: Graph, value: str, reasons: Mapping[str, str], stored: 
 
 
 def _weight_axis(graph: Graph, node: Node, value: str) -> int | None:
-    op = bind(node)
-    if (index := op.stored()) is not None:
-        axis = op.channel_axis_of("weight", graph.types[value].rank)
-        return axis if value == node.inputs[index] else None
+    if (found := bind(node).stored) is not None:
+        index, axis = found
+        return axis % graph.types[value].rank if value == node.inputs[index] else None
     axis = multiply_axis(graph, node) if is_op(node, Multiply) else None
     return None if axis is None else axis - (graph.types[node.output].rank - graph.types[value].rank)
 

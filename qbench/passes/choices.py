@@ -7,7 +7,7 @@ from typing import Any
 from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import OPS, is_op
+from qbench.ir.op import OPS, bind, is_op
 from qbench.ops.products import DenseProduct
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_paths import shown_path
@@ -99,12 +99,12 @@ def _suits(graph: Graph, node: Node, mode: Mode, who: str) -> bool:
 
 
 def _has_form(graph: Graph, node: Node, mode: Mode) -> bool:
-    index = OPS[node.op].stored()
-    if mode == "static" or index is None:
+    found = bind(node).stored
+    if mode == "static" or found is None:
         return mode == "static"
     if mode == "dynamic" and not (is_op(node, DenseProduct) and graph.types[node.inputs[0]].rank > 1):
         return False
-    weight = node.inputs[index]
+    weight = node.inputs[found[0]]
     return weight in graph.constants and graph.types[weight].dtype == "float32"
 
 

@@ -1,6 +1,6 @@
 """Dense layers on data that are quantized at run time: DynamicQuantizeLinear, MatMulInteger, Cast and Mul.
 
-ONNX takes one range for all that a run is fed, here each sample has its own: they are the same where samples come alone.
+ONNX takes one range for all that a run is fed, here each sample has its own: the same where samples come alone.
 """
 
 from __future__ import annotations

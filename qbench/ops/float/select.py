@@ -10,7 +10,7 @@ import numpy as np
 
 from qbench.errors import DataError
 from qbench.ir.dtypes import DType, numpy_dtype
-from qbench.ir.op import Array, Channels, Op, QuantRule, register
+from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.sizes import Size, size_of
 from qbench.ir.types import Dim, TensorType, dim_product, dim_sum, numbers
 from qbench.ops.float.dense import channelwise
@@ -186,12 +186,8 @@ class Take(Op):
     axis: int = 0
 
     @property
-    def channels(self) -> Channels:
-        return Channels(weight=self.axis)
-
-    @classmethod
-    def stored(cls) -> int | None:
-        return 0
+    def stored(self) -> tuple[int, int]:
+        return 0, self.axis
 
     def infer(self, data: TensorType, indices: TensorType) -> TensorType:
         fits = indices.dtype in ("int32", "int64")

@@ -19,7 +19,7 @@ __all__ = ["ConvInteger", "DynamicQuantize", "MatmulInteger", "by_range"]
 
 
 def by_range(data: Array) -> tuple[Array, Array, Array]:
-    """uint8 integers at the scale of the range of float32 data, the scale, and the zero point; see `DynamicQuantize`."""
+    """uint8 integers at the scale of the range of float32 data, that scale, the zero point; see `DynamicQuantize`."""
     if np.isnan(data).any():
         raise DataError("NaN cannot be quantized")
     zero = np.float32(0)
