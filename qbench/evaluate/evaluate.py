@@ -99,9 +99,8 @@ def evaluate(
     compared = [layer.pairs if elements is None else layer.ends for layer in layers]
     pairs = dict.fromkeys([*(pair for some in compared for pair in some), *outputs])
     try:
-        found = measure(
-            quantized, data, pairs, _choice(quantized, outputs, data), cache, progress, cancel, elements, executor
-        )
+        choice, ends = _choice(quantized, outputs, data), _real(quantized, outputs)
+        found = measure(quantized, data, pairs, choice, cache, progress, cancel, elements, executor, ends)
     except NotANumberError as error:
         return _unfinished(quantized, data, cache, list(zip(layers, compared, strict=True)), error, data_name, cancel)
     output = _output(found, outputs, data, data_name)
@@ -134,7 +133,7 @@ def _unfinished(
         there = [(layer, [pair for pair in pairs if pair[1] in part.graph.types]) for layer, pairs in layers]
         pairs = dict.fromkeys(pair for _, some in there for pair in some)
         try:
-            found = Measured({}, Score(), set(), set())
+            found = Measured({}, Score(), {}, set(), set())
             if pairs:
                 found = measure(part, data, pairs, None, cache, None, cancel, elements)
         except NotANumberError as earlier:
@@ -157,7 +156,8 @@ def evaluate_output(
     cache.begin()
     outputs = _outputs(quantized)
     choice = _choice(quantized, outputs, data)
-    found = measure(quantized, data, outputs, choice, cache, cancel=cancel, executor=executor)
+    ends = _real(quantized, outputs)
+    found = measure(quantized, data, outputs, choice, cache, cancel=cancel, executor=executor, ends=ends)
     return _output(found, outputs, data, "evaluation")
 
 
@@ -190,6 +190,11 @@ def with_metric(
 
 def _outputs(quantized: Quantized) -> list[Pair]:
     return [(name, value_of(quantized.graph, name) or name) for name in quantized.prepared.outputs]
+
+
+def _real(quantized: Quantized, outputs: Iterable[Pair]) -> list[Pair]:
+    """The outputs of real numbers."""
+    return [pair for pair in outputs if is_float(quantized.prepared.types[pair[0]].dtype)]
 
 
 def _choice(quantized: Quantized, outputs: Sequence[Pair], data: Dataset) -> Pair | None:
@@ -238,6 +243,7 @@ def _output(found: Measured, outputs: Iterable[Pair], data: Dataset, data_name: 
         data=data_name,
         flipped=score.predictions - score.equal if score.predictions else None,
         flips=score.flips,
+        losses=tuple(lost.of(tensor) for (tensor, _), lost in found.losses.items()),
     )
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.checkpoints import checkpoints
 from qbench.evaluate.chunks import alone, check, in_order, on_threads
 from qbench.evaluate.keys import value_keys
+from qbench.evaluate.losses import Losses, losses
 from qbench.evaluate.measure import Deviation, deviation, stride
 from qbench.evaluate.partial import Partial, partial_run
 from qbench.evaluate.predictions import Score, score
@@ -49,8 +51,18 @@ class Measured:
 
     deviations: dict[Pair, Deviation]
     score: Score
+    losses: dict[Pair, Losses]
     steps: set[str]
     reference_steps: set[str]
+
+
+class _Compared(NamedTuple):
+    """Of one chunk: how far each pair is apart, how predictions agree, what outputs lose, what ran on each side."""
+
+    deviations: list[Deviation]
+    score: Score
+    losses: list[Losses]
+    nodes: list[frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,7 @@ def measure(
     cancel: Cancel | None = None,
     elements: int | None = None,
     executor: Executor | None = None,
+    ends: Iterable[Pair] = (),
 ) -> Measured:
     """Compare the pairs, and the predictions of `output`; what the cache knows is neither run nor compared again.
 
@@ -83,6 +96,8 @@ def measure(
         What to compare; predictions only where there is an output.
     elements
         About how many elements of each value are compared in each sample, evenly spread; None: all of them.
+    ends
+        Of the pairs those that are compared sample by sample too, in all their elements.
     """
     graphs = quantized.prepared, quantized.graph
     keys = value_keys(graphs[0], cache.memo), value_keys(graphs[1], cache.memo)
@@ -94,15 +109,19 @@ def measure(
     scored_pair = (keys[0][output[0]], keys[1][output[1]]) if output else ()
     score_known_as = ("score", *scored_pair, data.digest, data.labels_digest)
 
+    lost_known_as = {(a, b): ("losses", keys[0][a], keys[1][b], data.digest) for a, b in ends}
+    lost: dict[Pair, Losses | None] = {pair: cache.get_result(key) for pair, key in lost_known_as.items()}
     sums: dict[Pair, Deviation | None] = {pair: cache.get_result(key) for pair, key in known_as.items()}
     total: Score | None = cache.get_result(score_known_as) if output else Score()
     todo = [pair for pair, known in sums.items() if known is None]
     found = {pair: Deviation() if known is None else known for pair, known in sums.items()}
     right, ran = total or Score(), (set[str](), set[str]())
-    if not todo and total is not None:
-        return Measured(found, right, *ran)
+    losing = [pair for pair, known in lost.items() if known is None]
+    losses_ = {pair: known or Losses() for pair, known in lost.items()}
+    if not todo and not losing and total is not None:
+        return Measured(found, right, losses_, *ran)
     predicted = [output] if output and total is None else []
-    compare = _Comparison(quantized, todo, every, predicted, data.labels, data.pieces, elements is None)
+    compare = _Comparison(quantized, todo, every, predicted, losing, data.labels, data.pieces, elements is None)
     if elements is None and executor is None:
         chunks = data.chunks()
         workers = min(default_threads(), -(-data.pieces // data.layout.pieces_per_chunk))
@@ -119,20 +138,19 @@ def measure(
     else:
         results = alone(here, chunks, look) if workers == 1 else on_threads(here, chunks, workers, look)
     with closing(results):
-        for made, scored, nodes in results:
-            found |= {pair: found[pair] + more for pair, more in zip(todo, made, strict=True)}
-            right += scored
-            for names, more in zip(ran, nodes, strict=True):
+        for made in results:
+            found |= {pair: found[pair] + more for pair, more in zip(todo, made.deviations, strict=True)}
+            losses_ |= {pair: losses_[pair] + more for pair, more in zip(losing, made.losses, strict=True)}
+            right += made.score
+            for names, more in zip(ran, made.nodes, strict=True):
                 names.update(more)
     for pair in todo:
         cache.put_result(known_as[pair], found[pair])
+    for pair in losing:
+        cache.put_result(lost_known_as[pair], losses_[pair])
     if output:
         cache.put_result(score_known_as, right)
-    return Measured(found, right, ran[1], ran[0])
-
-
-_Compared = tuple[list[Deviation], Score, list[frozenset[str]]]
-"""Of one chunk: how far each pair is apart, how predictions agree, and the nodes that ran on each side."""
+    return Measured(found, right, losses_, ran[1], ran[0])
 
 
 @dataclass
@@ -143,8 +161,9 @@ class _Comparison:
     ----------
     quantized, labels, pieces
         The graphs, and of the data what a chunk has not.
-    todo, every, predicted
-        Pairs to compare, every how many elements of each in a sample (0: all), and those that are predictions.
+    todo, every, predicted, losing
+        Pairs to compare, every how many elements of each in a sample (0: all), those that are predictions, and those
+        that are compared sample by sample.
     whole
         Whether chunks are compared element by element.
     """
@@ -153,6 +172,7 @@ class _Comparison:
     todo: Sequence[Pair]
     every: Mapping[Pair, int]
     predicted: Sequence[Pair]
+    losing: Sequence[Pair]
     labels: NDArray[np.int64] | None
     pieces: int
     whole: bool
@@ -163,7 +183,7 @@ class _Comparison:
         if cache is None:
             cache = _of_process()
         runs: list[Partial] = []
-        whole = [*self.predicted, *(pair for pair in self.todo if not self.every[pair])]
+        whole = [*self.predicted, *self.losing, *(pair for pair in self.todo if not self.every[pair])]
         for i, side in enumerate(self._sides(chunk, cache)):
             wanted, some = {pair[i] for pair in whole}, {p[i]: self.every[p] for p in self.todo if self.every[p]}
             runs.append(partial_run(side.programs, side.keys, chunk, wanted, cache, side.kept, threads, cancel, some))
@@ -173,11 +193,13 @@ class _Comparison:
         made = [deviation(values[0][a], values[1][b], ranges.get(a), qparams.get(b)) for a, b in self.todo]
         labels = None if self.labels is None else self.labels[chunk.start : chunk.stop]
         scored = [score(runs[0].arrays[a], runs[1].arrays[b], labels, chunk.start) for a, b in self.predicted]
-        return made, sum(scored, Score()), [run.nodes for run in runs]
+        outputs = [(runs[0].arrays[a], runs[1].arrays[b], qparams.get(b)) for a, b in self.losing]
+        lost = [losses(*output, chunk.start, chunk.stop) for output in outputs]
+        return _Compared(made, sum(scored, Score()), lost, [run.nodes for run in runs])
 
     def __reduce__(self) -> tuple[type[_Comparison], tuple[object, ...]]:
         only = replace(self.quantized, annotated=self.quantized.prepared, trace=Trace(self.quantized.prepared))
-        given = only, self.todo, self.every, self.predicted, self.labels, self.pieces, self.whole
+        given = only, self.todo, self.every, self.predicted, self.losing, self.labels, self.pieces, self.whole
         return _Comparison, given
 
     def _sides(self, chunk: Chunk, cache: ValueCache) -> list[_Side]:

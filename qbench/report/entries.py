@@ -116,6 +116,36 @@ class LayerReport:
     ms: float | None = None
 
 
+@dataclass(frozen=True)
+class SampleLoss:
+    """The signal-to-noise ratio of one sample's output, in dB."""
+
+    sample: int
+    sqnr_db: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputLoss:
+    """How far one output of real numbers is from the float model's.
+
+    Parameters
+    ----------
+    name
+        Of the output.
+    sqnr_db
+        As for a layer, over all elements of all samples.
+    cosine
+        Of the angle between both as vectors, over all samples: 1 where they point the same way. None for zeros.
+    worst
+        The samples that lose most, the worst first; those that lose nothing are left out.
+    """
+
+    name: str
+    sqnr_db: float | None
+    cosine: float | None
+    worst: tuple[SampleLoss, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputReport:
     """What comes out at the end.
@@ -137,6 +167,8 @@ class OutputReport:
         How many predictions differ from the float model's; None where the output is no choice between classes.
     flips
         The first of the samples whose prediction differs, where a sample has one prediction.
+    losses
+        What each output of real numbers loses, and in which samples most.
     latency
         How long the model takes, where that was measured.
     metric_name, metric_float, metric
@@ -151,6 +183,7 @@ class OutputReport:
     data: str = "evaluation"
     flipped: int | None = None
     flips: tuple[Flip, ...] = ()
+    losses: tuple[OutputLoss, ...] = ()
     latency: Latency | None = None
     metric_name: str | None = None
     metric_float: float | None = None

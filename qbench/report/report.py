@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from qbench.errors import ExportError, SessionError, shown
 from qbench.files import write_text
-from qbench.report.entries import Flip, Latency, LayerReport, OutputReport
+from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss
 from qbench.report.text import report_text
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Report:
         said = _OF_OUTPUT if self.output.metric is None else (*_OF_OUTPUT, *_OF_METRIC)
         output = {key: _plain(getattr(self.output, key)) for key in said}
         output["flips"] = [asdict(flip) for flip in self.output.flips]
+        output["losses"] = [_plain(asdict(loss)) for loss in self.output.losses]
         output["latency"] = self.output.latency and asdict(self.output.latency)
         said = {"stopped": self.stopped} if self.stopped else {}
         return {"layers": layers, "output": output, **said}
@@ -124,12 +125,20 @@ def _output(data: Mapping[str, Any]) -> OutputReport:
     flips = tuple(Flip(**flip) for flip in data.get("flips", ()))
     said = data.get("latency")
     latency = None if said is None else Latency(**said)
-    return OutputReport(**{**data, "flips": flips, "latency": latency})  # pyright: ignore[reportArgumentType] JSON
+    losses = tuple(_loss(loss) for loss in data.get("losses", ()))
+    return OutputReport(**{**data, "flips": flips, "losses": losses, "latency": latency})  # pyright: ignore[reportArgumentType] JSON
+
+
+def _loss(data: Mapping[str, Any]) -> OutputLoss:
+    worst = tuple(SampleLoss(**one) for one in data["worst"])
+    return OutputLoss(name=data["name"], sqnr_db=data["sqnr_db"], cosine=data["cosine"], worst=worst)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in cast("dict[str, Any]", value).items()}
     return [_plain(item) for item in cast("tuple[Any, ...]", value)] if isinstance(value, tuple) else value
 
 

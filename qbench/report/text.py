@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 
-from qbench.report.entries import LayerReport, OutputReport
+from qbench.report.entries import LayerReport, OutputLoss, OutputReport
 
 __all__ = ["aligned", "report_text", "shortened"]
 
@@ -23,6 +23,7 @@ _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("why", lambda layer: shortened(layer.reason or layer.chosen_by or "", 60)),
 )
 _SPOILED_DB = 10.0
+_OUTPUTS = 8
 _LEFT = ("layer", "op", "runs as", "why")
 
 
@@ -75,10 +76,18 @@ def _summary(output: OutputReport) -> str:
         parts.append(f"agreement with the float model {output.agreement:.2%}")
     if output.top1 is not None and output.top1_float is not None:
         parts.append(f"top-1 {output.top1:.2%} (float {output.top1_float:.2%})")
+    if len(output.losses) > 1 or output.agreement is None:
+        parts += [_loss(loss) for loss in output.losses[:_OUTPUTS]]
+        parts += [f"{len(output.losses) - _OUTPUTS} more outputs"] if len(output.losses) > _OUTPUTS else []
     if output.metric is not None and output.metric_float is not None:
         name = shortened(output.metric_name or "metric", 40)
         parts.append(f"{name} {output.metric:.5g} (float {output.metric_float:.5g})")
     return f"{', '.join(parts)}; {output.samples} {output.data} samples"
+
+
+def _loss(loss: OutputLoss) -> str:
+    said = f"{shortened(loss.name, 32)} {_number(loss.sqnr_db, '.2f') or '-'} dB"
+    return said if loss.cosine is None else f"{said} (cosine {loss.cosine:.6f})"
 
 
 def _number(value: float | None, spec: str) -> str:

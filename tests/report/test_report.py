@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from qbench.errors import ExportError, SessionError
-from qbench.report.entries import Flip, Latency, LayerReport, OutputReport
+from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss
 from qbench.report.report import Report
 
 REPORT = Report(
@@ -23,6 +23,7 @@ REPORT = Report(
     ),
     output=OutputReport(
         sqnr_db=20.5, agreement=0.75, samples=4, data="calibration", flipped=1, flips=(Flip(3, 1, 2),),
+        losses=(OutputLoss(name="y", sqnr_db=math.inf, cosine=1.0, worst=(SampleLoss(3, 9.5),)),),
         latency=Latency(2.0, 6.0, threads=2, samples=1),
     ),
     steps_ran=("conv",),
@@ -39,6 +40,7 @@ def test_json_is_the_schema():
     assert content["output"] == {
         "sqnr_db": 20.5, "agreement": 0.75, "top1_float": None, "top1": None, "flipped": 1,
         "flips": [{"sample": 3, "float_class": 1, "quantized_class": 2, "label": None}],
+        "losses": [{"name": "y", "sqnr_db": None, "cosine": 1.0, "worst": [{"sample": 3, "sqnr_db": 9.5}]}],
         "latency": {"quantized_ms": 2.0, "float_ms": 6.0, "threads": 2, "samples": 1},
     }  # fmt: skip
     assert set(content) == {"layers", "output"}
@@ -61,11 +63,11 @@ def test_reports_of_older_sessions_are_read():
     data = REPORT.to_data()
     for key in ("shape", "own_sqnr_db", "inherited_sqnr_db", "ms"):
         del data["by_layer"][0][key]
-    for key in ("flipped", "flips", "latency"):
+    for key in ("flipped", "flips", "losses", "latency"):
         del data["output"][key]
     report = Report.from_data(json.loads(json.dumps(data)))
     assert report.layer("conv<script>\n").own_sqnr_db is None
-    assert report.output.flips == ()
+    assert report.output.flips == report.output.losses == ()
     assert report.output.latency is None
 
 
