@@ -16,9 +16,9 @@ from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, call, vector
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
-from qbench.kernels.memory import address_of, view
+from qbench.kernels.memory import view
 from qbench.kernels.rounding import rescale_one, rescale_plain, round_shift
-from qbench.kernels.rows import Elementwise, make_rows
+from qbench.kernels.rows import Elementwise, make_rows, walk_pairs
 from qbench.kernels.split import at, share
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
@@ -161,24 +161,11 @@ def _fused(args, a, b, y, start_a, step_a, start_b, step_b, start_y, count):
 @cache
 def add_codes_kernel(level: Level) -> Kernel:
     """The sum of codes, rounded once, ties up, in 32-bit arithmetic; see `code_weights`. Last axes have steps of 1."""
-    rows = make_rows(ISAS[level], _Sum())
+    walk = walk_pairs(make_rows(ISAS[level], _Sum()))
 
     def add(args, bases, thread, threads):
-        n1, n2, n3, outer = args.n1, args.n2, args.n3, args.n0 * args.n1
-        a, b, y = address_of(bases, args.a), address_of(bases, args.b), address_of(bases, args.y)
         operands = args.high_pair, args.low_pair, args.high_start, args.low_start, args.right, args.low, args.high
-        steps = (args.a2, args.b2)
-        if outer * n2 == 1:
-            first, end = share(n3, thread, threads, 64)
-            rows((a + first, b + first), steps, y + first, args.y2, 1, end - first, operands)
-            return
-        first, end = share(outer * n2, thread, threads)
-        while first < end:
-            i0, i1, i2 = first // (n1 * n2), first // n2 % n1, first % n2
-            count = min(n2 - i2, end - first)
-            starts = a + i0 * args.a0 + i1 * args.a1 + i2 * args.a2, b + i0 * args.b0 + i1 * args.b1 + i2 * args.b2
-            rows(starts, steps, y + i0 * args.y0 + i1 * args.y1 + i2 * args.y2, args.y2, count, n3, operands)
-            first += count
+        walk(args, bases, thread, threads, operands)
 
     weights = dict.fromkeys(("high_pair", "low_pair", "high_start", "low_start", "right", "low", "high"), "i8")
     return Kernel(f"add.codes.{level}", record(a="i8", b="i8", y="i8", **_WALK, **weights), add)

@@ -42,6 +42,8 @@ ARGUMENTS = record(
     run_taps="i8",
     run_steps="i8",
     groups="i8",
+    group_pitch="i8",
+    group_out="i8",
     channels="i8",
     pitch="i8",
     out_pitch="i8",
@@ -71,7 +73,9 @@ run_taps, run_steps
     Taps, and of each tap steps of the input elements, whose products 32 bits hold; one of the two is all there are. The
     epilogue ``exact`` adds the sums of such runs in 64 bits; the others take all at once.
 groups, channels
-    Groups of the convolution, and output channels of each; a group's channels follow those of the one before it.
+    Groups of the convolution, and output channels of each.
+group_pitch, group_out
+    Elements from group to group of input and output: where channels lie side by side, those of one group.
 pitch, out_pitch
     Elements from pixel to pixel of input and output.
 chunk
@@ -134,12 +138,12 @@ def _tiled(level: Level, shape: Tile, epilogue: EpilogueName, x: Element, y: str
             for panel in range(first_panel, last_panel):
                 in_group, first = panel // panels, panel % panels * width
                 panel_weights = weights + panel * args.taps * steps * panel_bytes
-                panel_out = out + (in_group * args.channels + first) * size
+                panel_out = out + (in_group * args.group_out + first) * size
                 channels = min(args.channels - first, width)
                 for block in range(chunk, min(chunk + args.chunk, last_block)):
                     pixel = block * rows
                     here = min(args.pixels - pixel, rows)
-                    source, offsets = x + in_group * args.depth * item, table + block * args.taps * offset_bytes
+                    source, offsets = x + in_group * args.group_pitch * item, table + block * args.taps * offset_bytes
                     source += first * each_item
                     if args.table == 0:
                         source, offsets = source + pixel * args.pitch * item, line
@@ -236,11 +240,11 @@ def _portable(shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: boo
                 count = min(args.channels - first, width)
                 sums[:] = 0
                 for tap in range(args.taps * lines):
-                    place = args.x + (pixel * args.pitch + in_group * args.depth) * item
+                    place = args.x + (pixel * args.pitch + in_group * args.group_pitch) * item
                     if args.table != 0:
                         line = (block * args.taps * lines + tap) * rows + row
                         offset = view(bases, args.table + line * 4, 1, np.int32)[0]
-                        source = args.x + offset + in_group * args.depth * item + first * each_item
+                        source = args.x + offset + in_group * args.group_pitch * item + first * each_item
                         place = args.zeros if offset < 0 else source
                     weights = args.weights + (panel * args.taps * lines + tap) * depth * width * weight_bytes
                     elements = view(bases, place, count if each else depth, element)
@@ -252,7 +256,7 @@ def _portable(shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: boo
                         _add_products(sums, elements, factors.reshape(depth, width))
                 channel = panel * width
                 bias = view(bases, args.bias + channel * bias_bytes, count, bias_type)
-                place = args.out + (pixel * args.out_pitch + in_group * args.channels + first) * size
+                place = args.out + (pixel * args.out_pitch + in_group * args.group_out + first) * size
                 out = view(bases, place, count, result)
                 if keep_sums:
                     for c in range(count):

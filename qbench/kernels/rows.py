@@ -8,12 +8,14 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.isa.base import Isa
 from qbench.kernels.isa.emit import I8, I32, I64, at, load, pointer, store
+from qbench.kernels.memory import address_of
+from qbench.kernels.split import share
 
-__all__ = ["Elementwise", "loop", "make_rows", "store_codes"]
+__all__ = ["Elementwise", "loop", "make_rows", "store_codes", "walk_pairs"]
 
 
 class Elementwise(ABC):
@@ -63,6 +65,33 @@ def make_rows(isa: Isa, operation: Elementwise) -> Any:
         return types.void(inputs, pitches, *[types.int64] * 4, operands), generate
 
     return rows
+
+
+def walk_pairs(rows: Any) -> Any:
+    """A Numba function that computes a thread's share of a result of two inputs; `rows` from `make_rows`.
+
+    ``walk(args, bases, thread, threads, operands)``: the fields of `args` are a, b and y, and their extents as
+    `walk.strided` has them. Last axes have steps of 1.
+    """
+
+    @register_jitable
+    def walk(args: Any, bases: Any, thread: Any, threads: Any, operands: Any) -> None:
+        n1, n2, n3, outer = args.n1, args.n2, args.n3, args.n0 * args.n1
+        a, b, y = address_of(bases, args.a), address_of(bases, args.b), address_of(bases, args.y)
+        steps = (args.a2, args.b2)
+        if outer * n2 == 1:
+            first, end = share(n3, thread, threads, 64)
+            rows((a + first, b + first), steps, y + first, args.y2, 1, end - first, operands)
+            return
+        first, end = share(outer * n2, thread, threads)
+        while first < end:
+            i0, i1, i2 = first // (n1 * n2), first // n2 % n1, first % n2
+            count = min(n2 - i2, end - first)
+            starts = a + i0 * args.a0 + i1 * args.a1 + i2 * args.a2, b + i0 * args.b0 + i1 * args.b1 + i2 * args.b2
+            rows(starts, steps, y + i0 * args.y0 + i1 * args.y1 + i2 * args.y2, args.y2, count, n3, operands)
+            first += count
+
+    return walk
 
 
 def store_codes(b: ir.IRBuilder, isa: Isa, codes: Any, place: Any, count: Any) -> None:

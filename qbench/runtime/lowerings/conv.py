@@ -174,6 +174,8 @@ class Tiled(Lowering):
             run_steps=run_steps,
             groups=groups,
             channels=channels,
+            group_pitch=geometry.depth,
+            group_out=channels,
             pitch=geometry.pitch,
             out_pitch=out.strides[-2],
             chunk=choose_chunk(tile, geometry.pixels, geometry.taps * geometry.depth),

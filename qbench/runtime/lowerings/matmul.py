@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,20 @@ from qbench.runtime.lowerings.rescaling import flip, reach, rescaling
 from qbench.runtime.step import Instruction
 from qbench.runtime.step import row_major as dense_strides
 
-__all__ = ["MatmulLowering"]
+__all__ = ["MatmulLowering", "Side"]
 
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 
-@lowers(IntegerBatchMatmul)
+class Side(NamedTuple):
+    """One operand: its elements without gaps, and their type in NumPy's letters."""
+
+    reference: int
+    letters: str
+    shape: tuple[int, ...]
+
+
+@lowers(IntegerBatchMatmul, rank=1)
 class MatmulLowering(Lowering):
     """Exact sums, with the bias and the requantize behind them."""
 
@@ -54,7 +62,9 @@ class MatmulLowering(Lowering):
             reach(dtype, zero) for dtype, zero in zip(self.dtypes, (op.lhs_zero_point, op.rhs_zero_point), strict=True)
         )
         self.run = (2**31 - 1) // largest
-        self.mode = self._mode(self.depth * largest + int(np.abs(self.bias).max(initial=0)))
+        start = self.bias - (self.found.before if self.found else 0)
+        self.bound = self.depth * largest + int(np.abs(start).max(initial=0))
+        self.mode = self._mode(self.bound)
 
     def _bias(self) -> NDArray[np.int64]:
         bias, node = np.zeros(self.shape[-1], np.int64), self.step.follower(Epilogue.BIAS)
@@ -81,39 +91,43 @@ class MatmulLowering(Lowering):
         inputs = {name: row_major(self.graph.types[name].rank) for name in self.step.inputs(self.graph)}
         return Layouts(inputs, {self.output: row_major(len(self.shape))})
 
+    def side(self, site: Site, name: str, copies: list[Instruction]) -> Side:
+        """An operand; what brings its elements there is added to `copies`."""
+        if name in site.graph.constants:
+            array = as_stored(site.graph.constants[name].array)
+            return Side(site.constant(array), array.dtype.str[1:], array.shape)
+        source = gapless(site, name)
+        copies += source.copies
+        return Side(source.place.reference, source.place.dtype.str[1:], source.place.natural_shape)
+
+    def steps(self, a: Side, b: Side) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Elements from row to row and along the depth on the left; along the depth and the columns on the right."""
+        (a_row, a_step), (b_step, b_column) = (dense_strides(side.shape)[-2:] for side in (a, b))
+        left = (a_step, a_row) if self.op.transpose_lhs else (a_row, a_step)
+        return left, (b_column, b_step) if self.op.transpose_rhs else (b_step, b_column)
+
+    def starts(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Where each matrix of the batch begins in an operand, or in the result."""
+        return _starts(shape[:-2], dense_strides(shape)[:-2], self.shape[:-2])
+
     def instructions(self, site: Site) -> Sequence[Instruction]:
         op, found = self.op, self.found
         copies: list[Instruction] = []
-        sides: list[tuple[int, str, tuple[int, ...], tuple[int, ...]]] = []
-        for name in self.step.head.inputs:
-            if name in site.graph.constants:
-                array = as_stored(site.graph.constants[name].array)
-                sides.append((site.constant(array), array.dtype.str[1:], array.shape, dense_strides(array.shape)))
-            else:
-                source = gapless(site, name)
-                copies += source.copies
-                place = source.place
-                shape = place.natural_shape
-                sides.append((place.reference, place.dtype.str[1:], shape, dense_strides(shape)))
+        a, b = (self.side(site, name, copies) for name in self.step.head.inputs)
         target = gapless(site, self.output, output=True)
-        (a, a_letters, a_shape, a_steps), (b, b_letters, b_shape, b_steps) = sides
-        a_row, a_step = a_steps[-2:][::-1] if op.transpose_lhs else a_steps[-2:]
-        b_step, b_column = b_steps[-2:][::-1] if op.transpose_rhs else b_steps[-2:]
-        starts = [
-            site.constant(_starts(shape[:-2], steps[:-2], self.shape[:-2]))
-            for shape, steps in ((a_shape, a_steps), (b_shape, b_steps), (self.shape, dense_strides(self.shape)))
-        ]
+        (a_row, a_step), (b_step, b_column) = self.steps(a, b)
+        starts = [site.constant(self.starts(shape)) for shape in (a.shape, b.shape, self.shape)]
         nothing = np.zeros(1, np.int32)
-        letters: Any = a_letters, b_letters, target.place.dtype.str[1:]
+        letters: Any = a.letters, b.letters, target.place.dtype.str[1:]
         made = instruction(
-            matmul_kernel(*letters, *self.mode), self.output, a=a, b=b, y=target.place.reference,
+            matmul_kernel(*letters, *self.mode), self.output, a=a.reference, b=b.reference, y=target.place.reference,
             bias=site.constant(self.bias - found.before if found else self.bias),
             mantissa=site.constant(found.mantissa if found else nothing),
             shift=site.constant(found.shift if found else nothing),
             multiplier=site.constant(found.multiplier if found else nothing), a_starts=starts[0], b_starts=starts[1],
             y_starts=starts[2], batch=math.prod(self.shape[:-2]), rows=self.shape[-2], columns=self.shape[-1],
             depth=self.depth, a_row=a_row, a_step=a_step, b_step=b_step, b_column=b_column, y_row=self.shape[-1],
-            a_extent=math.prod(a_shape), b_extent=math.prod(b_shape), zero_a=op.lhs_zero_point + flip(self.dtypes[0]),
+            a_extent=math.prod(a.shape), b_extent=math.prod(b.shape), zero_a=op.lhs_zero_point + flip(self.dtypes[0]),
             zero_b=op.rhs_zero_point + flip(self.dtypes[1]), run=self.run,
             zero_point=found.zero_point if found else 0, low=found.low if found else 0,
             high=found.high if found else 0,

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, Epilogue, bind
+from qbench.kernels.epilogue import VectorCodes, choose_epilogue
 from qbench.kernels.floats.walk import strided
+from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
+from qbench.kernels.multiply_codes import multiply_codes_kernel
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
+from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
@@ -150,7 +155,8 @@ class MultiplyLowering(_Rescaled):
         node = step.follower(Epilogue.REQUANTIZE)
         if node is None and len(step.nodes) > 1:
             raise Refused("its products are clamped but not rescaled")
-        self.mode = self.requantized(node, largest[0] * largest[1])
+        self.bound = largest[0] * largest[1]
+        self.mode = self.requantized(node, self.bound)
         if self.found is not None and self.found.before:
             raise Refused("its products have a zero point")
 
@@ -175,12 +181,34 @@ class MultiplyLowering(_Rescaled):
             [_any(kind) for kind in (a.dtype, b.dtype, out.dtype.str[1:])],
             self.found and self.found.offset,
         )
+        walk = strided(out.shape, a=a.strides, b=b.strides, y=out.strides)
+        scales = self._scales(site) if letters == ["u1"] * 3 and walk["a3"] == walk["b3"] == 1 else None
+        if scales is not None and self.found is not None:
+            made = instruction(
+                multiply_codes_kernel(site.level, scales[0]), self.output, a=a.reference, b=b.reference,
+                y=out.reference, zero_a=self.zeros[0], zero_b=zero_b, scales=site.constant(scales[1]),
+                zero_point=self.found.zero_point, low=self.found.low, high=self.found.high, **walk,
+            )  # fmt: skip
+            return [made, *copies]
         kernel = multiply_kernel(*letters, *self.mode, offset)
         made = instruction(
             kernel, self.output, a=a.reference, b=b.reference, y=out.reference, zero_a=self.zeros[0], zero_b=zero_b,
             **strided(out.shape, a=a.strides, b=b.strides, m=steps, y=out.strides), **parameters,
         )  # fmt: skip
         return [made, *copies]
+
+    def _scales(self, site: Site) -> tuple[VectorCodes, NDArray[np.int32]] | None:
+        """The vector code that rescales the products, and what it reads; None where there is none."""
+        found = self.found
+        if found is None or site.level not in ISAS or found.mantissa.size != 1 or found.offset is not None:
+            return None
+        numbers, rounds_down = (found.mantissa, found.shift, found.multiplier), ISAS[site.level].rounds_down
+        kind = choose_epilogue(found.rounding, np.full(1, self.bound), *numbers, rounds_down)
+        if kind in ("exact", "accumulators"):
+            return None
+        packed = [np.asarray(number) for number in RESCALES[kind].pack(*numbers, found.zero_point)]
+        bits = [number if number.dtype == np.float32 else number.astype(np.int32) for number in packed]
+        return kind, np.concatenate([number.view(np.int32) for number in bits])
 
     def _right(self, site: Site, name: str, out: Place) -> tuple[Operand, int]:
         if self.centred is None:

@@ -16,14 +16,18 @@ DTYPE = st.sampled_from(["int8", "uint8", "int16"])
 @given(
     dtypes=st.tuples(DTYPE, DTYPE, DTYPE), turned=st.tuples(st.booleans(), st.booleans()), seed=st.integers(0, 2**31),
     batch=st.sampled_from([((), ()), (("N",), ("N",)), ((2, 3), (3,)), ((2, 1), (2, 3)), ((), (4,))]),
+    sizes=st.sampled_from([(4, 5, 7), (9, 34, 40), (1, 8, 16)]), accumulator=st.sampled_from(["int32", "int64"]),
     rounding=st.sampled_from([None, *ROUNDINGS[1:]]), constant=st.booleans(),
 )  # fmt: skip
-def test_batch_matmul(dtypes, turned, seed, batch, rounding, constant) -> None:
-    a, b = ((*batch[0], 4, 5), (*batch[1], 5, 7))
+def test_batch_matmul(dtypes, turned, seed, batch, sizes, accumulator, rounding, constant) -> None:
+    rows, depth, columns = sizes
+    a, b = (*batch[0], rows, depth), (*batch[1], depth, columns)
+    zeros = [0 if dtype == "int16" and seed % 2 else int(numbers(seed, dtype, ())) for dtype in dtypes[:2]]
+    accumulator = "int64" if "int16" in dtypes[:2] else accumulator
     a, b = ((*s[:-2], s[-1], s[-2]) if turn else s for s, turn in zip((a, b), turned, strict=True))
     attrs = {
-        "transpose_lhs": turned[0], "transpose_rhs": turned[1], "lhs_zero_point": int(numbers(seed, dtypes[0], ())),
-        "rhs_zero_point": int(numbers(seed, dtypes[1], ())), "accumulator": "int64",
+        "transpose_lhs": turned[0], "transpose_rhs": turned[1], "lhs_zero_point": zeros[0],
+        "rhs_zero_point": zeros[1], "accumulator": accumulator,
     }  # fmt: skip
     inputs, constants = {"a": (dtypes[0], a), "b": (dtypes[1], b)}, {}
     if constant and "N" not in b:

@@ -10,6 +10,7 @@ from tests.runtime.lowerings.graphs import check, graph_of, numbers, requantize
 from tests.runtime.lowerings.test_elements import DTYPE, SEED, SHAPES, broadcast_to
 
 MODES = st.sampled_from(ROUNDINGS)
+EIGHT_BITS = st.sampled_from(["uint8", "int8"])
 
 
 @settings(max_examples=60)
@@ -41,3 +42,19 @@ def test_multiply(shape, dtypes, seed, rounding, data) -> None:
     nodes, more = requantize("z", "narrow", "tvm_upward" if wide else rounding, dtypes[2], seed, shape)
     graph = graph_of(inputs, ("integer.multiply", "x y", "z", attrs), *nodes, constants={**constants, **more})
     check(graph, seed)
+
+
+@settings(max_examples=40)
+@given(
+    shapes=st.sampled_from([((2, 3, 70), (2, 3, 70)), ((200,), (200,)), ((4, 5, 33), (33,)), ((2, 3, 65), (2, 1, 65))]),
+    dtypes=st.tuples(EIGHT_BITS, EIGHT_BITS, EIGHT_BITS), seed=SEED, constant=st.booleans(),
+    rounding=MODES, threads=st.integers(1, 3),
+)  # fmt: skip
+def test_products_of_codes(shapes, dtypes, seed, constant, rounding, threads) -> None:
+    zeros = [int(numbers(seed, dtype, ())) for dtype in dtypes[:2]]
+    attrs = {"lhs_zero_point": zeros[0], "rhs_zero_point": zeros[1], "accumulator": "int32"}
+    inputs = dict(zip("xy", zip(dtypes[:2], shapes, strict=True), strict=True))
+    constants = {"y": numbers(seed + 1, *inputs.pop("y"))} if constant else {}
+    nodes, more = requantize("z", "narrow", rounding, dtypes[2], seed, (1,))
+    graph = graph_of(inputs, ("integer.multiply", "x y", "z", attrs), *nodes, constants={**constants, **more})
+    check(graph, seed, threads=threads)

@@ -1,0 +1,112 @@
+"""Products of two integer activations in the tiles of convolutions, which both sides are first arranged for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.ir.dtypes import DType
+from qbench.ir.graph import Graph
+from qbench.kernels.arrange import arrange_kernel
+from qbench.kernels.conv import conv_kernel
+from qbench.kernels.epilogue import EpilogueName, choose_epilogue
+from qbench.kernels.isa import ISAS, Element
+from qbench.kernels.levels import Level
+from qbench.kernels.pack import pack_channels, pack_scales, packing
+from qbench.kernels.shape import choose_chunk, choose_tile
+from qbench.ops.integer.products import IntegerBatchMatmul
+from qbench.runtime.fuse import Fused
+from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.matmul import MatmulLowering, Side
+from qbench.runtime.lowerings.operands import gapless
+from qbench.runtime.lowerings.rescaling import flip
+from qbench.runtime.step import Instruction
+
+__all__ = ["TiledMatmulLowering"]
+
+_ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
+
+
+@lowers(IntegerBatchMatmul)
+class TiledMatmulLowering(MatmulLowering):
+    """Operands that 16 bits hold less their zero points: 8-bit ones, and one of 16 bits without a zero point."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        if level not in ISAS:
+            raise Refused("there are no vectors")
+        operands = zip(self.dtypes, (self.op.lhs_zero_point, self.op.rhs_zero_point), strict=True)
+        if any(dtype not in _ELEMENTS or (dtype == "int16" and zero) for dtype, zero in operands):
+            raise Refused("an operand less its zero point exceeds 16 bits")
+        if self.run < 2:
+            raise Refused("two products exceed 32 bits")
+        if self.found is None and graph.types[self.output].dtype != "int32":
+            raise Refused("its sums have 64 bits")
+        if self.found is not None and self.found.dtype not in _ELEMENTS:
+            raise Refused(f"its result is {self.found.dtype}")
+        if 0 in (*self.shape, self.depth):
+            raise Refused("it has nothing to compute")
+        self.y: Element = "u1" if self.found is None else _ELEMENTS[self.found.dtype]
+
+    @property
+    def epilogue(self) -> EpilogueName:
+        found, rounds_down = self.found, self.y == "u1" and ISAS[self.level].rounds_down
+        if found is None:
+            return "accumulators"
+        bound = np.full(1, self.bound)
+        return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier, rounds_down)
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        found, epilogue, (rows, columns) = self.found, self.epilogue, self.shape[-2:]
+        batch, even = math.prod(self.shape[:-2]), self.depth + self.depth % 2
+        tile, (lanes, group) = choose_tile(site.level, rows, columns, self.depth, "i2"), packing(site.level, "i2")
+        width, copies = tile.vectors * lanes, list[Instruction]()
+        a, b = (self.side(site, name, copies) for name in self.step.head.inputs)
+        target = gapless(site, self.output, output=True)
+        (a_row, a_step), (b_step, b_column) = self.steps(a, b)
+        left = site.workspace(2 * batch * rows * even)
+        right = site.workspace(2 * batch * -(-columns // width) * width * even)
+        zero_a, zero_b = self.op.lhs_zero_point + flip(self.dtypes[0]), self.op.rhs_zero_point + flip(self.dtypes[1])
+        arranged = [
+            self._arranged(site, a, left, rows, a_row, a_step, zero_a, 1),
+            self._arranged(site, b, right, columns, b_column, b_step, zero_b, width),
+        ]
+
+        def spread(values: NDArray[Any]) -> int:
+            everywhere = np.ascontiguousarray(np.broadcast_to(values, (batch, columns))).reshape(-1)
+            return site.constant(pack_channels(everywhere, batch, tile, lanes))
+
+        scales, bias = 0, self.bias - found.before if found else self.bias
+        if found is not None:
+            count = batch * columns
+            mantissa, shift = np.repeat(found.mantissa, count), np.repeat(found.shift, count)
+            multiplier = np.repeat(found.multiplier, count)
+            zero_point = found.zero_point if self.y == "u1" else 0
+            packed = pack_scales(epilogue, mantissa, shift, multiplier, zero_point, batch, tile, lanes)
+            scales = site.constant(packed)
+        made = instruction(
+            conv_kernel(site.level, tile, epilogue, "i2", self.y), self.output, x=left,
+            zeros=site.constant(np.zeros(even, np.int16)), table=0, weights=right, out=target.place.reference,
+            bias=spread(bias if epilogue == "exact" else bias.astype(np.int32)),
+            mantissa=spread(found.mantissa) if found else 0, shift=spread(found.shift) if found else 0,
+            multiplier=spread(found.multiplier) if found else 0, scales=scales, pixels=rows, taps=1, depth=even,
+            run_taps=1, run_steps=self.run // group, groups=batch, channels=columns, group_pitch=rows * even,
+            group_out=rows * columns, pitch=even, out_pitch=columns, chunk=choose_chunk(tile, rows, self.depth),
+            rounding=found.code if found else 0, zero_point=found.zero_point if found else 0,
+            low=found.low if found else 0, high=found.high if found else 0,
+        )  # fmt: skip
+        return [*copies, *arranged, made, *target.copies]
+
+    def _arranged(
+        self, site: Site, side: Side, out: int, lines: int, line_step: int, depth_step: int, zero: int, width: int
+    ) -> Instruction:
+        element: Any = side.letters
+        return instruction(
+            arrange_kernel(element), self.output, x=side.reference, out=out,
+            starts=site.constant(self.starts(side.shape)), batch=math.prod(self.shape[:-2]), lines=lines,
+            depth=self.depth, line_step=line_step, depth_step=depth_step, zero=zero, width=width,
+        )  # fmt: skip
