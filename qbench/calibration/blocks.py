@@ -136,9 +136,10 @@ def _in_parts(
 ) -> Iterator[tuple[Dataset, Found]]:
     """Blocks in order, several at a time, each in parts that any worker takes."""
     running: deque[tuple[Dataset, Future[Seen]]] = deque()
+    ahead = 2 + executor.ahead * _PART // _BLOCK
     try:
         while True:
-            while len(running) <= executor.ahead * _PART // _BLOCK + 1 and (block := next(blocks, None)) is not None:
+            while len(running) < ahead and (block := next(blocks, None)) is not None:
                 calls = [(part.start // part.layout.step, part) for part in block.portions(_PART)]
                 running.append((block, executor.submit_merged(counter, calls, merged)))
             if not running:

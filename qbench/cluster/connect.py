@@ -11,7 +11,8 @@ from qbench.errors import ClusterError, shown
 
 __all__ = ["connected"]
 
-_SECONDS = 10
+_SECONDS = 10  # that a scheduler has to answer
+_PATIENCE = "10 minutes"  # that a process has to come back after it died; 15 seconds are too few on a busy machine
 
 
 @contextmanager
@@ -30,6 +31,7 @@ def connected(address: str) -> Generator[Any]:
         No such address, nobody there, or Dask is not installed.
     """
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise ClusterError("a cluster needs Dask: pip install 'qbench[cluster]'") from error
@@ -37,7 +39,11 @@ def connected(address: str) -> Generator[Any]:
     if local is not None:
         workers = None if local[1] is None else max(1, int(local[1]))
         here: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-        with LocalCluster(n_workers=workers, threads_per_worker=1, **here) as cluster, Client(cluster) as client:
+        with (
+            dask.config.set({"distributed.deploy.lost-worker-timeout": _PATIENCE}),
+            LocalCluster(n_workers=workers, threads_per_worker=1, **here) as cluster,
+            Client(cluster) as client,
+        ):
             yield client
         return
     if "://" not in address:

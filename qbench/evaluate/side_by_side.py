@@ -41,7 +41,6 @@ BATCH = 128
 """Samples at a time, where samples of values are compared."""
 
 _AHEAD = 32  # chunks that an executor has before the first of them is done
-_WORKER_BYTES = 1 << 28  # of arrays that a worker may keep for another evaluation
 _SHARE = 8  # of the budget, that one evaluation keeps to start again from
 
 
@@ -155,7 +154,7 @@ def measure(
 
 @dataclass
 class _Comparison:
-    """Runs a chunk through both graphs; goes to other processes, where it has a cache of its own.
+    """Runs a chunk through both graphs; goes to other processes, where no values are known from before.
 
     Parameters
     ----------
@@ -222,8 +221,8 @@ class _Comparison:
 
 @lru_cache(maxsize=1)
 def _of_process() -> ValueCache:
-    """Of a worker: what it computed for whoever asked."""
-    return ValueCache(_WORKER_BYTES)
+    """Of a worker: programs and keys, but no values, which another worker would have and this one not."""
+    return ValueCache(0)
 
 
 def programs_of(quantized: Quantized, pairs: Iterable[Pair], cache: ValueCache) -> tuple[Programs, Programs]:
