@@ -31,7 +31,7 @@ def connected(address: str) -> Generator[Any]:
         No such address, nobody there, or Dask is not installed.
     """
     try:
-        import dask
+        import dask.config
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise ClusterError("a cluster needs Dask: pip install 'qbench[cluster]'") from error
