@@ -94,7 +94,7 @@ def rounded(weights: Floats, second: Floats, scales: Floats, levels: Levels, dam
     weights, second
         V and H.
     scales
-        float64[groups, outputs, 1].
+        float64[groups, outputs, 1], or [groups, outputs, depth] where they change along the columns.
     levels
         The integers that there are.
     damping
@@ -105,6 +105,7 @@ def rounded(weights: Floats, second: Floats, scales: Floats, levels: Levels, dam
     order = np.argsort(-np.diagonal(raised, axis1=1, axis2=2), axis=1, kind="stable")
     raised = np.take_along_axis(np.take_along_axis(raised, order[:, :, None], 1), order[:, None], 2)
     left = np.take_along_axis(weights, order[:, None], 2)
+    steps = np.take_along_axis(np.broadcast_to(scales, weights.shape), order[:, None], 2)
     factor = np.linalg.cholesky(np.linalg.inv(raised)).transpose(0, 2, 1)
     made = np.empty_like(left)
     for first in range(0, depth, _BLOCK):
@@ -112,7 +113,7 @@ def rounded(weights: Floats, second: Floats, scales: Floats, levels: Levels, dam
         passed = np.empty((*left.shape[:2], last - first))
         for at in range(first, last):
             column = left[:, :, at : at + 1]
-            made[:, :, at : at + 1] = levels.nearest(column, scales)
+            made[:, :, at : at + 1] = levels.nearest(column, steps[:, :, at : at + 1])
             error = (column - made[:, :, at : at + 1]) / factor[:, at : at + 1, at : at + 1]
             passed[:, :, at - first] = error[:, :, 0]
             left[:, :, at + 1 : last] -= error * factor[:, at : at + 1, at + 1 : last]

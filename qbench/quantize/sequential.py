@@ -155,8 +155,9 @@ def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: b
     levels = Levels(low, qparams.qmax, qparams.zero_points[0])
     if encoding.calibrator != "override" and "raised" not in encoding.reason:
         given = _scales(qparams, weights)
-        best = best_scales(wanted, second, levels, qparams.axis is None)
-        flat = np.where(best > _DEAD * given, best, given).reshape(-1).tolist()
+        best = _best_scales(wanted, second, levels, qparams)
+        every = qparams.block or given.shape[2]
+        flat = np.where(best > _DEAD * given, best, given)[:, :, ::every].reshape(-1).tolist()
         qparams = replace(qparams, scale=flat[0] if qparams.axis is None else tuple(flat))
     made = least_squares.rounded(
         wanted, second, _scales(qparams, weights), levels, max(_DAMPING[0], _DAMPING[1] * ridge)
@@ -195,9 +196,21 @@ def _chosen(weights: Array, parts: tuple[Moments, Moments | None], centre: bool)
     return *fitted.merge(back).about(centre), _RIDGES[int(np.argmin(losses))]
 
 
+def _best_scales(wanted: Array, second: Array, levels: Levels, qparams: QParams) -> Array:
+    """The scales that lose least, shaped as `_scales` gives them; each block of inputs is looked at by itself."""
+    if qparams.block is None:
+        return best_scales(wanted, second, levels, qparams.axis is None)
+    size = qparams.block
+    parts = [slice(first, first + size) for first in range(0, wanted.shape[2], size)]
+    found = [best_scales(wanted[:, :, part], second[:, part, part], levels) for part in parts]
+    return np.repeat(np.concatenate(found, axis=2), size, axis=2)
+
+
 def _scales(qparams: QParams, weights: Array) -> Array:
-    """A scale for each output, float64[groups, outputs, 1]."""
+    """A scale for each output, float64[groups, outputs, 1]; for each weight where they go by blocks."""
     groups, outputs, _ = weights.shape
+    if qparams.block is not None:
+        return qparams.scale_array(weights.shape[1:]).astype(np.float64)[np.newaxis]
     return np.broadcast_to(np.asarray(qparams.scales, np.float64), (groups * outputs,)).reshape(groups, outputs, 1)
 
 

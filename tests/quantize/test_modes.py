@@ -283,3 +283,21 @@ def test_dynamic_beside_static_and_stored_layers() -> None:
     assert model.encodings["table"].qparams.axis == 0
     ours = run(model.graph, {"ids": IDS})["y"]
     np.testing.assert_allclose(Programs(model.graph).of({"ids": IDS}).run({"ids": IDS})["y"], ours, rtol=1e-5)
+
+
+def test_stored_blocks_are_rounded_with_the_data_in_mind() -> None:
+    """Inputs that go together leave room that rounding to the nearest does not use."""
+    mixed = RNG.standard_normal((64, 12)) @ RNG.standard_normal((12, 64)) + 0.1 * RNG.standard_normal((64, 64))
+    nodes = [node("nn.dense", ["x", "w"], "y")]
+    weight = Constant(RNG.standard_normal((24, 64)).astype(np.float32))
+    graph = build("g", {"x": TensorType(("N", 64), "float32")}, ("y",), nodes, {"w": weight})
+    x = (RNG.standard_normal((400, 64)) @ mixed).astype(np.float32)
+    nearest = QuantConfig.from_data({"mode": "weight_only", "weights": {"dtype": "int4", "axis": 16}})
+    errors = list[float]()
+    for config in (nearest, nearest.with_value("weights.rounding", "sequential")):
+        model = Session(graph, x, config=config).quantized()
+        q = model.encodings["w"].qparams
+        made = model.qnn.constants["w"].array
+        assert (q.block, len(q.scales), int(made.min()) >= -7) == (16, 96, True)
+        errors.append(float(np.square(run(model.graph, {"x": x})["y"] - run(graph, {"x": x})["y"]).mean()))
+    assert errors[1] < errors[0] / 2
