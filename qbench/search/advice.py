@@ -169,7 +169,7 @@ def _float(members: dict[str, tuple[str, ...]], groups: Sequence[str], why: str)
 
 def _tensors(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> tuple[str, ...]:
     """What the groups make, as far as it is quantized."""
-    encodings, made = subject.quantize(config).encodings, group_of(subject.prepared)
+    encodings, made = subject.quantized(config).encodings, group_of(subject.prepared)
     return tuple(dict.fromkeys(made[name] for name in groups if made[name] in encodings))
 
 

@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from dataclasses import dataclass
-from statistics import median
 
 from qbench.data.dataset import Feeds
 from qbench.errors import Cancelled
@@ -20,7 +19,7 @@ from qbench.runtime.programs import Programs
 
 __all__ = ["Cost", "Stopwatch", "constant_bytes", "effort"]
 
-_LEAST, _SECONDS, _MOST = 9, 0.2, 2.0  # turns, how long they take at least, and when no other begins
+_LEAST, _SECONDS, _MOST = 9, 0.4, 2.0  # turns, how long they take at least, and when no other begins
 _MACS_PER_BYTE = 32  # 8-bit products in about the time that it takes to write a byte
 _FLOATS = 3  # times as long as its bytes take a float to compute: measured of SiLU
 _SLOWER = {"int16": 2, "float16": 4, "float32": 4}  # products than 8-bit ones
@@ -50,7 +49,7 @@ class Stopwatch:
         self._reference: tuple[Program, float] | None = None
 
     def cost(self, graph: Graph, cancel: Cancel | None = None) -> Cost:
-        """The median of many turns, of the time of a run over that of the first program's; in its milliseconds.
+        """The least time of many turns over that of the first program in the same turns; in its milliseconds.
 
         Raises
         ------
@@ -61,7 +60,8 @@ class Stopwatch:
             program = Programs(graph).of(self._feeds)
             other, ms = self._reference or (program, min(b for _, b in self._turns(program, program, cancel)))
             self._reference = other, ms
-            share = median(a / b for a, b in self._turns(program, other, cancel)) if other is not program else 1.0
+            turns = self._turns(program, other, cancel) if other is not program else [(1.0, 1.0)]
+            share = min(a for a, _ in turns) / min(b for _, b in turns)  # the runs that nothing else made longer
         return Cost(ms * share, constant_bytes(graph))
 
     def _turns(self, program: Program, other: Program, cancel: Cancel | None) -> list[tuple[float, float]]:

@@ -145,6 +145,7 @@ def _repaired(
         config = max(rows[first:], key=lambda row: (-limits.spent(row), row.metric)).config
         if limits.spent(rows[-1]) and limits.spent(rows[first]):
             break
+        config = yield from _globally(subject, config, rows)  # what was best for noise need not be for what is left
     return config
 
 
@@ -162,14 +163,14 @@ def _globally(
             kept.append(str(repair))
     if kept:
         now = next((row.metric for row in rows if row.config == config), -math.inf)
-        yield ", ".join(kept), better
+        yield _before(config) + ", ".join(kept), better
         return better if rows[-1].metric >= now else config
     return config
 
 
 def _lost(subject: Subject, config: QuantConfig) -> Attribution:
     probe = Probe(subject.fed, subject.calibration, RUNGS[0]).data
-    return attribute(subject.prepared, evaluate(subject.quantize(config), probe, probe=probe, cancel=subject.cancel))
+    return attribute(subject.prepared, evaluate(subject.quantized(config), probe, probe=probe, cancel=subject.cancel))
 
 
 def _guesses(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
@@ -218,7 +219,7 @@ def _smaller(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, Quant
         for node in graph.nodes
         if macs(graph, node) and node.inputs[1] in graph.constants
     }
-    names = [name for name in weights if name in subject.quantize(config).encodings]
+    names = [name for name in weights if name in subject.quantized(config).encodings]
     tried = [NarrowWeights("", (name,)).apply(config) for name in names]
     now, *then = subject.rung(RUNGS[0])([config, *tried])
     loss = {name: (worth.noise - now.noise) / weights[name] for name, worth in zip(names, then, strict=True)}

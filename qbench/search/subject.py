@@ -21,7 +21,6 @@ from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
-from qbench.runtime.team import default_threads
 from qbench.search.answers import Answers, Outputs
 from qbench.search.cost import Cost, Stopwatch
 from qbench.search.judge import Judge, Worth, judged
@@ -79,9 +78,9 @@ class Subject:
 
     prepared: Graph
     fed: Graph
-    statistics: Callable[[QuantConfig], Mapping[str, Statistics]]
-    trace: Callable[[QuantConfig], Trace]
-    quantize: Callable[[QuantConfig], Quantized]
+    statistics: Callable[[QuantConfig, Cancel | None], Mapping[str, Statistics]]
+    trace: Callable[[QuantConfig, Cancel | None], Trace]
+    quantize: Callable[[QuantConfig, Cancel | None], Quantized]
     calibration: Dataset
     evaluation: Dataset | None
     metric: Metric | None = None
@@ -100,6 +99,10 @@ class Subject:
         keys = value_keys(self.prepared)
         return " ".join(keys[name] for name in self.prepared.outputs)
 
+    def quantized(self, config: QuantConfig) -> Quantized:
+        """The model quantized by a config."""
+        return self.quantize(config, self.cancel)
+
     def rung(self, samples: int) -> Callable[[Sequence[QuantConfig]], Sequence[Worth]]:
         """Measures configs on so many samples of the calibration data; what the ledger knows is not measured again.
 
@@ -111,7 +114,9 @@ class Subject:
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
             keys = [Ledger.key(config, place) for config in configs]
             todo = {key: config for key, config in zip(keys, configs, strict=True) if self.ledger.get(key) is None}
-            trials = [(self._judge(answers, config), self.trace(config), config) for config in todo.values()]
+            trials = [
+                (self._judge(answers, config), self.trace(config, self.cancel), config) for config in todo.values()
+            ]
             found = judged(trials, self.executor, self.cancel) if trials else []
             for key, worth in zip(todo, found, strict=True):
                 self.ledger.put({key: {"sqnr_db": worth.sqnr_db, "effort": worth.effort}})
@@ -145,12 +150,12 @@ class Subject:
                 self.metric.check(self._answers.joined(self._exact), self._answers.joined(made))
 
     def cost(self, config: QuantConfig) -> Cost:
-        """Time of one sample on all threads, and bytes, measured by the program."""
-        return self._stopwatch.cost(self.quantize(config).graph, self.cancel)
+        """Time of one sample on one thread, and bytes, measured by the program."""
+        return self._stopwatch.cost(self.quantized(config).graph, self.cancel)
 
     @cached_property
     def _stopwatch(self) -> Stopwatch:
-        return Stopwatch(self.data.pick([0])[0], default_threads())
+        return Stopwatch(self.data.pick([0])[0])
 
     @cached_property
     def _answers(self) -> Answers:
@@ -161,7 +166,7 @@ class Subject:
         return self._answers.exact(self.prepared, self.cancel)
 
     def _made(self, config: QuantConfig) -> Outputs | None:
-        return self._answers.of(self.quantize(config), self.cancel)
+        return self._answers.of(self.quantized(config), self.cancel)
 
     def _measured(self, outputs: Mapping[str, np.ndarray] | None, ratio: float | None) -> Quality:
         if self.metric is None or outputs is None:
@@ -194,7 +199,7 @@ class Subject:
         """One for each graph that configs are about, with what it remembers."""
         key = answers.data.samples, config.weights.equalize
         if key not in self._judges:
-            self._judges[key] = Judge(self.statistics(config), answers)
+            self._judges[key] = Judge(self.statistics(config, self.cancel), answers)
         return self._judges[key]
 
     @cached_property

@@ -144,13 +144,13 @@ class Searches(Edits, Runs):
         progress: Progress | None = None,
         trials: Path | None = None,
     ) -> Subject:
-        data = self._evaluation or self._quantizer.calibration
+        quantizer, data = self._quantizer, self._evaluation or self._quantizer.calibration
         return Subject(
             self.prepared,
             self._model.fed,
-            lambda config: self._quantizer.statistics(progress, cancel, config),
-            partial(self._quantizer.rounded, cancel=cancel),
-            partial(self._quantizer.quantize, cancel=cancel),
+            lambda config, cancel: quantizer.statistics(progress, cancel, config),
+            lambda config, cancel: quantizer.rounded(config, cancel=cancel),
+            lambda config, cancel: quantizer.quantize(config, cancel=cancel),
             self._quantizer.calibration,
             self._evaluation,
             self._metric_of(metric, data),
