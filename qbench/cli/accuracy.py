@@ -75,7 +75,8 @@ def _run(options: argparse.Namespace) -> None:
             graph = read_graph(path, options)
             peers = [runtime(peer, "--peers", path, options.kernels) for peer in options.peers]
             samples = read_data(options.images, options, graph)
-            assert isinstance(samples.x, ImageFolder)
+            if not isinstance(samples.x, ImageFolder):
+                raise DataError(f"--images {options.images} holds arrays, and no images")
             labels = samples.y if options.labels is None else read_labels(options.labels, samples.x.files)
             if labels is None:
                 raise DataError(f"{options.images} has no labels beside it: give --labels")

@@ -32,7 +32,7 @@ __all__ = [
     "words",
 ]
 
-DATA = ".npz with x and optionally y, .npy, or a folder of images (with labels.csv or not)"
+DATA = ".npz with x and optionally y, .npy, a folder of images (with labels.csv or not) or of .npy files, or .zarr"
 _FOLDER_ONLY = ("mean", "std", "size", "layout", "channels")
 
 
@@ -99,7 +99,7 @@ def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
     if not path.is_dir():
         return load_data(path, classes=getattr(options, "metric", None) is None)
     if len(graph.inputs) != 1:
-        raise DataError(f"{path} holds images, but the model has {len(graph.inputs)} inputs; give an .npz")
+        raise DataError(f"{path} is for one input, but the model has {len(graph.inputs)} inputs; give an .npz")
     wanted = graph.types[graph.inputs[0]]
     layout = options.layout or _layout_of(wanted)
     height, width = wanted.shape[layout.index("H") : layout.index("W") + 1] if wanted.rank == 4 else (None, None)

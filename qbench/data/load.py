@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from qbench.data.arrays import read_arrays
 from qbench.data.images import ImageFolder, find_labels, read_labels
+from qbench.data.shards import Shards
 from qbench.errors import DataError
 
 __all__ = ["Samples", "load_data"]
@@ -20,8 +21,8 @@ __all__ = ["Samples", "load_data"]
 class Samples(NamedTuple):
     """Data and its labels, in the forms that sessions take: ``Session(..., evaluation=load_data(path))``."""
 
-    x: NDArray[Any] | dict[str, NDArray[Any]] | ImageFolder
-    """One array, arrays by input name, or images that are read when they are needed; the first axis counts samples."""
+    x: NDArray[Any] | dict[str, NDArray[Any]] | ImageFolder | Shards
+    """One array, arrays by input name, or what is read when it is needed; the first axis counts samples."""
     y: NDArray[Any] | None
     """The class of each sample, or what a metric compares with, where it is known."""
 
@@ -44,7 +45,9 @@ def load_data(
     path
         An ``.npz`` with ``x`` (or an array for each input of the model, by its name) and optionally ``y``, an ``.npy``,
         or a folder of images, with classes in its ``labels.csv`` or in ``FOLDER_labels.csv`` beside it (see
-        :func:`qbench.data.images.read_labels`). float64 arrays become float32, which is what models take.
+        :func:`qbench.data.images.read_labels`). Or a folder of ``.npy`` files, or a Zarr array ``NAME.zarr`` (with the
+        extra ``zarr``) or a folder of those: their rows are read when they are needed, and ``y.npy`` in the folder has
+        their classes. float64 arrays become float32, which is what models take.
     mean, std, size, layout, channels, dtype
         For folders; see :class:`qbench.data.images.ImageFolder`.
     classes
@@ -62,6 +65,11 @@ def load_data(
     """
     source = Path(path)
     if source.is_dir():
+        shards = Shards.find(source)
+        if shards:
+            if {*_numbers(mean), *_numbers(std)} - {0.0, 1.0}:
+                raise DataError(f"{source} holds arrays, which are taken as they are: leave out mean and std")
+            return _shards(source, shards, classes)
         files = ImageFolder.find(source)
         edges = (size, size) if isinstance(size, int) else size
         images = ImageFolder(files, _numbers(mean), _numbers(std), edges, layout, channels, dtype)
@@ -79,6 +87,16 @@ def load_data(
     return Samples(
         arrays["x"] if list(arrays) == ["x"] else arrays, y if y is None or not classes else _labels(source, y)
     )
+
+
+def _shards(folder: Path, files: tuple[Path, ...], classes: bool) -> Samples:
+    """Rows of arrays in files, with what ``y.npy`` among them says."""
+    truth = folder / "y.npy"
+    x = Shards(tuple(path for path in files if path != truth))
+    if not x.files:
+        raise DataError(f"{folder} has nothing but {truth.name}")
+    y = read_arrays(truth)["x"] if truth in files else None
+    return Samples(x, y if y is None or not classes else _labels(truth, y))
 
 
 def _single(array: NDArray[Any]) -> NDArray[Any]:
