@@ -1,4 +1,4 @@
-"""Functions of one narrow integer, by table: look-ups, and requantizes and clamps of 8-bit values."""
+"""Functions of one narrow integer, by table: look-ups, and of 8-bit values requantizes, clamps, and multiples."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
 from qbench.ops.float.activation import Clip, Relu
+from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
 from qbench.ops.integer.window import IntegerTable
 from qbench.runtime import interpreter
@@ -30,11 +31,11 @@ __all__ = ["LookupLowering"]
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 
-@lowers(IntegerTable, Clip, Relu, Requantize)
+@lowers(IntegerTable, Clip, Relu, Requantize, IntegerMultiply)
 class LookupLowering(Lowering):
     """The whole step as one table, or one for each index of an axis."""
 
-    absorbs = frozenset({Epilogue.CLAMP})
+    absorbs = frozenset({Epilogue.REQUANTIZE, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -46,7 +47,16 @@ class LookupLowering(Lowering):
             raise Refused("its result has 4 bits")
         if any(name not in graph.constants for name in constants):
             raise Refused("its parameters are no constants")
+        if shape_of(graph, step.outputs[0]) != self.shape or not self._is_unary():
+            raise Refused("it is a function of two values")
         self.axis = self._axis()
+
+    def _is_unary(self) -> bool:
+        """Whether a product is one by a single number, rescaled by one; other parameters run along one axis."""
+        if not is_op(self.step.head, IntegerMultiply):
+            return True
+        names = (name for node in self.step.nodes for name in node.inputs[1:])
+        return all(self.graph.constants[name].array.size == 1 for name in names)
 
     def _axis(self) -> int | None:
         """The axis that parameters run along."""

@@ -132,7 +132,7 @@ class RequantizeLowering(_Rescaled):
         return [made, *copies]
 
 
-@lowers(IntegerMultiply)
+@lowers(IntegerMultiply, rank=1)
 class MultiplyLowering(_Rescaled):
     """Products of narrow integers, element by element."""
 

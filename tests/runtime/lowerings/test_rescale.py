@@ -46,7 +46,9 @@ def test_multiply(shape, dtypes, seed, rounding, data) -> None:
 
 @settings(max_examples=40)
 @given(
-    shapes=st.sampled_from([((2, 3, 70), (2, 3, 70)), ((200,), (200,)), ((4, 5, 33), (33,)), ((2, 3, 65), (2, 1, 65))]),
+    shapes=st.sampled_from(
+        [((2, 3, 70), (2, 3, 70)), ((200,), (200,)), ((4, 5, 33), (33,)), ((2, 3, 65), (2, 1, 65)), ((9, 40), ())]
+    ),
     dtypes=st.tuples(EIGHT_BITS, EIGHT_BITS, EIGHT_BITS), seed=SEED, constant=st.booleans(),
     rounding=MODES, threads=st.integers(1, 3),
 )  # fmt: skip
