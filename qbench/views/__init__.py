@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from qbench.views.boxes import Box, BoxesPane, BoxesView, boxes_view
+from qbench.views.caveats import caveats
 from qbench.views.channels import ChannelsView, channels_view
 from qbench.views.curves import Choice, Curve, CurvesView, curves_view
 from qbench.views.exactness import ExactnessLayer, ExactnessView, exactness_view
@@ -58,6 +59,7 @@ __all__ = [
     "TensorView",
     "WorkbenchView",
     "boxes_view",
+    "caveats",
     "channels_view",
     "comparison_view",
     "curves_view",

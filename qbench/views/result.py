@@ -113,6 +113,8 @@ class ResultView(View):
         How many nodes of the integer graph had to run for it, of how many.
     is_stale
         Whether the config was changed since.
+    caveats
+        What makes the numbers worth less than they seem.
     """
 
     now: Outcome
@@ -130,6 +132,7 @@ class ResultView(View):
     steps_ran: int
     steps: int
     is_stale: bool
+    caveats: tuple[str, ...] = ()
 
 
 def result_view(
@@ -138,6 +141,7 @@ def result_view(
     pictures: Pictures = lambda _: None,
     baselines: Mapping[str, Report] | None = None,
     labels: Sequence[str] = (),
+    caveats: tuple[str, ...] = (),
 ) -> ResultView:
     """The result of a session's state.
 
@@ -153,6 +157,8 @@ def result_view(
         Reports on the same data, by what they are called.
     labels
         Names of the classes, by number.
+    caveats
+        As `qbench.views.caveats` gives them.
     """
     output, graph = state.report.output, state.quantized.graph
     old: set[int] = set() if before is None else {flip.sample for flip in before.output.flips}
@@ -185,6 +191,7 @@ def result_view(
         steps_ran=len(state.report.steps_ran),
         steps=len(graph.nodes),
         is_stale=state.is_stale,
+        caveats=caveats,
     )
 
 

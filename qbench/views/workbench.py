@@ -50,6 +50,7 @@ def workbench_view(
     baselines: Mapping[str, Report] | None = None,
     labels: Sequence[str] = (),
     repairs: RepairsView | None = None,
+    caveats: tuple[str, ...] = (),
 ) -> WorkbenchView:
     """The workbench with a layer chosen; None: the one to look at first. The rest is as in `result_view`.
 
@@ -66,7 +67,7 @@ def workbench_view(
         title=state.quantized.prepared.name,
         layers=layer_table(state, found),
         tensor=tensor_view(state, chosen, part),
-        result=result_view(state, before, pictures, baselines, labels),
+        result=result_view(state, before, pictures, baselines, labels, caveats),
         profile=profile_view(state, found),
         repairs=repairs,
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 from weakref import WeakValueDictionary
+
+from numpy.typing import NDArray
 
 from qbench.errors import Cancelled, QBenchError
 from qbench.quant.config import QuantConfig
@@ -15,12 +17,13 @@ from qbench.report.report import Report
 from qbench.search.advice import Advice
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
-from qbench.views import Glance, Picture, State, outcome, picture
+from qbench.views import Glance, Picture, State, caveats, outcome, picture
 from qbench.widgets.runner import Runner
 
 __all__ = ["Live", "Stage"]
 
 _REMEMBERED = 32
+_PEEKED = 4  # samples that tell the scale of the data
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Live:
         self._full, self._probed = _Reports(), _Reports()
         self._shown = session.report or session.run()
         self._full.keep(session.config, self._shown)
+        self._samples: tuple[Mapping[str, NDArray[Any]], ...] | None = None
         self._pictures: dict[int, Picture | None] = {}  # small, and few samples flip
         self._edits = threading.Lock()  # one edit of the widgets at a time
         self._gesture: tuple[object, int] | None = None  # and the generation that its last step made
@@ -159,6 +163,20 @@ class Live:
             except QBenchError:
                 return None
         return self._pictures[index]
+
+    def caveats(self, state: State) -> tuple[str, ...]:
+        """What makes the numbers of a state worth less than they seem."""
+        if self._samples is None:
+            self._samples = tuple(self._sampled())
+        return caveats(state, self._samples)
+
+    def _sampled(self) -> Iterator[Mapping[str, NDArray[Any]]]:
+        """The first samples that are evaluated, as far as the data is still there."""
+        for index in range(_PEEKED):
+            try:
+                yield self.session.sample(index)
+            except QBenchError:
+                return
 
     @property
     def advice(self) -> tuple[QuantConfig, tuple[Advice, ...]] | None:

@@ -34,13 +34,15 @@ class ResultPanel(SessionWidget):
 
     def view(self) -> ResultView:
         """What is shown now, as frozen data."""
-        live = self._live
-        return result_view(live.state(), live.before, live.picture, live.baselines)
+        return self._view(self._live.state())
 
     def figure(self) -> Figure:
         """The result as a picture."""
         return result_figure(self.view())
 
     def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
+        return {"result": self._view(state).to_dict()}
+
+    def _view(self, state: State) -> ResultView:
         live = self._live
-        return {"result": result_view(state, live.before, live.picture, live.baselines).to_dict()}
+        return result_view(state, live.before, live.picture, live.baselines, caveats=live.caveats(state))

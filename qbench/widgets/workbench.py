@@ -195,7 +195,15 @@ class Workbench(SessionWidget):
         live, found = self._live, self._live.advice
         repairs = None if found is None else views.repairs_view(state, self._session.config, found[1], found[0])
         return views.workbench_view(
-            state, self._layer, self._part, live.before, live.picture, live.baselines, self._labels, repairs
+            state,
+            self._layer,
+            self._part,
+            live.before,
+            live.picture,
+            live.baselines,
+            self._labels,
+            repairs,
+            live.caveats(state),
         )
 
     def _repair(self, place: int, label: str) -> Repair:

@@ -158,3 +158,13 @@ def test_what_was_known_already_is_said_to_be(page: Page, result: dict[str, Any]
     stub.update(result={**view, "steps_ran": 2})
     expect(page.locator('[data-name="samples"]')).to_contain_text("2 of 9 steps ran")
     assert stub.errors == []
+
+
+def test_what_makes_the_numbers_worth_less_stands_above_them(page: Page, result: dict[str, Any]):
+    text = "<img src=x onerror=window.hacked=1> reaches 255"
+    stub = panel(page, result["edited"] | {"caveats": [text]})
+    expect(page.get_by_role("list", name="What to know of these numbers")).to_have_text(text)
+    stub.update(result=result["edited"])
+    expect(page.locator(".qb-caveats")).to_be_hidden()
+    assert page.evaluate("window.hacked") is None
+    assert stub.errors == []

@@ -14,6 +14,7 @@ const DATA = {
 export function resultPanel(send) {
   let shown = null;
   let since = LAST;
+  const caveats = h("ul", { class: "qb-caveats", "aria-label": "What to know of these numbers" });
   const cards = h("div", { class: "qb-results" });
   const baseline = h("select", { "aria-label": "Compare the result with", onchange: () => {
     since = baseline.value;
@@ -24,7 +25,7 @@ export function resultPanel(send) {
   const list = h("ul", { class: "qb-flip-list" });
   const title = h("h3", {});
   const flips = h("section", { class: "qb-flips", "aria-label": "Samples whose prediction flipped" }, title, list);
-  const element = h("section", { class: "qb-result", "aria-label": "Result", "data-where": "result" }, cards, compared, heard, flips);
+  const element = h("section", { class: "qb-result", "aria-label": "Result", "data-where": "result" }, caveats, cards, compared, heard, flips);
 
   function draw(view) {
     shown = view;
@@ -39,6 +40,8 @@ export function resultPanel(send) {
     const few = isProbe ? counted(now, view.samples) : null;
     const moved = (...what) => (view.is_stale ? null : change(...what.slice(0, 4), since, what[4]));
     cards.classList.toggle("qb-stale", view.is_stale);
+    set(caveats, { hidden: !view.caveats?.length });
+    caveats.replaceChildren(...(view.caveats ?? []).map((text) => h("li", {}, text)));
     const badge = () => (isProbe ? h("span", { class: "qb-mark qb-probe", title: `of ${count(view.samples)} samples` }, "probe") : null);
     const smaller = number(view.bytes_float / Math.max(1, view.bytes_now), 2);
     cards.replaceChildren(

@@ -1,0 +1,50 @@
+"""What makes the numbers of a report worth less than they seem: said beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.errors import shown
+from qbench.ir.types import numel
+from qbench.views.state import State
+
+__all__ = ["caveats"]
+
+_FEW = 2  # calibration samples: ranges of less are those of a picture, not of the network
+_OTHER_SCALE = 8.0
+
+
+def caveats(state: State, samples: tuple[Mapping[str, NDArray[Any]], ...] = ()) -> tuple[str, ...]:
+    """Where an evaluation stopped, too few calibration samples, evaluation data of another scale.
+
+    Parameters
+    ----------
+    state
+        Of a session.
+    samples
+        Some of those that it is evaluated on, by input name.
+    """
+    found = [] if state.report.stopped is None else [f"The evaluation stopped: {state.report.stopped}"]
+    graph = state.quantized.prepared
+    for name in graph.inputs:
+        seen, size = state.statistics.get(name), graph.types[name].shape[1:]
+        if seen is None or not all(isinstance(length, int) for length in size):
+            continue
+        count = seen.count // max(1, numel(size))
+        if count < _FEW:
+            found.append(
+                f"Only {count} calibration sample: ranges are those of that sample. Give 16 or more, as different as "
+                "what the network will see."
+            )
+        calibrated = max(-seen.min, seen.max)
+        evaluated = max((float(np.abs(sample[name]).max()) for sample in samples if sample[name].size), default=0.0)
+        if evaluated and calibrated and not 1 / _OTHER_SCALE <= evaluated / calibrated <= _OTHER_SCALE:
+            found.append(
+                f"Input {shown(name)} reaches {calibrated:.4g} in the calibration data but {evaluated:.4g} in what is "
+                "evaluated: scale both in the same way."
+            )
+    return tuple(found)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from qbench.session.session import Session
+from qbench.views import State, caveats
+from qbench.widgets import ResultPanel
+from tests.networks import mlp, samples
+
+
+def said(calibration: np.ndarray, evaluation: np.ndarray) -> list[str]:
+    return ResultPanel(Session(mlp(), calibration, evaluation)).result["caveats"]
+
+
+def test_data_of_one_scale_and_enough_of_it_needs_no_words():
+    assert said(samples(20), samples(20, seed=3)) == []
+
+
+@pytest.mark.parametrize("factor", [255, 1 / 255])
+def test_evaluation_data_of_another_scale_is_told_with_both_numbers(factor: float):
+    calibration, evaluation = samples(20), samples(20, seed=3) * np.float32(factor)
+    (text,) = said(calibration, evaluation)
+    assert "'x'" in text and f"{np.abs(calibration).max():.4g}" in text and "same way" in text
+    assert f"{np.abs(evaluation[:4]).max():.4g}" in text
+
+
+def test_one_calibration_sample_is_told():
+    (text,) = said(samples(1), samples(20, seed=3))
+    assert text.startswith("Only 1 calibration sample")
+
+
+def test_an_evaluation_that_stopped_says_so():
+    session = Session(mlp(), samples(20))
+    session.run(progress=False)
+    state = State.of(session)
+    stopped = replace(state, report=replace(state.report, stopped="NaN in 'relu_1'"))
+    assert caveats(stopped) == ("The evaluation stopped: NaN in 'relu_1'",)
