@@ -301,3 +301,18 @@ def test_stored_blocks_are_rounded_with_the_data_in_mind() -> None:
         assert (q.block, len(q.scales), int(made.min()) >= -7) == (16, 96, True)
         errors.append(float(np.square(run(model.graph, {"x": x})["y"] - run(graph, {"x": x})["y"]).mean()))
     assert errors[1] < errors[0] / 2
+
+
+def test_weights_behind_what_hangs_on_an_open_length_are_rounded_sequentially() -> None:
+    nodes = [
+        node("sizes", [], "s", values=("S",), shape=(1,), dtype="int64"),
+        node("cast", ["s"], "f", dtype="float32"),
+        node("add", ["x", "f"], "a"),
+        node("nn.dense", ["a", "w"], "y"),
+    ]
+    weight = Constant(RNG.standard_normal((8, 16)).astype(np.float32))
+    graph = build("g", {"x": TensorType(("N", "S", 16), "float32")}, ("y",), nodes, {"w": weight})
+    x = RNG.standard_normal((20, 7, 16)).astype(np.float32)
+    config = QuantConfig.of_preset("weight_only").with_value("weights.rounding", "sequential")
+    model = Session(graph, x, config=config).quantized()
+    assert "rounded sequentially" in model.encodings["w"].reason
