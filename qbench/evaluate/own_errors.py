@@ -21,6 +21,7 @@ from qbench.evaluate.keys import value_keys
 from qbench.evaluate.measure import Deviation, deviation, stride
 from qbench.evaluate.partial import partial_run, sample_of
 from qbench.evaluate.side_by_side import BATCH, Pair, float_values, programs_of
+from qbench.ir.batch import batch_symbol
 from qbench.ir.build import build
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.frozen import FrozenMap
@@ -28,7 +29,7 @@ from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import Array, is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.sizes import size_of
-from qbench.ir.specialize import batch_symbol, specialize
+from qbench.ir.specialize import specialize
 from qbench.ir.types import TensorType, dim_factors, numel
 from qbench.ops.float.select import Cast
 from qbench.ops.qnn.border import Dequantize, Quantize

@@ -145,8 +145,8 @@ class Op(ABC):
     """The same elements in the same row-major order: only the shape changes."""
     only_shaped: ClassVar[bool] = False
     """What may be open in its attributes says nothing but the result's shape: a sample by itself has that for one."""
-    whole: ClassVar[bool] = False
-    """What it makes of a sample depends on the others that it is given with it."""
+    samples: ClassVar[int | None] = 0
+    """The axis of all operands along which samples may lie, where no attribute names others; None: along none."""
     never_negative: ClassVar[bool] = False
     """No result is negative, whatever the operands are."""
     keeps_sign: ClassVar[bool] = False

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from qbench.forms.sums import averaged_axes, denominator
+from qbench.ir.batch import batch_symbol
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import OPS, QuantRule, Role, bind, is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.sizes import size_of
-from qbench.ir.specialize import batch_symbol
 from qbench.ops.float.elementwise import Multiply
 from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 
+from qbench.ir.batch import batch_symbol
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
-from qbench.ir.specialize import batch_symbol, open_symbols
+from qbench.ir.specialize import open_symbols
 from qbench.kernels.levels import Level
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.planner import make_plan

@@ -3,10 +3,11 @@
 import pytest
 
 from qbench.errors import GraphError
+from qbench.ir.batch import batch_symbol
 from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
-from qbench.ir.specialize import batch_symbol, specialize
+from qbench.ir.specialize import specialize
 from qbench.ir.types import TensorType
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 import qbench as qb
+from qbench.ir.batch import batch_symbol
 from qbench.runtime.interpreter import run
 from tests.frontends.models import check, model, node, random, reference, save
 
@@ -76,6 +78,65 @@ def time_first() -> ModelProto:
     ]
     constants = {"w": weights(8, 16), "b": weights(16), "v": weights(16, 5), "c": weights(5)}
     return model(nodes, {"x": ["batch", 8, "time"]}, constants=constants, opset=18)
+
+
+def steps(*nodes: NodeProto, **constants: np.ndarray) -> Callable[[], ModelProto]:
+    """Time along axis 0 of all that goes in and comes out, and something that mixes its steps."""
+
+    def make() -> ModelProto:
+        layers = [node("MatMul", ["x", "w"], ["h"]), *nodes, node("MatMul", ["mixed", "v"], ["y"])]
+        weighted = {"w": weights(8, 6), "v": weights(6, 3), **constants}
+        return model(layers, {"x": ["time", 8]}, constants=weighted, opset=18)
+
+    return make
+
+
+MIXERS = {
+    "mean": steps(node("ReduceMean", ["h", "first"], ["m"]), node("Sub", ["h", "m"], ["mixed"]), first=np.array([0])),
+    "scores": steps(
+        node("Transpose", ["h"], ["k"]),
+        node("MatMul", ["h", "k"], ["s"]),
+        node("Softmax", ["s"], ["p"]),
+        node("MatMul", ["p", "h"], ["mixed"]),
+    ),
+    "sums": steps(node("CumSum", ["h", "zero"], ["mixed"]), zero=np.asarray(np.int64(0))),
+    "softmax": steps(node("Softmax", ["h"], ["mixed"], axis=0)),
+    "neighbours": steps(
+        node("Transpose", ["h"], ["t"]),
+        node("Unsqueeze", ["t", "axes"], ["line"]),
+        node("Conv", ["line", "filter"], ["c"], pads=[1, 1]),
+        node("Squeeze", ["c", "axes"], ["flat"]),
+        node("Transpose", ["flat"], ["mixed"]),
+        axes=np.array([0]),
+        filter=weights(6, 6, 3),
+    ),
+    "recurrent": steps(
+        node("Unsqueeze", ["h", "axes"], ["one"]),
+        node("GRU", ["one", "kernel", "recurrence"], ["g"], hidden_size=6),
+        node("Squeeze", ["g", "both"], ["mixed"]),
+        axes=np.array([1]),
+        both=np.array([1, 2]),
+        kernel=weights(1, 18, 6),
+        recurrence=weights(1, 18, 6),
+    ),
+    "reversed": steps(
+        node("Slice", ["h", "start", "end", "zero", "back"], ["r"]),
+        node("Add", ["h", "r"], ["mixed"]),
+        start=np.array([-1]),
+        end=np.array([-(2**31)]),
+        zero=np.array([0]),
+        back=np.array([-1]),
+    ),
+}
+
+
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_steps_of_time_are_no_samples(mixer: str, tmp_path: Path) -> None:
+    path, x = save(MIXERS[mixer](), tmp_path), reals(9, 8)
+    graph = check(path, x)
+    assert batch_symbol(graph) is None
+    wanted = reference(path, x)["y"]
+    np.testing.assert_allclose(qb.plan(graph, sizes={"time": 9}).run(x)["y"], wanted, rtol=1e-4, atol=1e-5)
 
 
 def anchors() -> ModelProto:

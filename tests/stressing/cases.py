@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 import qbench as qb
 from qbench.errors import QBenchError
+from qbench.ir.batch import batch_symbol
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.graph import Graph
-from qbench.ir.specialize import batch_symbol, open_symbols, specialize
+from qbench.ir.specialize import open_symbols, specialize
 from qbench.passes.annotate import AnnotatePass, bind_qparams
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.realize import RealizePass

@@ -94,6 +94,7 @@ class ScatterNd(_ByIndex):
     """The data with slices of `updates` written where each last row of `indices` points."""
 
     name = "scatter_nd"
+    samples = None
     operands = ("data", "indices", "updates")
     reduction: Reduction = "none"
 
@@ -200,6 +201,7 @@ class Triangle(_ByIndex):
     """The last two axes' upper triangle from the `k`-th diagonal on, or the lower one up to it; zero elsewhere."""
 
     name = "triangle"
+    samples = None
     operands = ("data",)
     k: Dim = 0
     upper: bool = True

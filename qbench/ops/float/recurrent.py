@@ -28,6 +28,7 @@ class Recurrent(FloatOp):
     """
 
     float_reason = "default for this op: its state goes round many times, and so do its errors"
+    samples = 1
     gates: ClassVar[int]
     direction: Direction = "forward"
 

@@ -211,6 +211,7 @@ class GatherNd(Op):
     """Parts of `data` at the positions in the rows of `indices`; the first `batch_dims` axes of both go together."""
 
     name = "gather_nd"
+    samples = None
     moves = keeps_sign = True
     operands = ("data", "indices")
     float_reason = "unsupported: gathers stay in float"

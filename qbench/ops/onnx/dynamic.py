@@ -46,7 +46,7 @@ class DynamicQuantize(_Dynamic):
 
     name = "qnn.dynamic_quantize"
     operands = ("data",)
-    whole = True
+    samples = None
 
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:
         if data.dtype != "float32":

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 import qbench.ops  # pyright: ignore[reportUnusedImport] fills the registry that bind() reads
 import qbench.runtime.lowerings  # noqa: F401  # pyright: ignore[reportUnusedImport] fills LOWERINGS
 from qbench.errors import GraphError, nearest, shown
+from qbench.ir.batch import batch_symbol
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
-from qbench.ir.specialize import batch_symbol, specialize
+from qbench.ir.specialize import specialize
 from qbench.kernels.levels import Level, current
 from qbench.ops.legal import legal
 from qbench.ops.products import macs
