@@ -116,9 +116,6 @@ class Channels(NamedTuple):
     output: int | None = None
 
 
-_Kind = TypeVar("_Kind", bound="Op")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Op(ABC):
     """Base of all op declarations; see the module's text for how one is written.
@@ -257,7 +254,7 @@ class Op(ABC):
         """Multiply-accumulates for operands of these types, open sizes counted as 1; 0 where there are none."""
         return 0
 
-    def as_op(self, kind: type[_Kind], **more: Any) -> _Kind:
+    def as_op(self, kind: type[Kind], **more: Any) -> Kind:
         """Another declaration with the attributes that both have, and `more`."""
         shared = self.attributes().keys() & kind.attributes().keys()
         return kind(**{**{name: getattr(self, name) for name in shared}, **more})
@@ -285,6 +282,7 @@ _ROLES = {**dict.fromkeys(("data", "lhs", "rhs", "condition"), Role.DATA), "weig
 OPS: dict[str, type[Op]] = {}
 """All declared ops by name. `qbench.ops` fills it."""
 
+Kind = TypeVar("Kind", bound=Op)
 OpClass = TypeVar("OpClass", bound=type[Op])
 
 

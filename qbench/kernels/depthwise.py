@@ -12,8 +12,9 @@ from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from qbench.kernels.compiling import NO_MEMORY
+from qbench.kernels.depthwise_spot import spot_tile
 from qbench.kernels.depthwise_sweep import Sweep
-from qbench.kernels.depthwise_tiles import DepthwiseTile, spot_tile, sweep_tile
+from qbench.kernels.depthwise_tiles import DepthwiseTile, sweep_tile
 from qbench.kernels.epilogue import EpilogueName
 from qbench.kernels.isa.lanes import Lanes
 from qbench.kernels.kernel import Kernel, record

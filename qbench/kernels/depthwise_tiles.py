@@ -21,7 +21,7 @@ from qbench.kernels.isa.emit import I8, I16, I64, at, call, load, pointer, splat
 from qbench.kernels.isa.lanes import Lanes
 from qbench.kernels.rescale import RESCALES
 
-__all__ = ["DepthwiseTile", "spot_tile", "sweep_tile"]
+__all__ = ["DepthwiseTile", "Ends", "emit_end", "emit_loop", "sweep_tile"]
 
 Value = Any
 
@@ -100,7 +100,7 @@ class Ends:
         self.count = count
 
 
-def _loop(
+def emit_loop(
     b: ir.IRBuilder, count: Value, state: Sequence[Value], body: Callable[[Value, list[Value]], Sequence[Value]]
 ) -> list[Value]:
     """Emit ``for index in range(count)`` (at least once) that carries a state; the state at the end."""
@@ -153,15 +153,15 @@ def emit_slide(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, a:
         with b.if_then(ready, likely=True):
             done = dict(zip(places, sums[state_size:], strict=True))
             targets = [at(b, out, b.mul(apart, I64(y))) for y in range(rows)]
-            _emit_end(b, tile, block, [[done[y, q] for q in range(4)] for y in range(rows)], targets, ends)
+            emit_end(b, tile, block, [[done[y, q] for q in range(4)] for y in range(rows)], targets, ends)
         return [*lines, b.select(ready, at(b, out, pitch), out), *sums[:state_size]]
 
     starts = [pointer(b, load(b, lines, I64, 8 * y)) for y in depth]
     empty = [ir.Constant(lanes.ints, None)] * state_size
-    _loop(b, b.add(outputs, I64(ages - 1)), [*starts, out, *empty], body)
+    emit_loop(b, b.add(outputs, I64(ages - 1)), [*starts, out, *empty], body)
 
 
-def _emit_end(
+def emit_end(
     b: ir.IRBuilder,
     tile: DepthwiseTile,
     block: Value,
@@ -234,7 +234,7 @@ def _emit_weaving(
                 store(b, value, target, (4 * i + q) * lanes.width)
         return lines
 
-    _loop(b, groups, [pointer(b, load(b, lines, I64, 8 * y)) for y in depth], body)
+    emit_loop(b, groups, [pointer(b, load(b, lines, I64, 8 * y)) for y in depth], body)
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ def _emit_products(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int
         _each(b, left, sweep.columns, lambda x: [tile.store(b, codes[y, x], target(y, x), p.ends) for y in range(rows)])
 
     for half in (0, 1):
-        _loop(b, blocks, [], lambda index, state, half=half: body(half, index) or [])
+        emit_loop(b, blocks, [], lambda index, state, half=half: body(half, index) or [])
 
 
 def _emit_dots(
@@ -367,46 +367,5 @@ def sweep_tile(tile: DepthwiseTile, sweep: Sweep) -> Any:
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 16), generate
-
-    return run
-
-
-def emit_spot(b: ir.IRBuilder, tile: DepthwiseTile, a: Sequence[Value]) -> None:
-    """The code of `spot_tile`."""
-    lanes = tile.lanes
-    taps, fours, channel, zeros, block, out, *ends = a
-    ends = Ends(b, tile, *ends)
-    taps, block, out = (pointer(b, address) for address in (taps, block, out))
-
-    def codes(tap: Value) -> Value:
-        inside = b.icmp_unsigned("!=", tap, I64(0))
-        return load(b, pointer(b, b.select(inside, b.add(tap, channel), zeros)), lanes.codes)
-
-    def step(index: Value, sums: list[Value]) -> list[Value]:
-        start = at(b, taps, b.mul(index, I64(32)))
-        data = [codes(load(b, start, I64, 8 * i)) for i in range(4)]
-        woven = lanes.weave(b, data)
-        return [lanes.dot(b, sums[q], woven[q], tile.weights(b, block, index, q)) for q in range(4)]
-
-    sums = _loop(b, fours, [tile.constant(b, block, 0, q) for q in range(4)], step)
-    _emit_end(b, tile, block, [sums], [out], ends)
-
-
-@cache
-def spot_tile(tile: DepthwiseTile) -> Any:
-    """An intrinsic that makes one pixel of output, one block of channels, for any window.
-
-    Arguments, all int64: address of the addresses of the taps' first channels, a multiple of four, 0 in the padding;
-    how many fours; first channel; address of the zero points; address of the block; address of the output; zero point,
-    low, high; channels to store.
-    """
-
-    @intrinsic
-    def run(typing, taps, fours, channel, zeros, block, out, zero_point, low, high, count):
-        def generate(context, b, signature, arguments):
-            emit_spot(b, tile, arguments)
-            return context.get_dummy_value()
-
-        return types.void(*[types.int64] * 10), generate
 
     return run
