@@ -10,12 +10,12 @@ from itertools import groupby
 import numpy as np
 
 from qbench.data.dataset import Feeds
+from qbench.ir.batch import batch_symbol
 from qbench.ir.build import build
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array, with_sizes
-from qbench.ir.specialize import batch_symbol
 from qbench.ir.types import TensorType, dims_replaced, numel
 from qbench.passes.groups import Group
 from qbench.runtime.feeds import check_feeds
