@@ -103,8 +103,9 @@ def model(
     *,
     version: int = 3,
     subgraphs: int = 1,
+    older_codes: bool = True,
 ) -> bytes:
-    """The bytes of a file with one subgraph (or several equal ones)."""
+    """The bytes of a file with one subgraph (or several equal ones), operators by their older codes too or not."""
     b = flatbuffers.Builder(1024)
     index = {tensor.name: number for number, tensor in enumerate(tensors)}
     contents = [b""]
@@ -126,7 +127,7 @@ def model(
     tflite.SubGraphAddOperators(b, op_vector)
     tflite.SubGraphAddName(b, name)
     subgraph_vector = _offsets(b, tflite.ModelStartSubgraphsVector, [tflite.SubGraphEnd(b)] * subgraphs)
-    code_vector = _offsets(b, tflite.ModelStartOperatorCodesVector, [_code(b, op) for op in operators])
+    code_vector = _offsets(b, tflite.ModelStartOperatorCodesVector, [_code(b, op, older_codes) for op in operators])
     buffer_vector = _offsets(b, tflite.ModelStartBuffersVector, [_bytes(b, content) for content in contents])
     description = b.CreateString("made by a test")
     tflite.ModelStart(b)
@@ -290,11 +291,12 @@ def _enumerated(value: Any) -> Any:
     return TYPES[value]
 
 
-def _code(b: flatbuffers.Builder, op: Operator) -> int:
+def _code(b: flatbuffers.Builder, op: Operator, older: bool) -> int:
     custom = b.CreateString(op.custom) if op.custom else None
     number = tflite.BuiltinOperator.CUSTOM if op.custom else _number(op.op)
     tflite.OperatorCodeStart(b)
-    tflite.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
+    if older:
+        tflite.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
     tflite.OperatorCodeAddBuiltinCode(b, number)
     tflite.OperatorCodeAddVersion(b, 1)
     if custom is not None:

@@ -62,9 +62,20 @@ def test_sum(dtype: str, data: st.DataObject, seed: int, axes: tuple[int, ...], 
 
 
 def test_sum_of_other_integers_is_refused() -> None:
-    q = QParams(0.1, 0, "int16")
+    q, other = QParams(0.1, 0, "int16"), QParams(0.2, 0, "int16")
     with pytest.raises(GraphError, match="TFLite sums 8-bit integers of one type, not int16 to int16"):
-        ours("qnn.reduce_sum", [np.zeros((2, 3), np.int16)], [q], q, axes=(1,), semantics="tflite")
+        ours("qnn.reduce_sum", [np.zeros((2, 3), np.int16)], [q], other, axes=(1,), semantics="tflite")
+
+
+@few
+@given(seed=SEED, axes=AXES, keepdims=st.booleans(), low=st.sampled_from([1, 40, 1000]))
+def test_sum_of_16_bits_at_their_own_scale(seed: int, axes: tuple[int, ...], keepdims: bool, low: int) -> None:
+    """By the optimized kernels: LiteRT's reference kernel adds their bytes."""
+    q, x = QParams(0.1, 0, "int16"), some(seed, "int16", (2, 3, 4, 5)) // low
+    found = ours("qnn.reduce_sum", [x], [q], q, axes=axes, keepdims=keepdims, semantics="tflite")
+    resolver, given = "BUILTIN_WITHOUT_DEFAULT_DELEGATES", [np.array(axes, np.int32)]
+    wanted = reference("SUM", [(x, q)], q, given, resolver=resolver, keep_dims=keepdims)
+    np.testing.assert_array_equal(found, wanted, strict=True)
 
 
 SOFTMAX_OUT = {

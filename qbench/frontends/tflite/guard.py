@@ -60,6 +60,11 @@ class Guard:
         table = self.Pos - self._number(self.Pos, _OFFSET, signed=True)
         return self._number(table + slot, 2) if slot < self._number(table, 2) else 0
 
+    def int32(self, slot: int) -> int:
+        """A field of 32 bits; 0 where it is absent."""
+        field = self.Offset(slot)
+        return self._number(self.Pos + field, 4, signed=True) if field else 0
+
     def Indirect(self, place: int) -> int:
         """Where the offset at a place leads."""
         target = place + self._number(place, _OFFSET)

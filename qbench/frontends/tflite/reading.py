@@ -21,6 +21,8 @@ from qbench.ir.dtypes import is_dtype, numpy_dtype
 __all__ = ["read_model"]
 
 _VERSION = 3
+_BUILTIN_CODE = 10
+"""Place of `builtin_code` in the table of an operator's code."""
 
 
 def read_model(data: bytes, name: str) -> SourceModel:
@@ -85,7 +87,8 @@ class _Reader:
         return (self._guard(element(index)) for index in range(count))
 
     def _code(self, code: Any) -> str:
-        number = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())  # files since 2020 have both
+        # as runtimes do: files since 2020 have both, or the newer; BuiltinCode() asks the older where a byte will do
+        number = max(code.DeprecatedBuiltinCode(), code._tab.int32(_BUILTIN_CODE))
         if number == self.parser.BuiltinOperator.CUSTOM:
             return f"custom {shown(_text(code.CustomCode()))}"
         return names_of(self.parser.BuiltinOperator).get(number, f"builtin operator {number}")

@@ -29,7 +29,9 @@ def reduction(builder: Builder, op: SourceOperator, x: Value, axes: Value) -> Va
         return builder.emit(name, data, nchw=nchw, attrs=attrs)
     if name == "mean":
         return quantized(builder, name, (data,), attrs, nchw=nchw)
-    if name == "sum" and {x.dtype, builder.q and builder.q.dtype} in ({"int8"}, {"uint8"}):
+    summed = {x.dtype, builder.q and builder.q.dtype} in ({"int8"}, {"uint8"})
+    # of 16 bits at one scale: between two, LiteRT's kernels do not agree with each other
+    if name == "sum" and (summed or (x.dtype == "int16" and x.q == builder.q)):
         return builder.emit("qnn.reduce_sum", data, q=builder.q, nchw=nchw, semantics=builder.semantics, attrs=attrs)
     if name not in ("max", "min"):
         raise Unsupported(f"a quantized {name}")

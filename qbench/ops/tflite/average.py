@@ -52,8 +52,8 @@ class TfliteMean(Op):
 
 
 def tflite_sum(source: QParams, target: QParams, axes: tuple[int, ...], keepdims: bool) -> TfliteMean:
-    """The sum of 8-bit integers of these qparams."""
-    if {source.dtype, target.dtype} not in ({"int8"}, {"uint8"}):
+    """The sum of 8-bit integers of these qparams, or of 16-bit ones at the scale that they have."""
+    if {source.dtype, target.dtype} not in ({"int8"}, {"uint8"}) and (source.dtype != "int16" or source != target):
         raise GraphError(f"TFLite sums 8-bit integers of one type, not {source.dtype} to {target.dtype}")
     mantissa, shift = (int(part) for part in quantized_multiplier(source.scales[0] / target.scales[0]))
     return TfliteMean(

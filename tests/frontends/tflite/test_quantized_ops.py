@@ -125,7 +125,7 @@ def test_what_keeps_the_scale(tmp_path: Path, dtype: str) -> None:
 @pytest.mark.parametrize("keep", [True, False])
 def test_mean_and_sum(tmp_path: Path, dtype: str, op: str, keep: bool) -> None:
     if (op, dtype) == ("SUM", "int16"):
-        pytest.skip("LiteRT adds the bytes of 16-bit integers")
+        pytest.skip("LiteRT's reference kernel adds the bytes of 16-bit integers")
     for axes in ([1, 2], [3], [1]):
         parts = [tensor("x", dtype, *IMAGE), constant("a", np.array(axes, np.int32)), tensor("y", dtype, 1, scale=0.07)]
         compare(tmp_path, parts, operator(op, ["x", "a"], keep_dims=keep))
@@ -183,3 +183,11 @@ def test_what_litert_does_not_compute_in_integers_is_refused(tmp_path: Path, op:
     parts = [tensor("x", "int8", *IMAGE), tensor("y", "int8", 1)]
     with pytest.raises(UnsupportedOpsError, match=rf"'y' \({op}\)"):
         qb.load(save(model(parts, [operator(op, ["x"])]), tmp_path))
+
+
+def test_operators_by_their_newer_codes_alone(tmp_path: Path) -> None:
+    """As tools write them that do not care for runtimes of before 2020."""
+    x, y = tensor("x", "int8", *IMAGE), tensor("y", "int16", 1, scale=0.043, zero=0)
+    file = model([x, y], [operator("QUANTIZE", ["x"])], older_codes=False)
+    graph = check(save(file, tmp_path), {"x": codes("int8", *IMAGE)})
+    assert [node.op for node in graph.nodes if node.op != "transpose"] == ["qnn.requantize"]
