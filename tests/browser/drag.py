@@ -59,6 +59,19 @@ def prepared(**options: object) -> qb.Session:
     return qb.Session(qb.load(MODEL), *data, cache_bytes=CACHE, **options)
 
 
+IN_SIGHT = """async (table, share) => {
+  table.scrollTop = share * (table.scrollHeight - table.clientHeight);
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const low = table.getBoundingClientRect().bottom;
+  const high = table.querySelector(".qb-head-group").getBoundingClientRect().bottom;
+  return [...table.querySelectorAll(".qb-body [role=row]")].filter(row => {
+    const { top, bottom } = row.getBoundingClientRect();
+    return top >= high && bottom <= low;
+  }).map(row => row.dataset.index);
+}"""
+"""Scrolls the table; the indices of the rows that it then shows whole: others are replaced while it scrolls to them."""
+
+
 class Kernel:
     """The process behind the notebook, as the system sees it."""
 
@@ -122,8 +135,8 @@ def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str
 
 def one_drag(page: Page, bench: Locator, rng: random.Random) -> int:
     """Select a layer that has a threshold and move it, in many small steps; how many were dragged, 0 or 1."""
-    rows = bench.locator(".qb-body [role=row]")
-    rows.nth(rng.randrange(rows.count())).click()
+    index = rng.choice(bench.locator(".qb-table").evaluate(IN_SIGHT, rng.random()))
+    bench.locator(f".qb-body [role=row][data-index='{index}']").click()
     handle = bench.get_by_role("slider", name="Clipping threshold")
     bench.locator(".qb-tensor").evaluate("one => one.scrollIntoView({ block: 'center' })")  # where the mouse gets to
     box = handle.bounding_box() if handle.count() and handle.is_visible() else None

@@ -24,7 +24,7 @@ class _ByRange(Op):
     rows: Dim = 0
     """So many indices of axis 0 belong to a sample, which has a range of its own; 0: all do."""
 
-    def samples(self, data: Array) -> list[Array]:
+    def split(self, data: Array) -> list[Array]:
         """The parts of the data that have a range each."""
         rows = self.rows if isinstance(self.rows, int) and self.rows else max(len(data), 1)
         return [data[first : first + rows] for first in range(0, len(data), rows)]
@@ -48,7 +48,7 @@ class DynamicFakeQuantize(_ByRange):
 
     def compute(self, data: Array) -> Array:
         made = np.empty_like(data)
-        for sample, out in zip(self.samples(data), self.samples(made), strict=True):
+        for sample, out in zip(self.split(data), self.split(made), strict=True):
             integers, scale, zero_point = by_range(sample)
             out[...] = (integers.astype(np.float32) - zero_point.astype(np.float32)) * scale
         return made
@@ -78,7 +78,7 @@ class DynamicDense(DenseProduct, _ByRange):
 
     def compute(self, data: Array, weight: Array, scale: Array) -> Array:
         made = np.empty((*data.shape[:-1], len(weight)), np.float32)
-        for sample, out in zip(self.samples(data), self.samples(made), strict=True):
+        for sample, out in zip(self.split(data), self.split(made), strict=True):
             integers, step, zero_point = by_range(sample)
             sums = IntegerDense(data_zero_point=int(zero_point)).compute(integers, weight)
             out[...] = sums.astype(np.float32) * (step * scale)
