@@ -15,7 +15,7 @@ from statistics import median
 
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
-from tests.browser.drag import CELLS, MODEL, PATIENCE, settle
+from tests.browser.drag import CELLS, MODEL, PATIENCE, any_row, settle
 from tests.browser.lab import jupyterlab, notebook, run_all
 from tests.conftest import BROWSER_FLAGS, find_browser
 
@@ -61,8 +61,7 @@ def waits(page: Page, folder: Path, drags: int, seed: int = 0) -> list[float]:
 
 def drag(page: Page, bench: Locator, rng: random.Random) -> bool:
     """Look at a layer, and once it is there move its threshold to a smaller one; whether it has one."""
-    rows = bench.locator(".qb-body [role=row]")
-    row = rows.nth(rng.randrange(rows.count()))
+    row = any_row(bench, rng)
     row.click()
     expect(row).to_have_attribute("aria-current", "true")
     name = row.locator(".qb-name").get_attribute("title") or ""

@@ -133,10 +133,15 @@ def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str
     return drags
 
 
+def any_row(bench: Locator, rng: random.Random) -> Locator:
+    """A row of the table of layers, scrolled into sight."""
+    index = rng.choice(bench.locator(".qb-table").evaluate(IN_SIGHT, rng.random()))
+    return bench.locator(f".qb-body [role=row][data-index='{index}']")
+
+
 def one_drag(page: Page, bench: Locator, rng: random.Random) -> int:
     """Select a layer that has a threshold and move it, in many small steps; how many were dragged, 0 or 1."""
-    index = rng.choice(bench.locator(".qb-table").evaluate(IN_SIGHT, rng.random()))
-    bench.locator(f".qb-body [role=row][data-index='{index}']").click()
+    any_row(bench, rng).click()
     handle = bench.get_by_role("slider", name="Clipping threshold")
     bench.locator(".qb-tensor").evaluate("one => one.scrollIntoView({ block: 'center' })")  # where the mouse gets to
     box = handle.bounding_box() if handle.count() and handle.is_visible() else None
