@@ -59,9 +59,7 @@ def prepared(**options: object) -> qb.Session:
     return qb.Session(qb.load(MODEL), *data, cache_bytes=CACHE, **options)
 
 
-IN_SIGHT = """async (table, share) => {
-  table.scrollTop = share * (table.scrollHeight - table.clientHeight);
-  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+IN_SIGHT = """table => {
   const low = table.getBoundingClientRect().bottom;
   const high = table.querySelector(".qb-head-group").getBoundingClientRect().bottom;
   return [...table.querySelectorAll(".qb-body [role=row]")].filter(row => {
@@ -69,7 +67,7 @@ IN_SIGHT = """async (table, share) => {
     return top >= high && bottom <= low;
   }).map(row => row.dataset.index);
 }"""
-"""Scrolls the table; the indices of the rows that it then shows whole: others are replaced while it scrolls to them."""
+"""The indices of the rows that the table shows whole: others are replaced while it scrolls to them and back."""
 
 
 class Kernel:
@@ -134,8 +132,8 @@ def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str
 
 
 def any_row(bench: Locator, rng: random.Random) -> Locator:
-    """A row of the table of layers, scrolled into sight."""
-    index = rng.choice(bench.locator(".qb-table").evaluate(IN_SIGHT, rng.random()))
+    """A row of the table of layers that is in sight."""
+    index = rng.choice(bench.locator(".qb-table").evaluate(IN_SIGHT))
     return bench.locator(f".qb-body [role=row][data-index='{index}']")
 
 
