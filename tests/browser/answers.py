@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
-import tempfile
 from pathlib import Path
 from statistics import median
 
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.drag import CELLS, MODEL, PATIENCE, any_row, settle
-from tests.browser.lab import jupyterlab, notebook, run_all
-from tests.conftest import BROWSER_FLAGS, find_browser
+from tests.browser.alone import page_alone
+from tests.browser.drag import MODEL, any_row, settle, workbench
 
 _WATCH = """() => {
   window.waits = [];
@@ -40,16 +37,8 @@ _WATCH = """() => {
 
 def waits(page: Page, folder: Path, drags: int, seed: int = 0) -> list[float]:
     """Milliseconds of each drag."""
-    page.set_viewport_size({"width": 1500, "height": 1300})
-    page.set_default_timeout(PATIENCE)
-    expect.set_options(timeout=PATIENCE)
-    notebook(folder / "drag.ipynb", *CELLS)
     rng, done = random.Random(seed), 0
-    with jupyterlab(folder) as address:
-        run_all(page, address, "drag.ipynb")
-        bench = page.locator(".qb")
-        expect(bench.locator(".qb-body [role=row]").first).to_be_visible()
-        settle(bench)
+    with workbench(page, folder) as bench:
         page.evaluate(_WATCH)
         while done < drags:
             if drag(page, bench, rng):
@@ -80,24 +69,17 @@ def drag(page: Page, bench: Locator, rng: random.Random) -> bool:
     return True
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tests.browser.answers", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--drags", type=int, default=20)
     options = parser.parse_args()
-    browser = find_browser()
-    if browser is None or not MODEL.exists():
-        print("Chromium or the shared data is missing", file=sys.stderr)
-        return 2
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=BROWSER_FLAGS)
-        taken = waits(chromium.new_page(), Path(folder), options.drags)
-        chromium.close()
+    with page_alone(MODEL) as (page, folder):
+        taken = waits(page, folder, options.drags)
     print(f"{len(taken)} drags: median {median(taken):.0f} ms, first {taken[0]:.0f}, worst {max(taken):.0f}: ")
     print(" ".join(f"{wait:.0f}" for wait in taken))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -10,19 +10,19 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import sys
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Locator, Page, expect
 
 import qbench as qb
 from qbench.report.report import Report
+from tests.browser.alone import page_alone
 from tests.browser.lab import jupyterlab, notebook, run_all
-from tests.conftest import BROWSER_FLAGS, ROOT, find_browser
+from tests.conftest import ROOT
 
 SHARED = Path(os.environ.get("QBENCH_SHARED_DATA", ROOT.parent / "shared" / "data"))
 MODEL = SHARED / "models" / "imagenet" / "efficientnet_lite0_bn.onnx"
@@ -91,20 +91,27 @@ class Kernel:
         return next(int(line.split()[1]) >> 10 for line in lines if line.startswith(field))
 
 
-def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str], None] = print) -> int:
-    """Drag until the time is over, and check; the number of drags."""
+@contextmanager
+def workbench(page: Page, folder: Path) -> Generator[Locator]:
+    """The workbench in a JupyterLab of its own, once nothing runs any more."""
     page.set_viewport_size({"width": 1500, "height": 1300})
     page.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
     notebook(folder / "drag.ipynb", *CELLS)
-    rng, drags = random.Random(seed), 0
     with jupyterlab(folder) as address:
         run_all(page, address, "drag.ipynb")
         bench = page.locator(".qb")
         expect(bench.locator(".qb-body [role=row]").first).to_be_visible()
         settle(bench)
+        yield bench
+
+
+def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str], None] = print) -> int:
+    """Drag until the time is over, and check; the number of drags."""
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    rng, drags = random.Random(seed), 0
+    with workbench(page, folder) as bench:
         kernel, end = Kernel(folder), monotonic() + 60 * minutes
         say(f"kernel {kernel.pid}: {kernel.megabytes('VmRSS')} MB before the first drag")
         while not drags or monotonic() < end:
@@ -165,21 +172,14 @@ def numbers(report: Report) -> object:
     return replace(report.output, latency=None), tuple(replace(layer, ms=None) for layer in report.by_layer)
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.browser.drag", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    browser = find_browser()
-    if browser is None or not MODEL.exists():
-        print("Chromium or the shared data is missing", file=sys.stderr)
-        return 2
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=BROWSER_FLAGS)
-        drag(chromium.new_page(), Path(folder), options.minutes, options.seed)
-        chromium.close()
-    return 0
+    with page_alone(MODEL) as (page, folder):
+        drag(page, folder, options.minutes, options.seed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

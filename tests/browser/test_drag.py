@@ -13,4 +13,4 @@ from tests.browser.drag import MODEL, drag
 def test_drags_on_a_real_network_keep_the_kernel_its_memory_and_its_numbers(page: Page, tmp_path: Path) -> None:
     if not MODEL.exists():
         pytest.skip(f"{MODEL} is absent (set QBENCH_SHARED_DATA to another place)")
-    assert drag(page, tmp_path, minutes=0.2, seed=0) > 0
+    assert drag(page, tmp_path, minutes=0.1, seed=0) > 0
