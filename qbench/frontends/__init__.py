@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from qbench.errors import ModelError
 from qbench.frontends.onnx import load_onnx
@@ -24,6 +25,7 @@ def load(
     path: str | PathLike[str],
     *,
     shapes: Mapping[str, Sequence[Dim]] | None = None,
+    values: Mapping[str, ArrayLike] | None = None,
     semantics: Semantics | None = None,
     layout: Literal["NCHW"] | None = None,
 ) -> Graph:
@@ -35,6 +37,9 @@ def load(
         An ONNX model (external data must lie in the same folder), a TFLite model, or the folder of a qbench archive.
     shapes
         Shapes of inputs by name, in place of those that the file states: for files that leave sizes open.
+    values
+        Inputs of an ONNX model that always have the same value, by name: a sampling rate, a flag that says which half
+        of a merged decoder runs. They become constants, and what hangs on them is folded.
     semantics
         Whose arithmetic the quantized ops get: by default that of TFLite's reference kernels for a TFLite model, and of
         onnxruntime for an ONNX model.
@@ -63,5 +68,7 @@ def load(
     # Scales at the ends of float32 give infinity or zero on the way to an error, and no warning.
     with np.errstate(all="ignore"):
         if is_tflite(Path(path)):
+            if values:
+                raise ModelError("values: inputs of a TFLite model cannot be fixed; export the function that is wanted")
             return load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
-        return load_onnx(Path(path), shapes or {}, semantics or "onnx")
+        return load_onnx(Path(path), shapes or {}, semantics or "onnx", values=values)

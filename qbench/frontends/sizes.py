@@ -89,7 +89,8 @@ def solved(left: Dim, right: Dim, order: Iterable[str]) -> dict[str, Dim] | None
     if found:
         _, _, symbol, dim = min(found)
         return {symbol: dim}
-    return next(filter(None, (_multiple(difference, symbol) for symbol in difference.symbols & {*symbols})), None)
+    asked = sorted(difference.symbols & {*symbols}, key=symbols.index)
+    return next(filter(None, (_multiple(difference, s) or _rounded(difference, s) for s in asked)), None)
 
 
 def _primitive(size: Size) -> Size:
@@ -114,6 +115,16 @@ def _multiple(difference: Size, symbol: str) -> dict[str, Dim] | None:
         if whole % factor == 0 and difference.replaced({symbol: f"{factor}*{symbol}"}).number == 0:
             return {symbol: f"{factor}*{symbol}"}
     return None
+
+
+def _rounded(difference: Size, symbol: str) -> dict[str, Dim] | None:
+    """The size whose quotient, rounded, is the number asked for: 48 for ``(H + 15)//48 = 1``, as nothing is cut off."""
+    terms = dict(difference.terms)
+    number = terms.pop((), 0)
+    if len(terms) != 1 or len(quotients := difference.quotients) != 1:
+        return None
+    size = int(-number / next(iter(terms.values()))) * int(quotients[0].below.number or 0)
+    return {symbol: size} if size > 0 and difference.replaced({symbol: size}).number == 0 else None
 
 
 def _divisors(size: Size, symbol: str) -> Sequence[int]:

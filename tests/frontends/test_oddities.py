@@ -89,6 +89,16 @@ def test_an_enlarged_constant_counts_its_own_elements(tmp_path: Path) -> None:
     check(save(model(nodes, {"x": [1, 384, 1, 1]}, constants=constants), tmp_path), {"x": random(1, 384, 1, 1)})
 
 
+@pytest.mark.parametrize(
+    ("op", "attrs"), [("CenterCropPad", {"axes": [0, 1]}), ("Shrink", {"lambd": 0.5, "bias": 0.1})]
+)
+def test_what_onnx_spells_in_other_ops_is_read_so(tmp_path: Path, op: str, attrs: dict[str, object]) -> None:
+    inputs = ["x", "size"] if op == "CenterCropPad" else ["x"]
+    constants = {"size": np.array([4, 3])} if op == "CenterCropPad" else {}
+    proto = model([node(op, inputs, ["y"], "it", **attrs)], {"x": [2, 5]}, constants=constants, opset=18)
+    check(save(proto, tmp_path), {"x": random(2, 5)})
+
+
 def with_function(body: list[str], opset: int = 17) -> ModelProto:
     nodes = [node("Twice", ["x"], ["h"], "first", domain="mine"), node("Twice", ["h"], ["y"], "second", domain="mine")]
     proto = model(nodes, {"x": ["N", 3]})

@@ -13,6 +13,8 @@ def test_a_symbol_stands_for_the_others_or_for_a_multiple() -> None:
     assert solved("T", "P + S", ["P", "S", "T"]) == {"T": "P + S"}
     assert solved("T", 512, ["T"]) == {"T": 512}
     assert solved("2*(H//2)", "H", ["H"]) == {"H": "2*H"}
+    assert solved("(H + 15)//48", 1, ["H"]) == {"H": 48}
+    assert solved("W*(2*((H + 15)//48))", "4*W", ["H", "W"]) == {"H": 96}
     assert solved("H", "H + 1", ["H"]) is None
 
 

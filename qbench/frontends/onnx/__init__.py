@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from numpy.typing import ArrayLike
+
 from qbench.frontends.onnx.importer import import_model
 from qbench.frontends.onnx.reading import read_model
 from qbench.ir.graph import Graph
@@ -16,13 +18,18 @@ __all__ = ["load_onnx"]
 
 
 def load_onnx(
-    path: Path, shapes: Mapping[str, Sequence[Dim]], semantics: Semantics = "onnx", *, fused: bool = True
+    path: Path,
+    shapes: Mapping[str, Sequence[Dim]],
+    semantics: Semantics = "onnx",
+    *,
+    values: Mapping[str, ArrayLike] | None = None,
+    fused: bool = True,
 ) -> Graph:
-    """Read an ONNX file (opsets 7 to 21) into a graph; see :func:`qbench.frontends.load`.
+    """Read an ONNX file (opsets 7 to 28) into a graph; see :func:`qbench.frontends.load`.
 
     Parameters
     ----------
-    path, shapes, semantics
+    path, shapes, semantics, values
         As there.
     fused
         What is quantized gets the arithmetic of onnxruntime's default optimizations, which a file of QLinear ops has
@@ -30,4 +37,4 @@ def load_onnx(
     """
     source = read_model(path)
     fused = fused or any(node.op.startswith("QLinear") for node in source.nodes)
-    return QdqToQnnPass(semantics, fused)(import_model(source, shapes))
+    return QdqToQnnPass(semantics, fused)(import_model(source, shapes, values))

@@ -8,6 +8,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.onnx import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
@@ -25,7 +28,9 @@ from qbench.ops.rules import Unequal
 __all__ = ["import_model"]
 
 
-def import_model(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
+def import_model(
+    source: SourceModel, shapes: Mapping[str, Sequence[Dim]], values: Mapping[str, ArrayLike] | None = None
+) -> Graph:
     """Turn what an ONNX file says into a graph.
 
     Parameters
@@ -34,11 +39,15 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Gr
         The model, as :func:`~qbench.frontends.onnx.reading.read_model` gives it.
     shapes
         Input shapes that replace those of the file.
+    values
+        Inputs that become constants.
     """
-    for name in shapes:
-        if name not in {i.name for i in source.inputs}:
-            known = [i.name for i in source.inputs]
-            raise ModelError(f"shapes: the model has no input {shown(name)}{nearest(name, known)}")
+    known = [i.name for i in source.inputs]
+    for what, names in (("shapes", shapes), ("values", values or {})):
+        for name in names:
+            if name not in known:
+                raise ModelError(f"{what}: the model has no input {shown(name)}{nearest(name, known)}")
+    source = source.with_values({name: np.asarray(value) for name, value in (values or {}).items()})
     try:
         return _imported(source, shapes)
     except GraphError as error:
@@ -74,6 +83,9 @@ KEPT = frozenset({"DequantizeLinear", "QuantizeLinear"})
 """Ops that are converted also where all their inputs are constants."""
 
 
+WAYS = "fix sizes with load(shapes={name: (...)}), and an input that decides it with load(values={name: number})"
+
+
 class _Importer:
     def __init__(self, source: SourceModel, shapes: Mapping[str, Sequence[Dim]], known: Mapping[str, Dim]) -> None:
         symbols = _Symbols()
@@ -84,6 +96,7 @@ class _Importer:
         self.values: dict[str, Value] = {name: Value(name, t.shape, t.dtype) for name, t in inputs.items()}
         self.values |= {name: Value.known(name, array) for name, array in source.initializers.items()}
         self.unsupported: dict[str, str] = {}
+        self.undecided = 0  # branches around the node that is taken, of which the run takes one of two
         self.missing: dict[str, SourceNode] = {}  # outputs that a converter does not make (an index, a mask)
 
     def run(self) -> Graph:
@@ -179,19 +192,40 @@ class _Importer:
         return {name: Value.known(name, *result) for name, result in made if name}
 
     def _branched(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
-        """The outputs of an If whose condition is known: those of the branch, whose nodes are taken here."""
+        """The outputs of an If: those of the branch that is taken, or of both and a choice at run time."""
         if (node.domain, node.op) != ("", "If"):
             return None
-        condition = values[0] and values[0].constant
-        if condition is None or condition.size != 1:
-            raise Unsupported("its condition is known only at run time")
-        branch = node.body("then_branch" if condition.item() else "else_branch")
+        condition = values[0]
+        if condition is None:
+            raise ModelError(f"node {node} has no condition")
+        if condition.constant is not None:
+            return self._inside(node, "then_branch" if condition.constant.all() else "else_branch")
+        if [inner.op for inner in node.body("then_branch").nodes if inner.op != "Constant"] == ["Squeeze"]:
+            if self.undecided:
+                raise Unsupported(f"its condition follows from open sizes, inside a branch that may not run; {WAYS}")
+            return self._inside(node, "then_branch")  # where the axis is longer than 1, Squeeze itself will say so
+        self.undecided += 1
+        yes, no = (self._inside(node, branch) for branch in ("then_branch", "else_branch"))
+        self.undecided -= 1
+        self.builder.start(node)
+        one = self.builder.emit("reshape", condition, newshape=()) if condition.rank else condition
+        return self.builder.finish([self._either(one, yes[name], no[name]) for name in node.outputs if name in yes])
+
+    def _inside(self, node: SourceNode, name: str) -> dict[str, Value]:
+        """A branch's outputs; its nodes are taken here."""
+        branch = node.body(name)
         self.values |= {name: Value.known(name, array) for name, array in branch.initializers.items()}
         self._take_all(branch.nodes)
-        for name in branch.outputs:
-            self._blame(name)
+        for output in branch.outputs:
+            self._blame(output)
         made = zip(node.outputs, branch.outputs, strict=True)
         return {output: self.values[name] for output, name in made if output and name in self.values}
+
+    def _either(self, condition: Value, yes: Value, no: Value) -> Value:
+        """One of two values, both of which are computed."""
+        if (yes.shape, yes.dtype) != (no.shape, no.dtype):
+            raise Unsupported(f"its branches give {_told(yes)} or {_told(no)}, as the run decides; {WAYS}")
+        return self.builder.emit("where", condition, yes, no)
 
     def _blame(self, name: str) -> None:
         """Put the node that does not make a wanted output on the list."""
@@ -233,6 +267,10 @@ def _real(value: Value | None) -> Value | None: ...
 def _real(value: Value | None) -> Value | None:
     """A constant that is stored as integers, as the real numbers that they stand for."""
     return value if value is None or value.stored is None else Value.known(value.name, value.stored.reals)
+
+
+def _told(value: Value) -> str:
+    return f"{value.dtype} of shape ({', '.join(map(str, value.shape))})"
 
 
 def _renamed(node: Node, old: str, new: str) -> Node:

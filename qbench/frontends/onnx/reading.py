@@ -6,15 +6,18 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, defs, helper
 from onnx.checker import ValidationError
-from onnx.inliner import inline_local_functions
+from onnx.inliner import inline_local_functions, inline_selected_functions
+from onnx.shape_inference import InferenceError, infer_shapes
 
 from qbench.errors import ModelError, nearest, shown
 from qbench.frontends.onnx.source import Array, SourceInput, SourceModel, SourceNode
+from qbench.frontends.onnx.table import CONVERTERS
 from qbench.frontends.onnx.tensors import read_tensor
 from qbench.ir.names import fresh
 
@@ -22,8 +25,10 @@ __all__ = ["OPSETS", "read_model"]
 
 _LOG = logging.getLogger(__name__)
 
-OPSETS = range(7, 24)
+OPSETS = range(7, 29)
 """Versions of the standard op set that can be imported."""
+
+_STANDARD = ("", "ai.onnx")
 
 
 def read_model(path: Path) -> SourceModel:
@@ -53,6 +58,10 @@ def _model(model: ModelProto, path: Path) -> SourceModel:
     if graph.sparse_initializer:
         raise ModelError("sparse initializers are not supported: export the model with dense weights")
     opsets = _opsets(model)
+    if spelled := _spelled(graph, opsets[""]):
+        flat = _written_out(model, spelled)
+        if _spelled(flat.graph, opsets[""]) != spelled:
+            return _model(flat, path)
     initializers: dict[str, Array] = {}
     for tensor in graph.initializer:
         if tensor.name in initializers:
@@ -92,8 +101,31 @@ def _inlined(model: ModelProto) -> ModelProto:
     return flat
 
 
+def _spelled(graph: GraphProto, opset: int) -> set[str]:
+    """Ops without a converter that ONNX itself spells in terms of others."""
+    found = {op for node in graph.node for a in node.attribute for op in _spelled(a.g, opset)}
+    unknown = {str(node.op_type) for node in graph.node if node.domain in _STANDARD} - {op for _, op in CONVERTERS}
+    schemas: dict[str, Any] = {op: defs.get_schema(op, opset) for op in unknown if defs.has(op, opset, "")}
+    return found | {op for op, s in schemas.items() if s.has_function or s.has_context_dependent_function}
+
+
+def _written_out(model: ModelProto, ops: Iterable[str]) -> ModelProto:
+    """The model with what ONNX says of these ops in their place; as it is, where the types that this takes are open."""
+    typed = ModelProto()
+    typed.CopyFrom(model)
+    typed.graph.value_info.extend(
+        helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in model.graph.initializer
+    )
+    try:
+        typed = infer_shapes(typed)
+        return inline_selected_functions(typed, [("", op) for op in ops], inline_schema_functions=True)
+    except (AssertionError, InferenceError, RuntimeError, TypeError, ValueError) as error:
+        _LOG.warning("%s cannot be written out: %s", ", ".join(ops), error)
+        return model
+
+
 def _opsets(model: ModelProto) -> dict[str, int]:
-    versions = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import}
+    versions = {"" if o.domain in _STANDARD else o.domain: o.version for o in model.opset_import}
     version = versions.get("", 0)
     if version not in OPSETS:
         raise ModelError(
@@ -130,7 +162,7 @@ def _node_names(graph: GraphProto, taken: set[str], given: frozenset[str]) -> li
         name = node.name
         if not name or name in seen:
             name = fresh(name or next(filter(None, node.output), f"{node.op_type}_{index}"), taken)
-        if node.name in seen:
+        if node.name and node.name in seen:
             _LOG.warning("two nodes are called %s: the second is %s here", shown(node.name), shown(name))
         seen.add(name)
         taken.add(name)
@@ -145,7 +177,7 @@ def _no_twins(names: Iterable[str], what: str) -> None:
 
 
 def _node(node: NodeProto, name: str, opsets: dict[str, int], folder: Path, taken: set[str]) -> SourceNode:
-    domain = "" if node.domain == "ai.onnx" else node.domain
+    domain = "" if node.domain in _STANDARD else node.domain
     if domain not in opsets:
         raise ModelError(f"node {shown(name)} uses the domain {shown(domain)}, which the model does not import")
     _no_twins((a.name for a in node.attribute), f"attributes of node {shown(name)}")

@@ -28,7 +28,9 @@ def lstm(
     peepholes: Value | None,
 ) -> tuple[Value, ...]:
     """Gates: input, output, forget, cell."""
-    if node.flag("input_forget") or (peepholes is not None and np.any(peepholes.integers())):
+    if node.flag("input_forget") or (
+        peepholes is not None and (peepholes.constant is None or peepholes.constant.any())
+    ):
         raise Unsupported("peepholes, or input and forget gates in one")
     return _recurrent(builder, node, "LSTM", (x, w, r, b), lengths, [hidden, cell], {})
 

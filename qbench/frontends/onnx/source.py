@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -116,6 +116,23 @@ class SourceModel:
         """Every value's name."""
         names = {i.name for i in self.inputs} | set(self.initializers)
         return names.union(*(node.inputs + node.outputs for node in self.nodes)) - {""}
+
+    def with_values(self, values: Mapping[str, Array]) -> SourceModel:
+        """The model with some of its inputs as constants; ModelError where one cannot be what is given."""
+        kept = tuple(i for i in self.inputs if i.name not in values)
+        arrays: dict[str, Array] = {}
+        for given in self.inputs:
+            if given.name not in values:
+                continue
+            array, shape = values[given.name], given.shape or ()
+            fits = array.ndim in (0, len(shape)) and np.can_cast(array.dtype, given.dtype, "same_kind")
+            if not fits or any(isinstance(a, int) and array.ndim and a != b for a, b in zip(shape, array.shape)):  # noqa: B905
+                raise ModelError(
+                    f"values: {shown(given.name)} is {given.dtype} of shape {shape}, not {array.dtype} of {array.shape}"
+                )
+            sizes = array.shape or tuple(s if isinstance(s, int) else 1 for s in shape)
+            arrays[given.name] = np.broadcast_to(array.astype(given.dtype), sizes)
+        return replace(self, inputs=kept, initializers={**self.initializers, **arrays})
 
 
 def is_finite(array: Array) -> bool:

@@ -60,7 +60,7 @@ class Resize2d(FloatOp):
     def obstacle(self, *types: TensorType) -> str:
         if self.method == "cubic":
             return "unsupported: cubic resizing has no integer form"
-        is_open = any(isinstance(dim, str) for dim in types[0].shape[1:])
+        is_open = any(isinstance(dim, str) for dim in (*types[0].shape[1:], *self.size))
         return f"unsupported: resizing of {OPEN_SIZE}" if is_open else ""
 
     def neighbours(self, axis: int, size: int) -> tuple[Array, Array]:

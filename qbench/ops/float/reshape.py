@@ -106,7 +106,7 @@ class Transpose(_Moved):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Squeeze(Reshaping):
-    """Without these axes, which must be of size 1."""
+    """Without these axes, which must be of size 1; of what is a quotient of open sizes, the run must show it."""
 
     name = "squeeze"
     axes: tuple[int, ...]
@@ -114,7 +114,9 @@ class Squeeze(Reshaping):
     def infer(self, data: TensorType) -> TensorType:
         for axis in self.axes:
             require(0 <= axis < data.rank, f"{self.name}: axis {axis} is outside 0..{data.rank - 1} of {data}")
-            require(data.shape[axis] == 1, f"{self.name}: axis {axis} of {data} has size {data.shape[axis]}, not 1")
+            size = size_of(data.shape[axis])
+            if size != size_of(1) and not (size.quotients and size.least == 1):
+                raise Unequal(f"{self.name}: axis {axis} of {data} has size {size}, not 1", data.shape[axis], 1)
         shape = tuple(dim for axis, dim in enumerate(data.shape) if axis not in self.axes)
         return TensorType(shape, data.dtype)
 
