@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from tqdm.auto import tqdm
@@ -14,7 +15,11 @@ Progress = Callable[[int, int], object]
 """Called with how much is done and how much there is to do."""
 
 StageProgress = Callable[[str, int, int], object]
-"""Called with the stage ("calibration", "evaluation"), how much is done, and how much there is to do."""
+"""Called with the stage ("calibration", "evaluation", "compiling kernels for this processor, once"), how much is done, and
+how much there is to do."""
+
+_outer: ContextVar[StageProgress | None] = ContextVar("_outer", default=None)
+"""Whom work tells that this thread is in the middle of."""
 
 _DELAY = 1.0  # seconds that a stage takes before it has a bar
 
@@ -29,32 +34,40 @@ class Cancel(Protocol):
 
 @contextmanager
 def showing(progress: bool | StageProgress = True) -> Generator[StageProgress]:
-    """Give what to tell: the callable itself, or bars in a notebook or on a terminal, or (False) what shows nothing."""
-    if callable(progress):
-        yield progress
-    elif progress:
-        bars = _Bars()
-        try:
-            yield bars.show
-        finally:
-            bars.close()
-    else:
-        yield lambda stage, done, total: None
+    """Give what to tell: the callable itself, or bars in a notebook or on a terminal, or (False) what shows nothing.
+
+    Work within other work that asks for bars tells whom that tells, so that who hides or draws one does so for all.
+    """
+    outer = _outer.get()
+    bars = _Bars()
+    tell = progress if callable(progress) else _silent if not progress else outer or bars.show
+    token = _outer.set(tell)
+    try:
+        yield tell
+    finally:
+        _outer.reset(token)
+        bars.close()
+
+
+def _silent(stage: str, done: int, total: int) -> None: ...
 
 
 class _Bars:
-    """A bar for each stage in turn."""
+    """A bar for each stage; the time that another one takes in between is none of its own."""
 
     def __init__(self) -> None:
         self._stage = ""
-        self._bar: tqdm[Any] | None = None
+        self._bars: dict[str, tqdm[Any]] = {}
 
     def show(self, stage: str, done: int, total: int) -> None:
-        if self._bar is None or stage != self._stage:
-            self.close()
-            self._stage, self._bar = stage, tqdm(total=total, desc=stage, delay=_DELAY, disable=None)
-        self._bar.update(done - self._bar.n)
+        if stage not in self._bars:
+            self._bars[stage] = tqdm(total=total, desc=stage, delay=_DELAY, disable=None)
+        bar = self._bars[stage]
+        if stage != self._stage and not bar.disable:
+            bar.unpause()
+        self._stage = stage
+        bar.update(done - bar.n)
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        for bar in self._bars.values():
+            bar.close()

@@ -62,3 +62,20 @@ def test_an_interrupted_stage_leaves_its_bar_where_it_was(monkeypatch: pytest.Mo
         raise KeyboardInterrupt
     assert "1/4" in screen.getvalue()
     assert screen.getvalue().endswith("\n")
+
+
+def test_work_within_other_work_tells_whom_that_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = screen_of(monkeypatch)
+    told: list[tuple[str, int, int]] = []
+    with showing(lambda *what: told.append(what)), showing() as tell:
+        tell("compiling", 1, 2)
+    with showing(False), showing() as tell:
+        tell("compiling", 1, 2)
+    assert (told, screen.getvalue()) == ([("compiling", 1, 2)], "")
+    with showing() as tell:
+        tell("calibration", 1, 4)
+        with showing() as within:
+            within("compiling", 2, 2)
+        tell("calibration", 4, 4)
+    assert "compiling: 100%" in screen.getvalue()
+    assert "calibration: 100%" in screen.getvalue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from itertools import islice
 
 from qbench.calibration.counter import Counter, Numbered, Seen, counter_of, merged
@@ -107,7 +108,7 @@ class _Threads:
         self._pool = ThreadPoolExecutor(default_threads(), thread_name_prefix="qbench calibration")
 
     def submit(self, task: list[Numbered]) -> Future[Seen]:
-        return self._pool.submit(self._count, task)
+        return self._pool.submit(copy_context().run, self._count, task)
 
     def _count(self, task: list[Numbered]) -> Seen:
         try:

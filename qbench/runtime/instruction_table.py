@@ -16,6 +16,7 @@ from qbench.runtime.step import Instruction
 __all__ = ["Table", "compile_kernels"]
 
 _ALIGNMENT = 64
+_COMPILING = "compiling kernels for this processor, once"
 
 
 class Table:
@@ -48,6 +49,6 @@ def compile_kernels(kernels: Sequence[Kernel]) -> None:
         return
     with showing() as tell:
         for done, compile_one in enumerate(cold):
-            tell("compiling kernels", done, len(cold))
+            tell(_COMPILING, done, len(cold))
             compile_one()
-        tell("compiling kernels", len(cold), len(cold))
+        tell(_COMPILING, len(cold), len(cold))

@@ -49,7 +49,7 @@ class Runs(State):
         ----------
         progress
             True shows bars in a notebook or a terminal, once it takes long; False shows nothing; a callable is called
-            now and then, on this thread.
+            now and then: on this thread, or on one that compiles kernels.
         cancel
             Something with ``is_set()``, such as a ``threading.Event``.
 

@@ -18,7 +18,7 @@ __all__ = ["LayerRow", "LayerTableView", "Level", "Noise", "edited", "layer_tabl
 
 Level = Literal["low", "some", "high"]
 """How much quantization error there is: under 1/300, under 1/30, or more of the signal's power."""
-_LOSS_DB = 6.0  # lost at one step: twice the noise's amplitude
+HEARD_DB = 1.0  # lost at one step for good: less is not worth a name
 _QUIET_DB, _SOME_DB, _HIGH_DB = 60, 25, 15
 
 
@@ -164,7 +164,7 @@ def worst_layer(state: State, found: Attribution | None = None) -> tuple[str | N
     Where nothing is, the one that makes the most error itself, or has the lowest SQNR; None where none was measured.
     """
     falls = (found or attribute(state.quantized.prepared, state.report)).falls
-    if falls and falls[0].lasting_db >= _LOSS_DB:
+    if falls and falls[0].lasting_db >= HEARD_DB:
         return falls[0].nodes[-1], f"the signal-to-noise ratio falls here by {falls[0].lasting_db:.1f} dB for good"
     return _noisiest(state.report.by_layer), "makes the most error itself"
 

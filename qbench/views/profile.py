@@ -11,7 +11,7 @@ from qbench.ir.graph import Graph
 from qbench.passes.groups import Group, find_groups
 from qbench.report.entries import LayerReport
 from qbench.search.attribution import Attribution, StepLoss, attribute
-from qbench.views.layers import edited
+from qbench.views.layers import HEARD_DB, edited
 from qbench.views.state import State
 from qbench.views.view import View
 
@@ -21,7 +21,6 @@ Kind = Literal["narrow", "wide", "float", "other"]
 """What a step makes: integers of at most 8 bits, of more, real numbers, or what is no activation (sizes, indices)."""
 
 _NAMED = 3  # steps that the chart says by name
-_HEARD_DB = 1.0  # what is less is not worth a name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +90,7 @@ def profile_view(state: State, found: Attribution | None = None) -> ProfileView:
     reads = _reads(prepared, find_groups(prepared))
     steps = tuple(_step(state, loss, layers, reads[loss.name]) for loss in found.steps)
     places = {step.name: place for place, step in enumerate(steps)}
-    falls = tuple(places[loss.name] for loss in found.falls[:_NAMED] if loss.lasting_db >= _HEARD_DB)
+    falls = tuple(places[loss.name] for loss in found.falls[:_NAMED] if loss.lasting_db >= HEARD_DB)
     return ProfileView(steps, falls, _number(found.output_db), state.is_stale)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, ClassVar, Literal
 from weakref import WeakValueDictionary
 
 from numpy.typing import NDArray
 
 from qbench.errors import Cancelled, QBenchError
+from qbench.progress import showing
 from qbench.quant.config import QuantConfig
 from qbench.report.entries import OutputReport
 from qbench.report.report import Report
@@ -23,6 +25,7 @@ from qbench.widgets.runner import Runner
 __all__ = ["Live", "Stage"]
 
 _REMEMBERED = 32
+_RATED = 0.5  # seconds that a stage takes before its rate says something
 _PEEKED = 4  # samples that tell the scale of the data
 
 
@@ -94,6 +97,7 @@ class Live:
         self._wanted: frozenset[str] = frozenset()
         self._doing: frozenset[str] = frozenset()  # of what was wanted
         self._advice: tuple[QuantConfig, tuple[Advice, ...]] | None = None
+        self._timed = "", 0, 0.0  # the stage that goes on, what of it was done at first, and when
         self._stop = threading.Event()
         session.watch(self._noticed)
 
@@ -242,6 +246,10 @@ class Live:
 
     def _run(self, cancel: threading.Event) -> None:
         """On the runner's thread; what is drawn is drawn from here, each time from a newer state."""
+        with showing(self._progress):  # what it calls tells there too: kernels that are compiled
+            self._work(cancel)
+
+    def _work(self, cancel: threading.Event) -> None:
         self._running = threading.get_ident()
         with self._lock:
             wanted = self._doing = self._wanted
@@ -310,7 +318,13 @@ class Live:
         self._tell(stage or self.stage)
 
     def _progress(self, stage: str, done: int, total: int) -> None:
-        self._tell(Stage(True, f"{stage}: {done:,} of {total:,} samples", done / max(1, total)))
+        if self._timed[0] != stage or done <= self._timed[1]:
+            self._timed = stage, done, monotonic()
+        seconds = monotonic() - self._timed[2]
+        told = f"{stage}: {done:,} of {total:,}"
+        if stage in ("calibration", "evaluation"):
+            told += " samples" + (f", {(done - self._timed[1]) / seconds:,.0f} a second" if seconds > _RATED else "")
+        self._tell(Stage(True, told, done / max(1, total)))
 
     def _tell(self, stage: Stage) -> None:
         with self._lock:

@@ -49,6 +49,9 @@ class Workbench(SessionWidget):
         Where the export button writes to.
     labels
         Names of the classes, by number, for samples whose prediction flipped.
+    height
+        In pixels; 0: as high as all parts below each other; None: that of the window, or what was chosen in the browser,
+        which remembers that and where the parts stand.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class Workbench(SessionWidget):
     history: Any = traitlets.Dict().tag(sync=True)
     versions: Any = traitlets.Dict().tag(sync=True)
     exactness: Any = traitlets.Dict().tag(sync=True)
+    height: Any = traitlets.Int(None, allow_none=True, min=0).tag(sync=True)
 
     def __init__(
         self,
@@ -77,6 +81,7 @@ class Workbench(SessionWidget):
         layer: str | None = None,
         folder: str | Path = "quantized",
         labels: Sequence[str] = (),
+        height: int | None = None,
     ) -> None:
         self._labels = tuple(map(str, labels))
         self._layer, self._folder = layer, Path(folder)
@@ -86,6 +91,7 @@ class Workbench(SessionWidget):
         self._compared: tuple[Quantized, tuple[int | None, int | None]] | None = None
         self._versions: tuple[str, str] | None = None  # that are compared
         super().__init__(session)
+        self.height = height
         if comparison is not None:
             self._show(exactness=views.exactness_view(comparison, self._live.state()).to_dict())
 

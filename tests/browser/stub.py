@@ -44,7 +44,7 @@ _RENDER = """async ([code, data]) => {
 
 
 class Stub:
-    """A widget in a page, fed with plain data."""
+    """A widget in a page, fed with plain data; a workbench without a height has all parts below each other."""
 
     def __init__(
         self, page: Page, data: dict[str, Any], *, width: int = 1180, theme: str = "light", widget: str = "workbench"
@@ -57,6 +57,7 @@ class Stub:
             f"<!doctype html><html lang=en><title>qbench</title><style>{style()}{page_style}</style>"
             "<body><div id=here></div></body></html>"
         )
+        data = {**data, "height": data.get("height") or 0} if widget == "workbench" else data
         page.evaluate(_RENDER, [module(widget), json.loads(json.dumps(data, allow_nan=False))])
 
     def sent(self) -> list[dict[str, Any]]:

@@ -36,6 +36,7 @@ def repaired(session: Session) -> Workbench:
 
 WIDGETS: dict[str, tuple[str, Callable[[Session], anywidget.AnyWidget]]] = {
     "workbench": ("workbench", lambda session: Workbench(session, comparison(), layer="relu_1")),
+    "panes": ("workbench", lambda session: Workbench(session, comparison(), layer="relu_1", height=900)),
     "repairs": ("workbench", repaired),
     "layers": ("layertable", LayerTable),
     "histogram": ("onehistogram", lambda session: Histogram(session, "relu_1")),

@@ -45,6 +45,7 @@ def lab(page: Page, tmp_path: Path, data_dir: Path) -> Generator[str]:
 def opened(page: Page) -> Locator:
     """The workbench, once it is drawn and nothing runs."""
     bench = page.locator(".qb")
+    bench.get_by_role("tab", name="Layers", exact=True).click()
     expect(bench.locator(".qb-body [role=row]")).to_have_count(4)
     bench.get_by_label("unfold", exact=True).check()
     expect(bench.locator(".qb-body [role=row]")).to_have_count(9)
@@ -102,7 +103,7 @@ def test_a_reload_of_the_page_and_a_restart_of_the_kernel_lose_nothing(page: Pag
     run_all(page, lab, "tune.ipynb")
     bench = opened(page)
     first = sqnr(bench).inner_text()
-    bench.locator(".qb-history > summary").click()
+    bench.get_by_role("tab", name="History").click()
     bench.get_by_label("Name of the snapshot").fill("untouched")
     bench.get_by_role("button", name="Keep snapshot").click()
     expect(bench.locator(".qb-kept")).to_contain_text("untouched")
@@ -131,7 +132,7 @@ def test_a_reload_of_the_page_and_a_restart_of_the_kernel_lose_nothing(page: Pag
     bench = opened(page)
     expect(sqnr(bench)).to_have_text(edited)
     expect(bench.locator(".qb-body [role=row]", has_text="relu_1")).to_contain_text("edited")
-    bench.locator(".qb-history > summary").click()
+    bench.get_by_role("tab", name="History").click()
     expect(bench.locator(".qb-kept")).to_contain_text("untouched")
     bench.get_by_role("button", name="Undo", exact=True).click()
     expect(sqnr(bench)).to_have_text(first)

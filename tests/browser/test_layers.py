@@ -298,6 +298,22 @@ def test_holding_a_key_asks_the_kernel_now_and_then_and_late_answers_do_not_coun
     assert len(stub.sent()) < 20
 
 
+def test_numbers_and_room_do_not_scroll_what_is_being_read(page: Page, view: dict[str, Any]):
+    many = [{**view["rows"][i % 9], "name": f"layer_{i}", "group": f"layer_{i}"} for i in range(200)]
+    shown = {**view, "rows": many}
+    stub = Stub(page, {"layers": shown, "status": STATUS}, widget="layertable")
+    grid = page.get_by_role("grid")
+    rows(stub).first.click()
+    grid.hover()
+    page.mouse.wheel(0, 2000)
+    page.wait_for_function("() => document.querySelector('[role=grid]').scrollTop === 2000")
+    stub.update(layers={**shown, "rows": [{**row, "ms": 1.5} for row in many]})
+    page.set_viewport_size({"width": 1100, "height": 900})
+    expect(rows(stub).first).to_contain_text("1.5 ms")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert grid.evaluate("one => one.scrollTop") == 2000
+
+
 def test_a_model_without_layers_and_one_with_a_single_layer(page: Page, view: dict[str, Any]):
     stub = Stub(page, {"layers": {**view, "rows": [], "worst": None}, "status": STATUS}, widget="layertable")
     expect(page.get_by_text("0 layers", exact=True)).to_be_visible()

@@ -26,6 +26,7 @@ TRAITS = (
     "history",
     "versions",
     "exactness",
+    "height",
     "status",
 )
 Y = np.random.default_rng(6).integers(0, 5, 30)

@@ -3,9 +3,11 @@ import { h } from "./dom.js";
 
 const KEY = "qbench.columns";
 
-/** Returns { element, shown() }; `changed()` is called when another choice was made. */
+/** Returns { element, shown(), isChosen() }; `changed()` is called when another choice was made. */
 export function columnChooser(columns, changed) {
-  const shown = new Set(remembered() ?? columns.filter((one) => one.isShown).map((one) => one.key));
+  const kept = remembered();
+  let isChosen = kept !== null;
+  const shown = new Set(kept ?? columns.filter((one) => one.isShown).map((one) => one.key));
   shown.add(columns[0].key); // the name is always there
   const boxes = columns.slice(1).map((column) =>
     h(
@@ -25,6 +27,7 @@ export function columnChooser(columns, changed) {
   function pick(key, isShown) {
     if (isShown) shown.add(key);
     else shown.delete(key);
+    isChosen = true;
     try {
       localStorage.setItem(KEY, JSON.stringify([...shown]));
     } catch {
@@ -32,7 +35,7 @@ export function columnChooser(columns, changed) {
     }
     changed();
   }
-  return { element, shown: () => columns.filter((one) => shown.has(one.key)) };
+  return { element, shown: () => columns.filter((one) => shown.has(one.key)), isChosen: () => isChosen };
 }
 
 function remembered() {

@@ -7,7 +7,7 @@ import { linear, logarithmic, xAxis, yAxis } from "./scales.js";
 import { zoomable } from "./zoom.js";
 
 const MARGIN = { left: 46, right: 14, top: 30, bottom: 36 };
-const HEIGHT = 240;
+const HEIGHT = 200;
 const STEP = 0.01;
 const CLOSEST = 6; // steps of the integers: nothing new is to be seen beyond
 const LINES = 6; // pixels between the lines of the grid, at least

@@ -19,6 +19,8 @@ const FILTERS = [
   ["own", "own SQNR below 25 dB", (row) => row.own !== null && row.own.level !== "low"],
   ["selected", "selected", (row, selected) => selected.has(row.name)],
 ];
+const BOX = 30; // px of the checkbox
+const SPARED = ["ms", "op"]; // columns that go first where there is little room
 let made = 0;
 
 /** Returns { element, draw(view, chosen), mark(name), point(names), resize() }; `send(message)` talks to the kernel, `picks(names)` is told which layers are selected. */
@@ -36,6 +38,7 @@ export function layerTable(send, picks = () => {}) {
   let told = 0;
   let timer = null;
   let isPlaced = false; // whether the chosen row was scrolled to
+  let isHeld = false; // whether the reader has been in the table: from then on it scrolls for no number
   const selected = new Set();
   let hinted = new Set(); // layers of a repair that is pointed at
   const open = new Set(); // groups whose layers have rows of their own
@@ -115,19 +118,25 @@ export function layerTable(send, picks = () => {}) {
   }
   /** The heads of the chosen columns, and how wide all are. */
   function build() {
-    columns = chooser.shown();
+    columns = fitting();
     heads = columns.map((column, i) => {
       const button = h("button", { type: "button", tabindex: i ? -1 : 0, title: `${column.tip}. Click to sort.`, onclick: () => sort(column) }, h("span", {}, column.label), h("span", { class: "qb-arrow", "aria-hidden": "true" }));
       return h("div", { role: "columnheader", "aria-colindex": i + 2, "aria-sort": "none", class: `qb-cell qb-${column.kind} qb-col-${column.key}` }, button);
     });
     head.replaceChildren(h("div", { role: "columnheader", class: "qb-cell qb-check", "aria-colindex": 1 }, everyone), ...heads);
     set(grid, { "aria-colcount": columns.length + 1 });
-    const widths = ["30px", ...columns.map((column) => column.width)];
-    grid.style.setProperty("--qb-columns", widths.join(" "));
-    grid.style.setProperty("--qb-least", `${widths.reduce((sum, width) => sum + Number(width.match(/\d+/)[0]), 0)}px`);
+    grid.style.setProperty("--qb-columns", [`${BOX}px`, ...columns.map((column) => column.width)].join(" "));
+    grid.style.setProperty("--qb-least", `${least(columns)}px`);
     if (sorted && !columns.includes(sorted.column)) sorted = null;
     known.clear();
     arrange();
+  }
+  /** The chosen columns; where nobody chose, those that there is room for. */
+  function fitting() {
+    let found = chooser.shown();
+    if (chooser.isChosen() || !element.clientWidth) return found;
+    for (const key of SPARED) if (least(found) > element.clientWidth) found = found.filter((column) => column.key !== key);
+    return found;
   }
   function clear() {
     search.value = "";
@@ -314,6 +323,7 @@ export function layerTable(send, picks = () => {}) {
     event.preventDefault();
   });
   grid.addEventListener("scroll", paint, { passive: true });
+  for (const act of ["wheel", "pointerdown", "keydown", "touchmove"]) grid.addEventListener(act, () => (isHeld = true), { passive: true });
   new ResizeObserver(() => paint()).observe(grid);
   build();
 
@@ -348,8 +358,17 @@ export function layerTable(send, picks = () => {}) {
       chosen = name;
       reveal();
     },
-    resize: () => reveal(),
+    resize() {
+      const before = columns.length;
+      if (element.clientWidth > 0 && fitting().length !== before) build();
+      if (!isHeld) reveal();
+    },
   };
+}
+
+/** px that columns take at least. */
+function least(columns) {
+  return columns.reduce((sum, { width }) => sum + Number(width.match(/\d+/)[0]), BOX);
 }
 
 function said(row) {

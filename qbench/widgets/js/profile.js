@@ -5,7 +5,7 @@ import { linear, yAxis } from "./scales.js";
 import { zoomable } from "./zoom.js";
 
 const MARGIN = { left: 40, right: 12, top: 26, bottom: 34 };
-const HEIGHT = 190;
+const HEIGHT = 170;
 const BEST = 60; // dB: what is drawn as no noise
 const CLOSE = 12; // steps at most are seen at the closest
 const WHEEL = 1.2;

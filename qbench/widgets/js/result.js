@@ -10,7 +10,7 @@ const DATA = {
   probe: "a probe, for a quick look: the whole data follows, or Re-run",
 };
 
-/** Returns { element, draw(view) }; `send(message)` talks to the kernel. */
+/** Returns { element, flips, draw(view) }; flips is the part of it that can stand elsewhere; `send(message)` talks to the kernel. */
 export function resultPanel(send) {
   let shown = null;
   let since = LAST;
@@ -32,7 +32,7 @@ export function resultPanel(send) {
     const others = (view.baselines ?? []).map((one) => one.label);
     const choices = [LAST, ...others];
     if (!choices.includes(since)) since = LAST;
-    set(compared, { hidden: !others.length });
+    set(compared, { hidden: !others.length || (!view.before && others.length === 1) }); // at the start there is nothing else
     baseline.replaceChildren(...choices.map((name) => h("option", { value: name, selected: name === since }, name)));
     const { now } = view;
     const before = since === LAST ? view.before : view.baselines.find((one) => one.label === since).outcome;
@@ -63,7 +63,7 @@ export function resultPanel(send) {
     const fresh = new Set(view.flips.filter((flip) => flip.is_new).map((flip) => flip.sample));
     list.replaceChildren(...view.flips.map((flip) => sample(flip, fresh.size < view.flips.length && flip.is_new)));
   }
-  return { element, draw };
+  return { element, flips, draw };
 }
 
 function card(name, title, badge, value, suffix, note) {

@@ -1,4 +1,4 @@
-// The workbench: the result and all layers above, the chosen one and the graph below. The kernel owns the state.
+// The workbench: the result and the profile above, all else as tabs of two panes. The kernel owns the state.
 import { boxesSection } from "./boxes.js";
 import { irDiff } from "./diff.js";
 import { h, set } from "./dom.js";
@@ -9,6 +9,7 @@ import { resultLine } from "./glance.js";
 import { historyPanel } from "./history.js";
 import { layerTable } from "./layers.js";
 import { short } from "./numbers.js";
+import { panes } from "./panes.js";
 import { networkProfile } from "./profile.js";
 import { repairsPanel } from "./repairs.js";
 import { resultPanel } from "./result.js";
@@ -42,21 +43,28 @@ function workbench(send) {
   set(tensor.element, { "data-where": "tensor" });
   set(graph.element, { "data-where": "graph" });
   let chosen = null;
-  const element = h(
-    "div",
-    { class: "qb-bench" },
-    h("header", { class: "qb-top" }, title, now.element, status.element, undo, redo, run, save),
-    results.element,
-    profile.element,
-    repairs.element,
-    layers.element,
-    tensor.element,
-    boxes.element,
-    exactness.element,
-    graph.element,
-    history.element,
-    dialog.element,
-  );
+  const parts = [
+    { key: "flips", title: "Flips", element: results.flips, pane: 0, isThere: () => !results.flips.hidden },
+    { key: "repairs", title: "What to do", element: repairs.element, pane: 0 },
+    { key: "layers", title: "Layers", element: layers.element, pane: 0 },
+    { key: "tensor", title: "Chosen layer", element: tensor.element, pane: 1 },
+    { key: "boxes", title: "Boxes", element: boxes.element, pane: 1, isThere: () => !boxes.element.hidden },
+    { key: "exactness", title: "Bit-exactness", element: exactness.element, pane: 1, isThere: () => !exactness.element.hidden },
+    { key: "graph", title: "Graph", element: graph.element, pane: 1 },
+    { key: "history", title: "History", element: history.element, pane: 0 },
+  ];
+  const element = h("div", { class: "qb-bench" });
+  const arrangement = panes(parts, element, () => resize());
+  const top = h("header", { class: "qb-top" }, title, now.element, status.element, arrangement.toggle, undo, redo, run, save);
+  element.append(top, results.element, profile.element, arrangement.element, dialog.element);
+
+  function resize() {
+    if (tensor.element.clientWidth > 0) tensor.resize(tensor.element.clientWidth);
+    if (profile.element.clientWidth > 0) profile.resize(profile.element.clientWidth);
+    if (boxes.element.clientWidth > 0) boxes.resize(boxes.element.clientWidth);
+    layers.resize();
+    exactness.resize();
+  }
 
   return {
     element,
@@ -78,6 +86,7 @@ function workbench(send) {
       result: (view) => {
         results.draw(view);
         now.draw(view);
+        arrangement.fit();
       },
       profile: (view) => {
         profile.draw(view);
@@ -88,7 +97,11 @@ function workbench(send) {
       boxes: (view) => boxes.draw(view),
       history: (view) => history.draw(view),
       versions: (view) => history.compare(view),
-      exactness: (view) => exactness.draw(view, chosen),
+      exactness: (view) => {
+        exactness.draw(view, chosen);
+        arrangement.fit();
+      },
+      height: (px) => Number.isInteger(px) && arrangement.height(px),
       status: (view) => {
         title.textContent = short(view.title, 40);
         status.draw(view);
@@ -101,12 +114,6 @@ function workbench(send) {
         dialog.tell(view);
       },
     },
-    resize: () => {
-      if (tensor.element.clientWidth > 0) tensor.resize(tensor.element.clientWidth);
-      profile.resize(profile.element.clientWidth);
-      layers.resize();
-      boxes.resize(boxes.element.clientWidth);
-      exactness.resize();
-    },
+    resize: () => arrangement.fit(),
   };
 }
