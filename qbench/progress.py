@@ -15,8 +15,8 @@ Progress = Callable[[int, int], object]
 """Called with how much is done and how much there is to do."""
 
 StageProgress = Callable[[str, int, int], object]
-"""Called with the stage ("calibration", "evaluation", "compiling kernels for this processor, once"), how much is done, and
-how much there is to do."""
+"""Called with the stage ("calibration", "evaluation", "compiling kernels ..."), how much is done, and how much there is
+to do."""
 
 _outer: ContextVar[StageProgress | None] = ContextVar("_outer", default=None)
 """Whom work tells that this thread is in the middle of."""

@@ -127,10 +127,25 @@ class Runs(State):
         mode: Literal["float", "quantized"] = "float",
         progress: bool | StageProgress = True,
         cancel: Cancel | None = None,
+        *,
+        on: Literal["evaluation", "probe"] = "evaluation",
     ) -> pd.DataFrame:
-        """The layers that cost most, see :func:`qbench.evaluate.sensitivity.sensitivity`."""
+        """The layers that cost most, see :func:`qbench.evaluate.sensitivity.sensitivity`.
+
+        Parameters
+        ----------
+        mode, progress, cancel
+            As there, and as for :meth:`run`.
+        on
+            All data, or for a quick look the samples of :meth:`probe`.
+
+        Raises
+        ------
+        Cancelled
+            `cancel` was set.
+        """
         model = self._quantizer
-        data = self._evaluation or model.calibration
+        data = self._probe.data if on == "probe" else self._evaluation or model.calibration
         with showing(progress) as tell:
             statistics = model.statistics(partial(tell, "calibration"), cancel, self.history.config)
             told = partial(tell, "sensitivity")

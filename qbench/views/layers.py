@@ -53,6 +53,8 @@ class LayerRow(View):
         Whether it runs in float; `reason` says why.
     error, own, inherited
         All of the error at its output; that which it makes itself; that which it was given. None where not measured.
+    alone_db
+        What the output's SQNR gains where this layer alone runs in float; None where that was not measured.
     overridden
         What the user set for the layer or its tensors, such as ``threshold``; empty where that is nothing.
     imported
@@ -82,6 +84,7 @@ class LayerRow(View):
     weight_worst_channel_db: float | None
     macs: int
     ms: float | None
+    alone_db: float | None
     tensor: str | None
     weight: str | None
     overridden: tuple[str, ...]
@@ -135,6 +138,7 @@ def layer_table(state: State, found: Attribution | None = None) -> LayerTableVie
             weight_worst_channel_db=layer.weight_worst_channel_db,
             macs=layer.macs,
             ms=layer.ms,
+            alone_db=state.alone_db.get(layer.name),
             tensor=layer.encoded,
             weight=layer.weight,
             overridden=_set_by(config, layer, imported),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -41,6 +41,8 @@ class State:
         Whether the config was changed since.
     imported
         The config that the model's file came with; None where it came in float.
+    alone_db
+        By layer what the output gains where that one alone runs in float, in dB; empty where nobody measured it.
     """
 
     quantized: Quantized
@@ -48,6 +50,7 @@ class State:
     report: Report
     is_stale: bool = False
     imported: QuantConfig | None = None
+    alone_db: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
     def of(cls, session: Session) -> State:

@@ -90,8 +90,8 @@ class SessionWidget(PicturedWidget):
                 live.edit(session.redo)
             case {"do": "run"}:
                 live.request()
-            case {"do": "latency"}:
-                live.request("latency")
+            case {"do": "latency" | "sensitivity" as what}:
+                live.request(what)
             case {"do": "cancel"}:
                 live.cancel()
             case {"do": "dismiss"}:

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, ClassVar, Literal
 from weakref import WeakValueDictionary
 
+import numpy as np
 from numpy.typing import NDArray
 
 from qbench.errors import Cancelled, QBenchError
@@ -98,6 +99,7 @@ class Live:
         self._doing: frozenset[str] = frozenset()  # of what was wanted
         self._advice: tuple[QuantConfig, tuple[Advice, ...]] | None = None
         self._timed = "", 0, 0.0  # the stage that goes on, what of it was done at first, and when
+        self._alone: tuple[QuantConfig, dict[str, float]] | None = None
         self._stop = threading.Event()
         session.watch(self._noticed)
 
@@ -129,7 +131,8 @@ class Live:
             self._shown = report or self._shown
             shown = self._shown
         session = self.session
-        return State(session.quantized(config), session.statistics, shown, report is None, session.imported)
+        alone = {} if self._alone is None or self._alone[0] != config else self._alone[1]
+        return State(session.quantized(config), session.statistics, shown, report is None, session.imported, alone)
 
     @property
     def shows_probe(self) -> bool:
@@ -225,8 +228,8 @@ class Live:
             self._stop.set()  # the probe of an older config, if one goes on
         self.request()
 
-    def request(self, *also: Literal["latency", "repairs"]) -> None:
-        """Evaluate what is stale, and measure the latency or find repairs too; returns at once."""
+    def request(self, *also: Literal["latency", "repairs", "sensitivity"]) -> None:
+        """Evaluate what is stale, and measure the latency, each layer's part or find repairs too; returns at once."""
         with self._lock:
             self._wanted |= {"evaluation", *also}
         self._tell(Stage(is_busy=True, message="probing"))
@@ -268,6 +271,8 @@ class Live:
                 self.session.run(cancel=cancel)  # which says it
             if self._probed.get(self.session.config) is None:
                 self._probe(cancel)  # what the next edit is compared with
+            if "sensitivity" in wanted:
+                self._try_alone(cancel)
             if "repairs" in wanted:
                 self._find(cancel)
             self._draw(Stage())
@@ -280,6 +285,20 @@ class Live:
             self._draw(Stage(error=error))
         finally:
             self._running = None
+
+    def _try_alone(self, cancel: threading.Event) -> None:
+        """What the output gains where each layer alone runs in float, on the samples of the probe."""
+        config = self.session.config
+        all_quantized = (self._probed.get(config) or self.session.probe()).output.sqnr_db
+        found = self.session.sensitivity(progress=self._progress, cancel=cancel, on="probe")
+        gains = {
+            str(name): float(alone - all_quantized)
+            for name, alone in zip(found["name"], found["sqnr_db"], strict=True)
+            if all_quantized is not None and np.isfinite(alone - all_quantized)
+        }
+        with self._lock:
+            self._alone = config, gains
+        self._draw()
 
     def _find(self, cancel: threading.Event) -> None:
         self._tell(Stage(True, "finding repairs"))
@@ -321,7 +340,7 @@ class Live:
         if self._timed[0] != stage or done <= self._timed[1]:
             self._timed = stage, done, monotonic()
         seconds = monotonic() - self._timed[2]
-        told = f"{stage}: {done:,} of {total:,}"
+        told = f"{stage}: {done:,} of {total:,}" + (" layers" if stage == "sensitivity" else "")
         if stage in ("calibration", "evaluation"):
             told += " samples" + (f", {(done - self._timed[1]) / seconds:,.0f} a second" if seconds > _RATED else "")
         self._tell(Stage(True, told, done / max(1, total)))

@@ -50,8 +50,8 @@ class Workbench(SessionWidget):
     labels
         Names of the classes, by number, for samples whose prediction flipped.
     height
-        In pixels; 0: as high as all parts below each other; None: that of the window, or what was chosen in the browser,
-        which remembers that and where the parts stand.
+        In pixels; 0: as high as all parts below each other; None: that of the window, or what was chosen in the
+        browser, which remembers that and where the parts stand.
 
     Raises
     ------

@@ -11,7 +11,7 @@ import pytest
 
 from qbench.errors import Cancelled
 from qbench.session.session import Session
-from qbench.views import outcome
+from qbench.views import layer_table, outcome
 from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.live import Live
 from tests.networks import mlp, samples
@@ -210,6 +210,22 @@ def test_latency_is_measured_when_asked(session: Session, live: Live):
     live.request("latency")
     assert live.wait(PATIENCE)
     assert live.state().report.output.latency.quantized_ms > 0
+
+
+def test_what_each_layer_gains_alone_in_float_is_measured_on_the_probe(session: Session, live: Live):
+    assert live.state().alone_db == {}
+    live.request("sensitivity")
+    assert live.wait(PATIENCE)
+    table = session.sensitivity(progress=False, on="probe")
+    whole = session.probe().output.sqnr_db
+    assert whole is not None
+    assert live.state().alone_db == {
+        name: pytest.approx(alone - whole) for name, alone in zip(table["name"], table["sqnr_db"], strict=True)
+    }
+    assert {row.name: row.alone_db for row in layer_table(live.state()).rows}["dense_0"] is not None
+    live.edit(lambda: session.override("relu_0", threshold=0.5))
+    assert live.wait(PATIENCE)
+    assert live.state().alone_db == {}  # of another config
 
 
 def test_widgets_of_a_session_stay_in_step(session: Session):

@@ -18,6 +18,7 @@ export const COLUMNS = [
   ["error", "SQNR", "Signal to all quantization noise at the layer's output, in dB", ratio("error"), (row) => decibels(row.error?.sqnr_db), false, "number", "60px", true],
   ["own", "Own SQNR", "Signal to the noise that the layer makes itself, in dB, had those before it been exact: a longer bar is more noise", ratio("own"), (row) => noise(row.own, "own"), false, "number", "92px", true],
   ["inherited", "Inherited", "Signal to the noise that the layers before it leave here, in dB: a longer bar is more noise", ratio("inherited"), (row) => noise(row.inherited, "inherited"), false, "number", "92px", true],
+  ["alone", "In float", "What the output's SQNR gains where this layer alone runs in float, in dB, on the samples of the probe: Sensitivity measures it", (row) => row.alone_db ?? null, (row) => ((row.alone_db ?? null) === null ? null : `${row.alone_db < 0 ? "\u2212" : "+"}${Math.abs(row.alone_db).toFixed(1)}`), true, "number", "64px", true],
   ["weights", "Weights", "Type of the layer's weights", (row) => row.weight_dtype, (row) => row.weight_dtype, false, "text", "66px", false],
   ["weight", "Weight SQNR", "Signal to the noise of rounding the layer's weights, in dB", (row) => finite(row.weight_sqnr_db), (row) => decibels(row.weight_sqnr_db), false, "number", "92px", false],
   ["channel", "Worst channel", "The same of the channel whose weights lose most, in dB", (row) => finite(row.weight_worst_channel_db), (row) => decibels(row.weight_worst_channel_db), false, "number", "104px", false],

@@ -57,6 +57,7 @@ export function layerTable(send, picks = () => {}) {
   const everyone = h("input", { type: "checkbox", tabindex: -1, "aria-label": "Select all layers shown", onchange: () => choose(new Set(everyone.checked ? rows.flatMap(layersOf) : [])) });
   const unfold = h("input", { type: "checkbox", onchange: () => fold(unfold.checked) });
   const chooser = columnChooser(COLUMNS, () => build());
+  const measure = h("button", { type: "button", class: "qb-small", title: "Put each layer alone in float and measure what the output gains: on the samples of the probe, in the background; Stop ends it", onclick: () => send({ do: "sensitivity", where: "layers" }) }, "Sensitivity");
   const tip = h("p", { class: "qb-sub qb-tip", "aria-live": "polite", hidden: true });
   const head = h("div", { role: "row", class: "qb-row qb-heads", "aria-rowindex": 1 });
   const body = h("div", { role: "rowgroup", class: "qb-body" });
@@ -70,7 +71,7 @@ export function layerTable(send, picks = () => {}) {
   const element = h(
     "section",
     { class: "qb-layers", "aria-label": "Layers", "data-where": "layers" },
-    h("div", { class: "qb-table-bar" }, search, filter, h("label", { title: "A row for each layer of a fused step too" }, unfold, "unfold"), chooser.element, tally, legend),
+    h("div", { class: "qb-table-bar" }, search, filter, h("label", { title: "A row for each layer of a fused step too" }, unfold, "unfold"), chooser.element, measure, tally, legend),
     tip,
     bulk.element,
     grid,
@@ -133,7 +134,8 @@ export function layerTable(send, picks = () => {}) {
   }
   /** The chosen columns; where nobody chose, those that there is room for. */
   function fitting() {
-    let found = chooser.shown();
+    const isMeasured = view.rows.some((row) => (row.alone_db ?? null) !== null);
+    let found = chooser.shown().filter((column) => isMeasured || column.key !== "alone");
     if (chooser.isChosen() || !element.clientWidth) return found;
     for (const key of SPARED) if (least(found) > element.clientWidth) found = found.filter((column) => column.key !== key);
     return found;
@@ -337,7 +339,8 @@ export function layerTable(send, picks = () => {}) {
       const names = new Set(view.rows.map((row) => row.name));
       for (const one of selected) if (!names.has(one)) selected.delete(one);
       bulk.draw(view.bulk, picked());
-      arrange();
+      if (fitting().length === columns.length) arrange();
+      else build();
     },
     /** Layers are selected elsewhere; the first of them comes in sight. */
     choose(names) {
