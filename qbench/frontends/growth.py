@@ -10,16 +10,18 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
+
 import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry
 from qbench.errors import GraphError, ModelError, QParamsError, shown
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Node
 from qbench.ir.names import fresh
-from qbench.ir.op import OPS, bind
+from qbench.ir.op import OPS, Array, QuantRule, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
-__all__ = ["Growth", "Source"]
+__all__ = ["Growth", "Source", "has_damage"]
 
 HELPERS = frozenset(
     {"expand_dims", "nn.pad", "qnn.dequantize", "qnn.quantize", "qnn.reinterpret", "reshape", "squeeze", "transpose"}
@@ -39,6 +41,15 @@ class Source(Protocol):
     def outputs(self) -> tuple[str, ...]:
         """Names of the tensors that it makes."""
         ...
+
+
+def has_damage(array: Array) -> bool:
+    """Whether NaN stands among other elements; alone it fills places that mean nothing, as infinity does."""
+    return not _is_finite(array) and np.isnan(array).any() != np.isnan(array).all()
+
+
+def _is_finite(array: Array) -> bool:
+    return array.dtype.kind not in "fV" or bool(np.isfinite(array).all())
 
 
 class Growth:
@@ -87,6 +98,8 @@ class Growth:
         qparams
             Of the outputs, where they are quantized.
         """
+        if OPS[op].rule is QuantRule.MAC:
+            self._check_weights(operands)
         source = self.now()
         fields = OPS[op].attributes()
         kept = {key: value for key, value in attrs.items() if key not in fields or value != fields[key].default}
@@ -101,6 +114,15 @@ class Growth:
         self._pending.append(node)
         self._producers.update(dict.fromkeys(outputs, node))
         return types
+
+    def _check_weights(self, operands: Iterable[tuple[str, TensorType]]) -> None:
+        """Infinity hides elements elsewhere; in the weights of a layer it is damage."""
+        for name, _ in operands:
+            constant = self.constants.get(name)
+            if constant is not None and not _is_finite(constant.array):
+                raise ModelError(
+                    f"weight {shown(name)} contains NaN or infinity: the model is damaged, export it again"
+                )
 
     def settle(self, renamed: Mapping[str, str]) -> None:
         """Take the pending nodes into the graph: values renamed, the first main node called as the file calls it."""

@@ -10,7 +10,8 @@ from onnx import ModelProto, helper, numpy_helper
 
 from qbench.errors import ModelError
 from qbench.frontends import load
-from tests.frontends.models import check, model, node, random, save
+from qbench.runtime.interpreter import run
+from tests.frontends.models import check, model, node, random, reference, save
 
 
 @pytest.mark.parametrize(("left", "right"), [("unk__1", "unk__2"), (None, ""), ("None", "?")])
@@ -122,3 +123,11 @@ def test_functions_of_the_model_are_inlined(tmp_path: Path) -> None:
 def test_functions_that_cannot_be_inlined(tmp_path: Path, body: list[str], opset: int) -> None:
     with pytest.raises(ModelError, match=r"functions of its own \('Twice'\)"):
         load(save(with_function(body, opset), tmp_path))
+
+
+def test_nan_fills_places_that_mean_nothing(tmp_path: Path) -> None:
+    nodes = [node("Greater", ["x", "zero"], ["is_up"]), node("Where", ["is_up", "x", "none"], ["y"])]
+    constants = {"zero": np.float32(0), "none": np.float32(np.nan)}
+    path = save(model(nodes, {"x": ["N", 4]}, constants=constants), tmp_path)
+    x = random(2, 4)
+    np.testing.assert_array_equal(run(load(path), {"x": x})["y"], reference(path, {"x": x})["y"])

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbench.errors import ModelError, UnsupportedOpsError, shown
-from qbench.frontends.growth import Growth
-from qbench.frontends.onnx.source import Array, SourceNode, is_finite
+from qbench.frontends.growth import Growth, has_damage
+from qbench.frontends.onnx.source import Array, SourceNode
 from qbench.frontends.onnx.stored import Stored
 from qbench.frontends.sizes import dim_of
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr
-from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
 
@@ -136,8 +135,6 @@ class Builder(Growth):
     ) -> tuple[Value, ...]:
         source = self.now()
         values = [self._operand(operand) for operand in operands]
-        if OPS[op].rule is QuantRule.MAC:
-            self._check_weights(values)
         base = next(filter(None, source.outputs), source.name)
         outputs = tuple(self.fresh(f"{base}.{op.split('.')[-1]}") for _ in range(count))
         types = self.add(op, [(value.name, _type(value)) for value in values], attrs, outputs, (q,) * count)
@@ -200,7 +197,7 @@ class Builder(Growth):
         array = value.array.astype(np.float32) if value.array.dtype == np.float64 else value.array
         if not is_dtype(array.dtype.name):
             raise ModelError(f"constant {shown(value.name)} is {array.dtype}, which is not one of {', '.join(DTYPES)}")
-        if not is_finite(array) and np.isnan(array).any():
+        if has_damage(array):
             raise ModelError(f"constant {shown(value.name)} contains NaN: the model is damaged, export it again")
         constant = Constant(array)
         return Value(self.constant(value.name, constant), constant.shape, constant.dtype)
@@ -218,15 +215,6 @@ class Builder(Growth):
             self.add("qnn.dequantize", [(integers, kind.type)], {}, (real,))
         value = Value(real, kind.shape, "float32")
         return value if stored.dtype == "float32" else self.emit("cast", value, dtype=stored.dtype)
-
-    def _check_weights(self, values: Sequence[Value]) -> None:
-        """Infinity hides elements elsewhere; in the weights of a layer it is damage."""
-        for value in values:
-            constant = self.constants.get(value.name)
-            if constant is not None and not is_finite(constant.array):
-                raise ModelError(
-                    f"weight {shown(value.name)} contains NaN or infinity: the model is damaged, export it again"
-                )
 
     def _operand(self, operand: Value | Array) -> Value:
         if isinstance(operand, np.ndarray):

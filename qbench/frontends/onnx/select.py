@@ -23,8 +23,9 @@ _END = 10**9
 
 @converter("Concat", "*", "axis")
 def concat(builder: Builder, node: SourceNode, *values: Value) -> Value:
-    """Tensors joined along one axis."""
+    """Tensors joined along one axis; those without an element there are left out."""
     axis = values[0].axis(node.integer("axis", 1))
+    values = tuple(value for value in values if value.shape[value.axis(axis)] != 0) or values[:1]
     return values[0] if len(values) == 1 else builder.emit_many("concatenate", values, 1, axis=axis)[0]
 
 

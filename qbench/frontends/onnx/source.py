@@ -12,7 +12,7 @@ from onnx import NodeProto
 
 from qbench.errors import ModelError, shown
 
-__all__ = ["Array", "SourceInput", "SourceModel", "SourceNode", "is_finite"]
+__all__ = ["Array", "SourceInput", "SourceModel", "SourceNode"]
 
 Array = NDArray[Any]
 Kind = TypeVar("Kind", int, float, str)
@@ -133,8 +133,3 @@ class SourceModel:
             sizes = array.shape or tuple(s if isinstance(s, int) else 1 for s in shape)
             arrays[given.name] = np.broadcast_to(array.astype(given.dtype), sizes)
         return replace(self, inputs=kept, initializers={**self.initializers, **arrays})
-
-
-def is_finite(array: Array) -> bool:
-    """Whether a real array is free of NaN and infinity; arrays of other kinds are."""
-    return array.dtype.kind not in "fV" or bool(np.isfinite(array).all())

@@ -9,7 +9,8 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from qbench.errors import ModelError, shown
-from qbench.frontends.onnx.source import Array, is_finite
+from qbench.frontends.growth import has_damage
+from qbench.frontends.onnx.source import Array
 
 __all__ = ["read_tensor"]
 
@@ -50,7 +51,7 @@ def read_tensor(proto: TensorProto, folder: Path, what: str) -> Array:
     if array.dtype.kind == "c":
         raise ModelError(f"{what} holds complex numbers, which qbench does not know")
     # Infinity may be the open end of a Clip or hide elements from a softmax: the op that reads it decides.
-    if not is_finite(array) and np.isnan(array).any():
+    if has_damage(array):
         raise ModelError(f"{what} contains NaN: the model is damaged, export it again")
     return array
 

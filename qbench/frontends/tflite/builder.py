@@ -10,10 +10,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from qbench.errors import ModelError, UnsupportedOpsError, shown
-from qbench.frontends.growth import Growth
+from qbench.frontends.growth import Growth, has_damage
 from qbench.frontends.sizes import Size, dim_of
 from qbench.frontends.tflite.source import Array, SourceOperator, SourceTensor
 from qbench.ir.dtypes import is_dtype, is_float
@@ -264,8 +262,8 @@ class Builder(Growth):
             open_sizes = ", ".join(str(e.dim) for e in value.array.ravel().tolist() if isinstance(e, Size))
             raise Unsupported(f"{shown(value.name)} is computed from sizes known only at run time ({open_sizes})")
         array = value.array.transpose(TO_NCHW) if value.nchw else value.array
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelError(f"constant {shown(value.name)} contains NaN or infinity: the model is damaged")
+        if has_damage(array):
+            raise ModelError(f"constant {shown(value.name)} contains NaN: the model is damaged")
         if not is_dtype(array.dtype.name):
             raise ModelError(f"constant {shown(value.name)} is {array.dtype}, which qbench does not know")
         constant = Constant(array)

@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
-from qbench.frontends.tflite import arithmetic, border, movement, pools, products, reduce, resize, select, unary
+from qbench.frontends.tflite import (
+    arithmetic,
+    border,
+    indexing,
+    logic,
+    movement,
+    pools,
+    products,
+    reduce,
+    resize,
+    select,
+    unary,
+)
 
-__all__ = ["arithmetic", "border", "movement", "pools", "products", "reduce", "resize", "select", "unary"]
+__all__ = [
+    "arithmetic",
+    "border",
+    "indexing",
+    "logic",
+    "movement",
+    "pools",
+    "products",
+    "reduce",
+    "resize",
+    "select",
+    "unary",
+]

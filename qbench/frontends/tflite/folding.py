@@ -77,7 +77,7 @@ def _moved(builder: Builder, op: SourceOperator, convert: Converter, values: lis
     lookup = np.empty(len(elements), object)
     lookup[:] = elements
     made = builder.fold(convert(builder, op, tickets))
-    return [lookup[value.array] for value in made if value.array is not None]
+    return [np.asarray(lookup[value.array], object) for value in made if value.array is not None]
 
 
 def _settled(array: Array, tensor: Any) -> Array:

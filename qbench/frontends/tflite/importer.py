@@ -9,13 +9,14 @@ from qbench.frontends.sizes import Unresolved
 from qbench.frontends.tflite import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
 from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
 from qbench.frontends.tflite.folding import fold_sizes
-from qbench.frontends.tflite.kinds import refuse_hybrid
+from qbench.frontends.tflite.kinds import hybrid_weights
 from qbench.frontends.tflite.source import ABSENT, SourceModel, SourceOperator, SourceTensor
 from qbench.frontends.tflite.table import CONVERTERS
 from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim, TensorType
+from qbench.quant.arithmetic import dequantize
 from qbench.quant.semantics import Semantics
 
 __all__ = ["import_model"]
@@ -100,9 +101,10 @@ class _Importer:
         if convert is None:
             raise Unsupported("")
         tensors = self.source.tensors
-        refuse_hybrid([tensors[number] for number in op.inputs if number != ABSENT], tensors[op.output_numbers[0]])
         if any(number not in self.values for number in op.inputs if number != ABSENT):
             return  # made by an operator that is on the list already
+        stored = hybrid_weights([tensors[n] for n in op.inputs if n != ABSENT], tensors[op.output_numbers[0]])
+        self.values |= {n: self._real(n) for n in op.inputs if n != ABSENT and tensors[n] in stored}
         values = [None if number == ABSENT else self.values[number] for number in op.inputs]
         results = [tensors[number] for number in op.output_numbers]
         builder = self.builder
@@ -121,6 +123,13 @@ class _Importer:
             made = convert(builder, op, values)
             made = made if all(value.array is not None for value in made) else builder.finish(made)
         self.values.update(zip(op.output_numbers, made, strict=True))
+
+    def _real(self, number: int) -> Value:
+        """A constant that is stored as integers, as the real numbers that they stand for."""
+        value = self.values[number]
+        if value.array is None or value.q is None:
+            return value
+        return self.builder.known(dequantize(value.array, value.q), value.name)
 
 
 def _input_type(tensor: SourceTensor, override: Sequence[Dim] | None) -> TensorType:

@@ -12,7 +12,7 @@ from qbench.ir.types import Dim
 from qbench.ops.numeric.windows import Padding, Pair
 from qbench.quant.activations import ACTIVATION_BOUNDS, activation_bounds
 
-__all__ = ["activated", "clipped", "is_quantized", "padding", "pair", "refuse_hybrid", "same_integers"]
+__all__ = ["activated", "clipped", "hybrid_weights", "is_quantized", "padding", "pair", "same_integers"]
 
 _SAME, _VALID = 0, 1
 _QUANTIZED = ("int4", "int8", "uint8", "int16")
@@ -45,16 +45,15 @@ def is_quantized(builder: Builder, *operands: Value) -> bool:
     return True
 
 
-def refuse_hybrid(inputs: Sequence[SourceTensor], output: SourceTensor) -> None:
-    """Operators on floats with quantized weights quantize their input anew in every run: there are no qparams."""
+def hybrid_weights(inputs: Sequence[SourceTensor], output: SourceTensor) -> list[SourceTensor]:
+    """The constants of an operator on floats that are stored as integers: here it computes with their real numbers.
+
+    LiteRT quantizes the operator's input anew in every run, by its range ("dynamic range quantization"); how the graph
+    is to compute is for its config to say.
+    """
     weights = [t for t in inputs if t.array is not None and t.qparams is not None and t.dtype != "int32"]
-    reals = [str(t) for t in (*inputs, output) if t.dtype == "float32" and t.array is None]
-    if weights and len(reals) > 1:
-        stored = ", ".join(f"{t} is {t.dtype}" for t in weights)
-        raise Unsupported(
-            f"{', '.join(reals)} are float, but {stored} (a hybrid or dynamic-range operator, which quantizes its "
-            "input anew in every run): convert the model with full integer quantization, or without any"
-        )
+    reals = [t for t in (*inputs, output) if t.dtype == "float32" and t.array is None]
+    return weights if len(reals) > 1 else []
 
 
 def same_integers(builder: Builder, *operands: Value) -> None:

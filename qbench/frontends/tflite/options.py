@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from functools import cache
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import numpy as np
 from qbench.frontends.tflite.guard import Budget, guarded
 from qbench.frontends.tflite.source import Array, Option
 
-__all__ = ["array_of", "ints", "names_of", "read_options"]
+__all__ = ["array_of", "custom_options", "ints", "names_of", "read_options"]
 
 _EMPTY = bytes((4, 0, 4, 0, 4, 0, 0, 0))
 """A table without fields, at byte 4: it tells the defaults."""
@@ -31,6 +32,17 @@ def read_options(kind: Any, data: bytes, position: int, budget: Budget) -> dict[
     plain = guarded(kind(), _EMPTY, 4, budget)
     read = {field: (_option(given, field), _option(plain, field)) for field in _fields(kind)}
     return {_snake(field): value for field, (value, default) in read.items() if value != default}
+
+
+def custom_options(content: bytes) -> dict[str, Option]:
+    """The options of an operator that is not TFLite's own: MediaPipe stores padding and strides as three words."""
+    if len(content) != _WORDS.size:
+        return {"content": content.hex()}
+    padding, width, height = _WORDS.unpack(content)
+    return {"padding": padding - 1, "stride_w": width, "stride_h": height}  # none, SAME, VALID
+
+
+_WORDS = struct.Struct("<iii")
 
 
 @cache

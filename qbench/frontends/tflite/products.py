@@ -14,6 +14,7 @@ from qbench.frontends.tflite.source import Array, SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
 from qbench.ir.types import dim_factors, dim_product
+from qbench.ops.numeric.windows import Pair
 
 _WINDOW = "padding stride_w stride_h fused_activation_function quantized_bias_type"
 
@@ -55,12 +56,25 @@ def _convolved(builder: Builder, op: SourceOperator, x: Value, weight: Value, bi
 
 @converter("TRANSPOSE_CONV", "output_shape weights input bias?", f"TransposeConvOptions {_WINDOW}")
 def transpose_conv(builder: Builder, op: SourceOperator, size: Value, w: Value, x: Value, bias: Value | None) -> Value:
-    """Filters are (out, h, w, in); padding is that of the convolution which would undo this one."""
-    array, data = _filter(w), builder.nchw(x)
+    """To the size that is given."""
     dims = size.dims()
     if len(dims) != 4 or not isinstance(dims[1], int) or not isinstance(dims[2], int):
         raise Unsupported(f"the sizes in {shown(size.name)} must be four numbers")
-    out, strides = (dims[1], dims[2]), pair(op, "stride")
+    return _transposed(builder, op, x, w, bias, (dims[1], dims[2]))
+
+
+@converter("custom.Convolution2DTransposeBias", "input weights bias", f"custom {_WINDOW}")
+def media_pipe_transpose_conv(builder: Builder, op: SourceOperator, x: Value, w: Value, bias: Value) -> Value:
+    """To the size that the file declares for the result; MediaPipe's."""
+    _, height, width, _ = builder.result.shape
+    if height is None or width is None:
+        raise Unsupported(f"the size of {shown(builder.result.name)} must be known")
+    return _transposed(builder, op, x, w, bias, (height, width))
+
+
+def _transposed(builder: Builder, op: SourceOperator, x: Value, w: Value, bias: Value | None, out: Pair) -> Value:
+    """Filters are (out, h, w, in); padding is that of the convolution which would undo this one."""
+    array, data, strides = _filter(w), builder.nchw(x), pair(op, "stride")
     window = (array.shape[1], array.shape[2])
     top, left, _, _ = padding(op, out, window, strides)
     ends: list[int] = []

@@ -13,7 +13,7 @@ import numpy as np
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.elements import TYPES, read_array, read_qparams
 from qbench.frontends.tflite.guard import Budget, damaged, guarded
-from qbench.frontends.tflite.options import array_of, ints, names_of, read_options
+from qbench.frontends.tflite.options import array_of, custom_options, ints, names_of, read_options
 from qbench.frontends.tflite.source import ABSENT, Array, Option, SourceModel, SourceOperator, SourceTensor
 from qbench.frontends.tflite.sparse import Level, Sparsity
 from qbench.ir.dtypes import is_dtype, numpy_dtype
@@ -90,7 +90,7 @@ class _Reader:
         # as runtimes do: files since 2020 have both, or the newer; BuiltinCode() asks the older where a byte will do
         number = max(code.DeprecatedBuiltinCode(), code._tab.int32(_BUILTIN_CODE))
         if number == self.parser.BuiltinOperator.CUSTOM:
-            return f"custom {shown(_text(code.CustomCode()))}"
+            return f"custom.{shown(_text(code.CustomCode()))[1:-1]}"
         return names_of(self.parser.BuiltinOperator).get(number, f"builtin operator {number}")
 
     def _buffer(self, buffer: Any) -> Array | None:
@@ -171,6 +171,9 @@ class _Reader:
         return SourceOperator(made[0], op, inputs, outputs, made, kind, options)
 
     def _options(self, table: Any) -> tuple[str, dict[str, Option]]:
+        custom = array_of(table.CustomOptionsAsNumpy())
+        if custom is not None and custom.size:
+            return "custom", custom_options(custom.tobytes())
         number, union = table.BuiltinOptionsType(), table.BuiltinOptions()
         if not number or union is None:
             return "", {}

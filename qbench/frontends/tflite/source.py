@@ -43,7 +43,7 @@ class SourceOperator:
     name
         The file has none: the name of the first tensor that the operator makes.
     op
-        The builtin operator's name, or ``custom`` and the operator's own.
+        The builtin operator's name, or ``custom.`` and the operator's own.
     options_table
         Name of the table that `options` were read from; empty where there is none.
     options

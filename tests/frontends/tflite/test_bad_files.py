@@ -21,7 +21,7 @@ from qbench.frontends.tflite import reading
 from qbench.frontends.tflite.guard import Budget, Guard
 from qbench.frontends.tflite.sparse import Sparsity
 from tests.frontends.test_bad_files import HOSTILE
-from tests.frontends.tflite.checking import save
+from tests.frontends.tflite.checking import check, save
 from tests.frontends.tflite.networks import Parts, quantized, real
 from tests.tflite_files import Operator, Tensor, constant, model, operator
 
@@ -165,28 +165,31 @@ def test_everything_unsupported_is_listed_at_once(tmp_path: Path) -> None:
         load(save(model(tensors, operators), tmp_path))
     assert [line.strip() for line in str(caught.value).splitlines()[1:]] == [
         "'a' (LSTM)",
-        "'b' (custom 'Flex<Thing>')",
+        "'b' (custom.Flex<Thing>)",
         "'c' (STABLEHLO_SORT)",
         "'d' (builtin operator 250)",
         "'y' (WHERE)",
     ]
 
 
-def test_hybrid_models_are_told_which_tensors_are_float(tmp_path: Path) -> None:
+def test_hybrid_operators_compute_with_the_real_numbers_of_their_weights(tmp_path: Path) -> None:
+    """LiteRT rounds their input to 8 bits in every run, so that it agrees within that."""
+    rng = np.random.default_rng(0)
+    weights = rng.integers(-127, 128, (4, 3, 3, 8), np.int8), rng.integers(-127, 128, (2, 64), np.int8)
     tensors = [
-        Tensor("x", (1, 8)),
-        constant("w", np.ones((4, 8), np.int8), scale=0.1),
-        Tensor("h", (1, 4)),
-        constant("v", np.ones((2, 4), np.int8), scale=0.1),
+        Tensor("x", (1, 4, 4, 8)),
+        constant("w", weights[0], scale=(0.01, 0.02, 0.03, 0.01), zero_point=(0,) * 4),
+        constant("b", np.zeros(4, np.float32)),
+        Tensor("h", (1, 4, 4, 4)),
+        constant("v", weights[1], scale=0.1),
         Tensor("y", (1, 2)),
     ]
-    operators = [operator("FULLY_CONNECTED", ["x", "w"], ["h"]), operator("FULLY_CONNECTED", ["h", "v"], ["y"])]
-    with pytest.raises(UnsupportedOpsError) as caught:
-        load(save(model(tensors, operators), tmp_path))
-    lines = str(caught.value).splitlines()[1:]
-    assert "'x', 'h' are float, but 'w' is int8" in lines[0]
-    assert "dynamic-range" in lines[0]
-    assert "'h', 'y' are float, but 'v' is int8" in lines[1]
+    window = {"padding": "SAME", "stride_w": 1, "stride_h": 1}
+    operators = [operator("CONV_2D", ["x", "w", "b"], ["h"], **window), operator("FULLY_CONNECTED", ["h", "v"], ["y"])]
+    path = save(model(tensors, operators), tmp_path)
+    graph = check(path, {"x": rng.standard_normal((1, 4, 4, 8)).astype(np.float32)}, tolerance=0.02)
+    assert [node.op for node in graph.nodes if node.op.startswith("nn.")] == ["nn.conv2d", "nn.bias_add", "nn.dense"]
+    np.testing.assert_array_equal(graph.constants["v"].array, weights[1] * np.float32(0.1))
 
 
 def test_weights_stored_in_fewer_bits_are_fine(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""Comparisons, truth values, and choices by them."""
+
+from __future__ import annotations
+
+from qbench.frontends.tflite.arithmetic import aligned
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value
+from qbench.frontends.tflite.kinds import same_integers
+from qbench.frontends.tflite.source import SourceOperator
+from qbench.frontends.tflite.table import converter
+
+_COMPARED = {
+    "EQUAL": ("EqualOptions", "equal"),
+    "GREATER": ("GreaterOptions", "greater"),
+    "GREATER_EQUAL": ("GreaterEqualOptions", "greater_equal"),
+    "LESS": ("LessOptions", "less"),
+    "LESS_EQUAL": ("LessEqualOptions", "less_equal"),
+    "NOT_EQUAL": ("NotEqualOptions", "equal"),
+}
+
+
+def _compared(tflite_op: str, options: str, op_name: str) -> None:
+    @converter(tflite_op, "lhs rhs", options)
+    def convert(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
+        if lhs.q != rhs.q:
+            raise Unsupported("a comparison of integers with different scales")
+        value = _spread(builder, op_name, lhs, rhs)
+        return builder.emit("logical_not", value) if op.op == "NOT_EQUAL" else value
+
+
+for _op, (_options, _name) in _COMPARED.items():
+    _compared(_op, _options, _name)
+
+
+@converter("LOGICAL_AND", "lhs rhs", "LogicalAndOptions")
+@converter("LOGICAL_OR", "lhs rhs", "LogicalOrOptions")
+def logical(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
+    """Of two truth values."""
+    return _spread(builder, op.op.lower(), lhs, rhs)
+
+
+@converter("LOGICAL_NOT", "x", "LogicalNotOptions")
+def logical_not(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """The other truth value."""
+    return builder.emit("logical_not", builder.natural(x))
+
+
+@converter("SELECT", "condition x y", "SelectOptions")
+@converter("SELECT_V2", "condition x y", "SelectV2Options")
+def select(builder: Builder, op: SourceOperator, condition: Value, x: Value, y: Value) -> Value:
+    """x where the condition holds, else y; before version 2 a vector of conditions chooses along the first axis."""
+    if op.op == "SELECT" and condition.rank == 1 and x.rank > 1:
+        condition = builder.emit("reshape", condition, newshape=(*condition.shape, *(1,) * (x.rank - 1)))
+    if x.q is not None or y.q is not None:
+        same_integers(builder, x, y)
+    operands = aligned(builder, condition, x, y)
+    return builder.emit("where", *operands, q=builder.q, nchw=any(value.nchw for value in operands))
+
+
+def _spread(builder: Builder, op: str, *operands: Value) -> Value:
+    given = aligned(builder, *operands)
+    return builder.emit(op, *given, nchw=any(value.nchw for value in given))
