@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,7 +30,7 @@ _COARSE = "coarse weights: what one loses, others and later layers can make up f
 
 
 @dataclass(frozen=True)
-class Repair:
+class Repair(ABC):
     """One edit of a config; equal repairs are the same edit.
 
     Parameters
@@ -46,9 +47,9 @@ class Repair:
         """Names of the layers or tensors that it is about; empty: the whole model."""
         return ()
 
+    @abstractmethod
     def apply(self, config: QuantConfig) -> QuantConfig:
         """The config after the repair."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return f"{self.what} {_few(self.where)}".rstrip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
 from os import PathLike
@@ -57,9 +58,9 @@ class SessionWidget(PicturedWidget):
 
     # for subclasses
 
+    @abstractmethod
     def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
         """What to show, as plain data by the name of a trait."""
-        raise NotImplementedError
 
     def _still(self, state: State) -> dict[str, View]:
         """What a page without a kernel can show beside what is shown now: ``tensors`` and ``graphs``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -20,16 +21,20 @@ from qbench.widgets.page import page, write_page
 __all__ = ["PicturedWidget"]
 
 
-class PicturedWidget(anywidget.AnyWidget):
+class _AbstractTraits(ABCMeta, traitlets.MetaHasTraits):
+    """Of widgets that say which methods they want of subclasses."""
+
+
+class PicturedWidget(anywidget.AnyWidget, metaclass=_AbstractTraits):
     """A view drawn in the browser, by a module of ``js/`` that renders a `frame`; subclasses say what it looks like."""
 
     _css = style()
 
     status: Any = traitlets.Dict().tag(sync=True)
 
+    @abstractmethod
     def figure(self) -> Figure:
         """What is shown now, for a paper, or for a notebook without a kernel."""
-        raise NotImplementedError
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The live view, and beside it a picture for places without a kernel."""

@@ -82,15 +82,16 @@ class Isa(Products):
         return call(b, f"llvm.lrint.v{self.lanes}i32.v{self.lanes}f32", self.accumulator, [product])
 
     rounds_down: ClassVar[bool] = False
-    """Whether there are `multiply_down` and `narrow_halves`."""
+    """Whether instructions can say that they round down, so that there is `multiply_down`."""
 
     def multiply_down(self, b: ir.IRBuilder, accumulators: Value, high: Value, low: Value) -> Value:
         """The floor of integers below 2^24 times the sum of two floats, where each operation rounds down."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} cannot round down: ask `rounds_down` before")
 
     def narrow_halves(self, b: ir.IRBuilder, four: Sequence[Value], zero_point: Value) -> Value:
         """`narrow` of halves of the values, rounded half up."""
-        raise NotImplementedError
+        one = splat(self.accumulator, 1)
+        return self.narrow(b, [b.ashr(b.add(values, one), one) for values in four], zero_point)
 
     def high_product(self, b: ir.IRBuilder, x: Value, y: Value) -> Value:
         """The upper 32 bits of signed 32-bit products, lane by lane."""

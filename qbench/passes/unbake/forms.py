@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import OPS, bind
+from qbench.ir.op import OPS, QuantRule, bind
 from qbench.ir.qparams import QParams
+from qbench.ops.qnn.base import QnnOp
+from qbench.ops.qnn.requantize import QnnRequantize
+from qbench.ops.qnn.window import QnnSum, QnnUnary
 
 __all__ = ["IDENTITY", "LARGEST", "Form", "clamp", "float_form", "implied_clamp", "is_narrow", "is_wide"]
 
@@ -23,6 +26,7 @@ _ARITHMETIC = (
     "accumulator",
     "rounding",
     "semantics",
+    "function",
     "denominator",
     "divisor",
     "zero_point_first",
@@ -30,18 +34,18 @@ _ARITHMETIC = (
     "ties_to_even",
 )
 """Attributes that say how integers are computed: real numbers need none of them."""
-_FORMS = {"qnn.sum_pool2d": "nn.avg_pool2d", "qnn.resize_linear": "image.resize2d"}
 _SNAPPED = (0.0, 6.0, 1.0, -1.0)
 """Bounds that activations usually have."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """A float op, its attributes, and constants that it reads after the quantized op's own inputs."""
+    """A float op, its attributes, and constants that it reads behind the quantized op's own inputs, or before them."""
 
     op: str
     attrs: FrozenMap[str, Attr]
     extra: tuple[NDArray[np.float32], ...] = ()
+    extra_first: bool = False
 
 
 def is_wide(graph: Graph, value: str) -> bool:
@@ -56,20 +60,18 @@ def is_narrow(graph: Graph, value: str) -> bool:
 
 def float_form(graph: Graph, node: Node) -> Form | None:
     """The float op of a node that computes on integers; None where real numbers have no such op."""
-    if node.op == "qnn.unary":
-        return _function(graph, node)
-    if node.op == "qnn.sum":
-        return _form(node, "mean" if _divides(graph, node) else "sum")
-    if node.op == "qnn.requantize":
+    op = bind(node, graph.qparams)
+    if isinstance(op, QnnUnary):
+        return _function(op)
+    if isinstance(op, QnnRequantize):
         return Form(*IDENTITY)
-    if node.op == "clip":
-        return clamp(graph.qparams[node.output], node)
-    if not node.op.startswith(("qnn.", "integer.")):
-        return Form(node.op, _real_fill(graph, node))
-    stem = node.op.partition(".")[2]
-    names = (_FORMS.get(node.op, ""), f"nn.{stem}", stem, f"image.{stem}")
-    op = next((name for name in names if name in OPS), None)
-    return None if op is None or node.op.startswith("integer.") else _form(node, op)
+    if isinstance(op, QnnSum) and not _divides(graph, node):
+        return _form(node, "sum")
+    if isinstance(op, QnnOp):
+        return None if op.float_form is None else _form(node, op.float_form)
+    if op.rule == QuantRule.INTERNAL:
+        return None
+    return clamp(graph.qparams[node.output], node) if node.op == "clip" else Form(node.op, _real_fill(graph, node))
 
 
 def clamp(q: QParams, node: Node) -> Form:
@@ -111,13 +113,14 @@ def _form(node: Node, op: str) -> Form | None:
     return None if set(lost) - set(_ARITHMETIC) else Form(op, FrozenMap(told))
 
 
-def _function(graph: Graph, node: Node) -> Form | None:
-    op = bind(node, graph.qparams)
-    function, slopes, axis, parameters = (getattr(op, key) for key in ("function", "slopes", "axis", "parameters"))
-    if slopes:
-        attrs: dict[str, Attr] = {} if axis is None else {"axis": axis}
-        return Form("nn.prelu", FrozenMap(attrs), (np.asarray(slopes, np.float32),))
-    return Form(function, FrozenMap(dict(parameters))) if function in OPS else None
+def _function(op: QnnUnary) -> Form | None:
+    if op.slopes:
+        attrs: dict[str, Attr] = {} if op.axis is None else {"axis": op.axis}
+        return Form("nn.prelu", FrozenMap(attrs), (np.asarray(op.slopes, np.float32),))
+    if op.function not in OPS:
+        return None
+    numbers = () if op.constant is None else (np.asarray(op.constant, np.float32),)
+    return Form(op.function, FrozenMap(dict(op.parameters)), numbers, op.constant_first)
 
 
 def _divides(graph: Graph, node: Node) -> bool:

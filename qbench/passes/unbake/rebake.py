@@ -18,7 +18,7 @@ from qbench.passes.dead_code import DeadCodePass
 from qbench.passes.pipeline import Remembering
 from qbench.passes.realize import RealizePass
 from qbench.passes.unbake.forms import is_narrow
-from qbench.passes.unbake.rescale import rescaled
+from qbench.passes.unbake.rescale import Scales, rescaled
 from qbench.passes.unbake.template import Template, Unit
 from qbench.quant.arithmetic import quantize
 from qbench.quant.rounding import Rounding
@@ -118,9 +118,8 @@ class _Rebake:
         self._floats.update({value: self.template.real[value] for value in unit.outputs})
 
     def _in_integers(self, unit: Unit) -> None:
-        step = rescaled(
-            self.template, unit, self._other_bias(unit), self._q, self._integers, self._rounding(unit), self._fresh
-        )
+        scales = Scales(self.template, self._q, self._integers)
+        step = rescaled(scales, unit, self._other_bias(unit), self._rounding(unit), self._fresh)
         names: dict[str, str] = {}
         for value, constant in step.constants.items():
             known = self._constants.get(value, constant)

@@ -247,7 +247,8 @@ class _Walk:
             extra.append(self._fresh(f"{node.name}.slopes"))
             self.constants[extra[-1]] = Constant(array)
         inputs = tuple(self._before_widening(value) for value in node.inputs)
-        return dataclasses.replace(node, op=form.op, attrs=form.attrs, inputs=(*inputs, *extra))
+        inputs = (*extra, *inputs) if form.extra_first else (*inputs, *extra)
+        return dataclasses.replace(node, op=form.op, attrs=form.attrs, inputs=inputs)
 
     def _before_widening(self, value: str) -> str:
         maker = self.graph.producers.get(value)
