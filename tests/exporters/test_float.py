@@ -121,3 +121,13 @@ def test_open_sizes_and_hostile_names(tmp_path: Path) -> None:
     again = round_trip(graph, {name: random(4, 3)}, tmp_path)
     assert again.nodes[0].name == name
     assert again.input_types() == graph.input_types()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+@pytest.mark.parametrize(("op", "attrs"), [("nn.relu", {}), ("clip", {"a_min": -2.0, "a_max": 5.0})])
+def test_bounds_of_integers(tmp_path: Path, op: str, attrs: dict[str, float], dtype: str) -> None:
+    node = Node(
+        "the node", op, ("x",), ("y",), FrozenMap(attrs if dtype != "uint8" else attrs and {**attrs, "a_min": 2.0})
+    )
+    graph = build("g", {"x": TensorType(("N", 4), dtype_of(np.dtype(dtype)))}, ["y"], [node])
+    round_trip(graph, {"x": np.array([[-3, 0, 1, 7]]).astype(dtype)}, tmp_path)

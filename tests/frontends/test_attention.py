@@ -139,3 +139,24 @@ def test_fused_activations(tmp_path: Path, activation: str) -> None:
 def test_a_batch_that_is_transposed(tmp_path: Path) -> None:
     feeds = {"x": random(3, 5, 4, 6), "w": random(5, 4, 6, 7, seed=1)}
     own(tmp_path, "FusedMatMul", feeds, 1, "com.microsoft", transBatchA=1)
+
+
+@pytest.mark.parametrize("kind", ["plain", "packed", "turned", "turned in pairs", "past", "capped"])
+def test_fewer_heads_of_keys(tmp_path: Path, kind: str) -> None:
+    """As decoders that onnxruntime's generator runs: the rotation is inside, lengths come as an input."""
+    few, size = 2, 16
+    before, length = (P, 1) if kind == "past" else (0, S)
+    q, k, v = (random(B, length, heads * size, seed=i) for i, heads in enumerate((N, few, few)))
+    past = [random(B, few, before, size, seed=i) if before else None for i in (3, 4)]
+    angles = np.outer(np.arange(S + P, dtype=np.float32), [2.0**-i for i in range(8)]).astype(np.float32)
+    feeds: dict[str, np.ndarray | None] = {"q": q, "k": k, "v": v}
+    if kind == "packed":
+        feeds = {"q": np.concatenate([q, k, v], 2), "k": None, "v": None}
+    feeds |= dict(zip(("past key", "past value"), past, strict=True))
+    feeds |= {"lengths": np.full(B, before + length - 1, np.int32), "total": np.array(before + length, np.int32)}
+    turned = kind in ("turned", "turned in pairs", "past")
+    if turned:
+        feeds |= {"wcos": np.cos(angles), "wsin": np.sin(angles)}
+    attrs = {"do_rotary": int(turned), "rotary_interleaved": int(kind == "turned in pairs")}
+    attrs |= {"softcap": 2.0} if kind == "capped" else {}
+    own(tmp_path, "GroupQueryAttention", feeds, 3, "com.microsoft", num_heads=N, kv_num_heads=few, **attrs)

@@ -78,3 +78,13 @@ def test_a_squeeze_of_an_axis_that_is_of_size_one_for_some_lengths(tmp_path: Pat
     check(path, {"x": random(1, 2, 7)})
     with pytest.raises(DataError, match=r"has size 2, not 1"):
         run(graph, {"x": random(1, 2, 9)})
+
+
+def test_branches_may_use_the_same_names(tmp_path: Path) -> None:
+    """Each is a scope of its own."""
+    then, other = ((node(op, ["x"], ["a"], "one"), node("Exp", ["a"], ["b"], "two")) for op in ("Neg", "Abs"))
+    choice = {"then_branch": branch("then", *then), "else_branch": branch("else", *other)}
+    nodes = [node("Greater", ["rate", "zero"], ["is_up"]), node("If", ["is_up"], ["y"], "if", **choice)]
+    path = save(model(nodes, {"x": ["N", 3], "rate": []}, constants={"zero": np.float32(0)}), tmp_path)
+    for rate in (1.0, -1.0):
+        check(path, {"x": random(2, 3), "rate": np.array(rate, np.float32)})

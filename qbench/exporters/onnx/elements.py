@@ -7,6 +7,7 @@ import numpy as np
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.forms.tables import reaches_one
+from qbench.ir.dtypes import is_integer
 from qbench.ir.graph import Node
 from qbench.ops.float.activation import Clip, Elu, Gelu, HardSigmoid, LeakyRelu, PRelu
 from qbench.ops.float.softmax import LogSoftmax, Softmax
@@ -35,7 +36,6 @@ _SAME_IN_ONNX = {
     "multiply": "Mul",
     "negative": "Neg",
     "nn.hard_swish": "HardSwish",
-    "nn.relu": "Relu",
     "nn.softplus": "Softplus",
     "power": "Pow",
     "reciprocal": "Reciprocal",
@@ -54,6 +54,16 @@ _SAME_IN_ONNX = {
 def same(writer: Writer, node: Node) -> None:
     """An op without attributes that ONNX has too."""
     writer.emit(_SAME_IN_ONNX[node.op], writer.inputs(node), node.outputs, node.name)
+
+
+@exporter("nn.relu")
+def relu(writer: Writer, node: Node) -> None:
+    """Of integers a Clip: onnxruntime has Relu for few kinds of them."""
+    dtype, inputs = writer.graph.types[node.output].dtype, writer.inputs(node)
+    if is_integer(dtype):
+        writer.emit("Clip", [*inputs, writer.constant(node, "min", 0, dtype)], node.outputs, node.name)
+    else:
+        writer.emit("Relu", inputs, node.outputs, node.name)
 
 
 @exporter("clip")

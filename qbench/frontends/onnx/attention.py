@@ -86,6 +86,45 @@ def multi_head_attention(
 
 
 @converter(
+    "GroupQueryAttention",
+    "query key? value? past_key? past_value? lengths total cos? sin? positions? added?",
+    "num_heads kv_num_heads scale softcap do_rotary rotary_interleaved local_window_size smooth_softmax qk_output",
+    domain=_OWN,
+)
+def group_query_attention(
+    builder: Builder, node: SourceNode, q: Value, k: Value | None, v: Value | None, past_key: Value | None,
+    past_value: Value | None, lengths: Value, total: Value, cos: Value | None, sin: Value | None,
+    positions: Value | None, added: Value | None,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Queries of more heads than keys and values, turned by their positions; `lengths` says which keys are the last."""
+    if node.integer("local_window_size", -1) != -1 or node.flag("smooth_softmax"):
+        raise Unsupported("a local window, or a smooth softmax")
+    heads, few = node.integer("num_heads", 0), node.integer("kv_num_heads", 0)
+    if heads < 1 or few < 1:
+        raise ModelError(f"node {node} has {heads} heads of queries and {few} of keys")
+    if k is None or v is None:
+        each = q.size(2) // (heads + 2 * few)
+        q, k, v = builder.emit_many("split", (q,), 3, cuts=(each * heads, each * (heads + few)), axis=2)
+    parts = [_heads(builder, node, part, n) for part, n in ((q, "num_heads"), (k, "kv_num_heads"), (v, "kv_num_heads"))]
+    before: Dim = 0 if past_key is None else past_key.shape[2]
+    if node.flag("do_rotary") and cos is not None and sin is not None:
+        if positions is None:
+            end = (size_of(before) + size_of(q.shape[1])).dim
+            positions = builder.emit("expand_dims", builder.emit("arange", start=before, stop=end), axes=(0,))
+        turned, in_pairs = 2 * cos.size(1), node.flag("rotary_interleaved")
+        cos, sin = (builder.emit("take", table, positions) for table in (cos, sin))
+        parts[:2] = [_turned(builder, part, cos, sin, turned, in_pairs) for part in parts[:2]]
+    keys, values = (
+        new if old is None else builder.emit("concatenate", old, new, axis=2)
+        for old, new in zip((past_key, past_value), parts[1:], strict=True)
+    )
+    at = builder.emit("arange", stop=keys.shape[2], dtype=lengths.dtype)
+    seen = builder.emit("less_equal", at, builder.emit("reshape", lengths, newshape=(lengths.shape[0], 1, 1, 1)))
+    hidden = builder.emit("where", seen, np.asarray(0, q.dtype), np.asarray(-np.inf, q.dtype))
+    return _attended(builder, node, parts[0], keys, values, (hidden, added), True, before), keys, values
+
+
+@converter(
     "Attention",
     "Q K V mask? past_key? past_value?",
     "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision",
@@ -257,14 +296,21 @@ def rotary(builder: Builder, node: SourceNode, x: Value, cos: Value, sin: Value,
     q = _heads(builder, node, x)
     if positions is not None:
         cos, sin = (builder.emit("take", table, positions) for table in (cos, sin))
+    turned = node.integer("rotary_embedding_dim", 0) or q.size(3)
+    y = _turned(builder, q, cos, sin, turned, node.flag("interleaved"))
+    if x.rank == 4:
+        return y
+    return builder.emit("reshape", builder.emit("transpose", y, axes=(0, 2, 1, 3)), newshape=x.shape)
+
+
+def _turned(builder: Builder, q: Value, cos: Value, sin: Value, turned: int, interleaved: bool) -> Value:
+    """Heads (batch, heads, length, size) with the first `turned` features turned; angles are (batch, length, pairs)."""
     cos, sin = (builder.emit("expand_dims", table, axes=(1,)) for table in (cos, sin))
-    size = q.size(3)
-    turned = node.integer("rotary_embedding_dim", 0) or size
     rest: tuple[Value, ...] = ()
-    if turned < size:
+    if turned < q.size(3):
         q, *others = builder.emit_many("split", (q,), 2, cuts=(turned,), axis=3)
         rest = tuple(others)
-    if node.flag("interleaved"):
+    if interleaved:
         pairs = builder.emit("reshape", q, newshape=(*q.shape[:3], turned // 2, 2))
         a, b = (builder.emit("take", pairs, np.asarray(i), axis=4) for i in range(2))
     else:
@@ -275,12 +321,9 @@ def rotary(builder: Builder, node: SourceNode, x: Value, cos: Value, sin: Value,
 
     real = builder.emit("subtract", product(a, cos), product(b, sin))
     imaginary = builder.emit("add", product(a, sin), product(b, cos))
-    if node.flag("interleaved"):
+    if interleaved:
         both = [builder.emit("expand_dims", value, axes=(4,)) for value in (real, imaginary)]
         y = builder.emit("reshape", builder.emit("concatenate", *both, axis=4), newshape=q.shape)
     else:
         y = builder.emit("concatenate", real, imaginary, axis=3)
-    y = builder.emit("concatenate", y, *rest, axis=3) if rest else y
-    if x.rank == 4:
-        return y
-    return builder.emit("reshape", builder.emit("transpose", y, axes=(0, 2, 1, 3)), newshape=x.shape)
+    return builder.emit("concatenate", y, *rest, axis=3) if rest else y

@@ -212,8 +212,11 @@ class _Importer:
         return self.builder.finish([self._either(one, yes[name], no[name]) for name in node.outputs if name in yes])
 
     def _inside(self, node: SourceNode, name: str) -> dict[str, Value]:
-        """A branch's outputs; its nodes are taken here."""
+        """A branch's outputs; its nodes are taken here. It is a scope of its own: the other may have its names too."""
         branch = node.body(name)
+        made = {*branch.initializers, *(output for inner in branch.nodes for output in inner.outputs)}
+        twins = sorted(made & self.values.keys())
+        branch = branch.with_names({twin: self.builder.fresh(f"{twin}.{name.split('_')[0]}") for twin in twins})
         self.values |= {name: Value.known(name, array) for name, array in branch.initializers.items()}
         self._take_all(branch.nodes)
         for output in branch.outputs:

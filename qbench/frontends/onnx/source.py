@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -116,6 +116,21 @@ class SourceModel:
         """Every value's name."""
         names = {i.name for i in self.inputs} | set(self.initializers)
         return names.union(*(node.inputs + node.outputs for node in self.nodes)) - {""}
+
+    def with_names(self, names: Mapping[str, str]) -> SourceModel:
+        """The model with other names of values, also where nodes hold graphs of their own."""
+
+        def other(values: Iterable[str]) -> tuple[str, ...]:
+            return tuple(names.get(value, value) for value in values)
+
+        def node_with(node: SourceNode) -> SourceNode:
+            bodies = {k: v.with_names(names) for k, v in node.attrs.items() if isinstance(v, SourceModel)}
+            changed = {"inputs": other(node.inputs), "outputs": other(node.outputs), "attrs": {**node.attrs, **bodies}}
+            return replace(node, **changed)
+
+        arrays = {names.get(name, name): array for name, array in self.initializers.items()}
+        nodes = tuple(map(node_with, self.nodes))
+        return replace(self, nodes=nodes, initializers=arrays, outputs=other(self.outputs))
 
     def with_values(self, values: Mapping[str, Array]) -> SourceModel:
         """The model with some of its inputs as constants; ModelError where one cannot be what is given."""
