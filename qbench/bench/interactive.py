@@ -24,7 +24,7 @@ from qbench.progress import StageProgress
 from qbench.report.report import Report
 from qbench.session.session import Session
 
-__all__ = ["EDITS", "Answers", "interactive", "random_samples"]
+__all__ = ["EDITS", "Answers", "first", "interactive", "random_samples"]
 
 EDITS = 20
 _FACTOR = 0.9  # of the threshold, at each edit
@@ -54,13 +54,18 @@ class Answers:
     full_ms: tuple[float, ...]
     last: Report
 
+    @property
+    def samples(self) -> int:
+        """How many the accuracy was measured on."""
+        return self.last.output.samples
+
     def to_json(self) -> str:
         """Medians and worst, then each edit."""
         edits = zip(self.layers, self.probe_ms, self.full_ms, strict=True)
         content = {
             "model": self.model,
             "data": self.data,
-            "samples": self.last.output.samples,
+            "samples": self.samples,
             "probe_ms": _summary(self.probe_ms),
             "full_ms": _summary(self.full_ms),
             "edits": [{"layer": layer, "probe_ms": probe, "full_ms": full} for layer, probe, full in edits],
@@ -109,8 +114,8 @@ def interactive(
     with TemporaryDirectory() as folder:
         (source,) = find([model], Path(folder), shapes)
     (x, y), data = samples(source.graph)
-    cases = _first(x, _EVALUATION)
-    session = Session(source.graph, _first(x, _CALIBRATION), cases if y is None else (cases, y[:_EVALUATION]))
+    cases = first(x, _EVALUATION)
+    session = Session(source.graph, first(x, _CALIBRATION), cases if y is None else (cases, y[:_EVALUATION]))
     session.probe()
     last = session.run(progress=False)
     layers = _spread(last)
@@ -142,7 +147,8 @@ def random_samples(graph: Graph) -> tuple[Samples, str]:
     return Samples({name: numbers(name) for name in graph.inputs}, None), "random numbers"
 
 
-def _first(x: Any, count: int) -> Any:
+def first(x: Any, count: int) -> Any:
+    """The first samples of an array, of arrays by name, or of a list."""
     if isinstance(x, Mapping):
         return {name: array[:count] for name, array in cast("Mapping[str, Any]", x).items()}
     return cast("Any", x[:count]) if isinstance(x, np.ndarray) else [x[index] for index in range(min(count, len(x)))]

@@ -64,26 +64,35 @@ def add(commands: Any) -> None:
         help="the time from an edit to its answer, for edits of twenty layers of one model (default: mobilenetv2)",
     )
     parser.add_argument(
-        "--data", type=Path, metavar="X", help=f"for --interactive: {DATA} (default: imagenet/dev beside the model)"
+        "--sweep",
+        action="store_true",
+        help="the time of a sweep that puts each layer of one model in float by itself, beside onnxruntime's",
     )
+    meant = f"for --interactive and --sweep: {DATA} (default: imagenet/dev beside the model)"
+    parser.add_argument("--data", type=Path, metavar="X", help=meant)
     add_image_options(parser)
     add_shape_option(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
-    if options.interactive:
-        _interactive(options)
+    if options.interactive or options.sweep:
+        _one_model(options)
     else:
         _contest(options)
 
 
-def _interactive(options: argparse.Namespace) -> None:
+def _one_model(options: argparse.Namespace) -> None:
     from qbench.bench.interactive import interactive, random_samples
+    from qbench.bench.sweep import sweep
 
+    if options.interactive and options.sweep:
+        raise ConfigError("--interactive and --sweep are two measurements: give one of them")
     models = ["mobilenetv2"] if options.models is _ALL else options.models
     if len(models) != 1:
-        raise ConfigError(f"--interactive is for one model at a time, not {len(models)}")
+        raise ConfigError(
+            f"--{'sweep' if options.sweep else 'interactive'} is for one model at a time, not {len(models)}"
+        )
     (model,) = models
     path: Path | None = options.json
     if path is not None:
@@ -103,8 +112,8 @@ def _interactive(options: argparse.Namespace) -> None:
         options.mean, options.std = _MEAN, _STD
     check_image_options(options, data)
     with showing() as told:
-        answers = interactive(model, samples, dict(options.shape), told)
-    print(f"{answers.model}, {answers.last.output.samples} samples of {answers.data}\n\n{answers}")
+        answers = (sweep if options.sweep else interactive)(model, samples, dict(options.shape), told)
+    print(f"{answers.model}, {answers.samples} samples of {answers.data}\n\n{answers}")
     if path is not None:
         write_text(path, answers.to_json())
         print(f"\nwrote {path}")

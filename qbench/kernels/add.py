@@ -1,8 +1,9 @@
-"""Sums of two rescaled tensors, with broadcasting: exact for every type and mode, and in vectors for 8-bit codes."""
+"""Sums of two rescaled tensors, with broadcasting: exact for every type and mode, and in vectors where 32 bits do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
@@ -12,13 +13,13 @@ from numba.extending import register_jitable
 
 from qbench.kernels.floats.walk import extents
 from qbench.kernels.fma import fma
-from qbench.kernels.isa import ISAS, Isa
+from qbench.kernels.isa import ISAS, Element, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, call, vector
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import rescale_one, rescale_plain, round_shift
-from qbench.kernels.rows import Elementwise, make_rows, walk_pairs
+from qbench.kernels.rows import Elementwise, walk_pairs
 from qbench.kernels.split import at, share
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
@@ -159,20 +160,26 @@ def _fused(args, a, b, y, start_a, step_a, start_b, step_b, start_y, count):
 
 
 @cache
-def add_codes_kernel(level: Level) -> Kernel:
-    """The sum of codes, rounded once, ties up, in 32-bit arithmetic; see `code_weights`. Last axes have steps of 1."""
-    walk = walk_pairs(make_rows(ISAS[level], _Sum()))
+def add_codes_kernel(level: Level, a: Element, b: Element, y: Element) -> Kernel:
+    """The sum rounded once, ties up, in 32-bit arithmetic; see `code_weights`. Last axes have steps of 1 or 0."""
+    walk = walk_pairs(ISAS[level], _Sum((a, b), y))
 
     def add(args, bases, thread, threads):
         operands = args.high_pair, args.low_pair, args.high_start, args.low_start, args.right, args.low, args.high
         walk(args, bases, thread, threads, operands)
 
     weights = dict.fromkeys(("high_pair", "low_pair", "high_start", "low_start", "right", "low", "high"), "i8")
-    return Kernel(f"add.codes.{level}", record(a="i8", b="i8", y="i8", **_WALK, **weights), add)
+    return Kernel(f"add.codes.{level}.{a}.{b}.{y}", record(a="i8", b="i8", y="i8", **_WALK, **weights), add)
 
 
 def code_weights(
-    mantissa: tuple[int, int], shift: int, zeros: tuple[int, int], zero_point: int, low: int, high: int
+    mantissa: tuple[int, int],
+    shift: int,
+    zeros: tuple[int, int],
+    zero_point: int,
+    low: int,
+    high: int,
+    elements: tuple[Element, Element] = ("u1", "u1"),
 ) -> dict[str, int] | None:
     """The parameters of :func:`add_codes_kernel`; None where 32 bits cannot hold a sum.
 
@@ -181,7 +188,9 @@ def code_weights(
     mantissa, shift
         Of `integer.add`, rounding once.
     zeros, zero_point, low, high
-        Zero points and clamp, in codes.
+        Zero points and clamp, as they are stored.
+    elements
+        What is added.
 
     Notes
     -----
@@ -196,7 +205,9 @@ def code_weights(
     start = (1 << (right - 1)) + (zero_point << right) - sum(m * z for m, z in zip(mantissa, zeros, strict=True))
     if any(not -(2**15) <= part < 2**15 for part in upper):
         return None
-    if sum(255 * abs(part) for part in upper) + abs(start >> 16) + 2**10 >= 2**31:
+    most = [255 if element == "u1" else 2**15 for element in elements]
+    below, above = (sum(n * abs(part) for n, part in zip(most, parts, strict=True)) for parts in (lower, upper))
+    if below + 2**16 >= 2**31 or above + abs(start >> 16) + (below >> 16) + 2 >= 2**31:
         return None
     pairs = {"high_pair": upper, "low_pair": lower}
     return {
@@ -205,33 +216,48 @@ def code_weights(
     }  # fmt: skip
 
 
+@dataclass(frozen=True)
 class _Sum(Elementwise):
-    """Codes of both operands side by side as 16-bit pairs, one multiply-add of pairs for each half of the mantissas.
+    """Both operands side by side as 16-bit pairs, one multiply-add of pairs for each half of the mantissas.
 
     Interleaving and packing both stay within 128 bits, so the order of the elements is right in the end.
     """
 
+    inputs: tuple[Element, Element]
+    output: Element
+
     def prepare(self, b: ir.IRBuilder, isa: Isa, operands: Sequence[Any]) -> Any:
-        ints, codes = ir.VectorType(I32, isa.lanes), ir.VectorType(I8, 4 * isa.lanes)
-        numbers = [vector(b, ints, b.trunc(number, I32)) for number in operands[:5]]
-        return *numbers, *(vector(b, codes, b.trunc(bound, I8)) for bound in operands[5:])
+        ints, numbers = ir.VectorType(I32, isa.lanes), list[Any]()
+        for number in operands[:5]:
+            numbers.append(vector(b, ints, b.trunc(number, I32)))
+        bounds = ir.VectorType(I8, 4 * isa.lanes) if self._codes else ir.VectorType(I16, 2 * isa.lanes)
+        return *numbers, *(vector(b, bounds, b.trunc(bound, bounds.element)) for bound in operands[5:])
+
+    @property
+    def _codes(self) -> bool:
+        return {*self.inputs, self.output} == {"u1"}
 
     def apply(self, b: ir.IRBuilder, isa: Isa, prepared: Any, vectors: Sequence[Any]) -> Any:
-        high_pair, low_pair, high_start, low_start, right, low, high = prepared
-        ints, shorts = high_pair.type, ir.VectorType(I16, 2 * isa.lanes)
-        pair_sums, pack_ints, pack_shorts = _NAMES[isa.lanes]
-        nothing = ir.Constant(vectors[0].type, None)
-        sums: list[Any] = []
-        for pairs in _interleave(b, *vectors):
-            for wide in _interleave(b, pairs, nothing):
-                lower = call(b, pair_sums, ints, [b.bitcast(wide, shorts), b.bitcast(low_pair, shorts)])
-                carry = b.ashr(b.add(lower, low_start), ir.Constant(ints, [16] * isa.lanes))
-                upper = call(b, pair_sums, ints, [b.bitcast(wide, shorts), b.bitcast(high_pair, shorts)])
-                sums.append(b.ashr(b.add(b.add(upper, high_start), carry), right))
+        *numbers, low, high = prepared
+        shorts, pack_ints = ir.VectorType(I16, 2 * isa.lanes), _NAMES[isa.lanes][1]
+        if self._codes:
+            nothing = ir.Constant(vectors[0].type, None)
+            pairs = [wide for both in _interleave(b, *vectors) for wide in _interleave(b, both, nothing)]
+        else:
+            halves = [_halves(b, values, shorts) for values in vectors]
+            pairs = [both for one, other in zip(*halves, strict=True) for both in _interleave(b, one, other)]
+        sums = [_sum(b, isa, both, numbers) for both in pairs]
         packed = [call(b, pack_ints, shorts, sums[i : i + 2]) for i in (0, 2)]
-        codes = call(b, pack_shorts, low.type, packed)
-        codes = call(b, f"llvm.umax.v{4 * isa.lanes}i8", codes.type, [codes, low])
-        return call(b, f"llvm.umin.v{4 * isa.lanes}i8", codes.type, [codes, high])
+        if self._codes:
+            codes = call(b, _NAMES[isa.lanes][2], low.type, packed)
+            codes = call(b, f"llvm.umax.v{4 * isa.lanes}i8", codes.type, [codes, low])
+            return call(b, f"llvm.umin.v{4 * isa.lanes}i8", codes.type, [codes, high])
+        name = f"v{2 * isa.lanes}i16"
+        packed = [call(b, f"llvm.smax.{name}", shorts, [half, low]) for half in packed]
+        lower, upper = (call(b, f"llvm.smin.{name}", shorts, [half, high]) for half in packed)
+        order = ir.Constant(ir.VectorType(I32, 4 * isa.lanes), list(range(4 * isa.lanes)))
+        words = b.shuffle_vector(lower, upper, order)
+        return words if self.output == "i2" else b.trunc(words, ir.VectorType(I8, 4 * isa.lanes))
 
 
 _NAMES = {
@@ -241,17 +267,38 @@ _NAMES = {
 """Multiply-add of pairs, and the packs, by 32-bit lanes of a vector."""
 
 
+def _sum(b: ir.IRBuilder, isa: Isa, pairs: Any, numbers: Sequence[Any]) -> Any:
+    """The rescaled sums of a vector of 16-bit pairs."""
+    high_pair, low_pair, high_start, low_start, right = numbers
+    shorts, ints, multiply_add = ir.VectorType(I16, 2 * isa.lanes), right.type, _NAMES[isa.lanes][0]
+    both = b.bitcast(pairs, shorts)
+    lower = call(b, multiply_add, ints, [both, b.bitcast(low_pair, shorts)])
+    carry = b.ashr(b.add(lower, low_start), ir.Constant(ints, [16] * isa.lanes))
+    upper = call(b, multiply_add, ints, [both, b.bitcast(high_pair, shorts)])
+    return b.ashr(b.add(b.add(upper, high_start), carry), right)
+
+
+def _halves(b: ir.IRBuilder, values: Any, shorts: ir.VectorType) -> list[Any]:
+    """A vector of codes or of 16-bit integers as two of 16-bit integers."""
+    halves: list[Any] = []
+    for first in (0, shorts.count):
+        order = ir.Constant(ir.VectorType(I32, shorts.count), [first + i for i in range(shorts.count)])
+        half = b.shuffle_vector(values, values, order)
+        halves.append(half if values.type.element == I16 else b.zext(half, shorts))
+    return halves
+
+
 def _interleave(b: ir.IRBuilder, x: Any, y: Any) -> list[Any]:
-    """Bytes of x and y by turns: of the lower halves of each 128 bits, then of the upper ones."""
-    count = x.type.count
+    """Elements of x and y by turns: of the lower halves of each 128 bits, then of the upper ones."""
+    count, per = x.type.count, 128 // x.type.element.width
     return [
         b.shuffle_vector(
             x,
             y,
             ir.Constant(
                 ir.VectorType(I32, count),
-                [lane + half + i // 2 + i % 2 * count for lane in range(0, count, 16) for i in range(16)],
+                [lane + half + i // 2 + i % 2 * count for lane in range(0, count, per) for i in range(per)],
             ),
         )
-        for half in (0, 8)
+        for half in (0, per // 2)
     ]

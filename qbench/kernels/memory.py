@@ -11,11 +11,11 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.typing.npydecl import parse_dtype
-from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
+from numba.extending import intrinsic, lower_builtin, overload, register_jitable, type_callable
 from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
-__all__ = ["address_of", "array_at", "array_over", "reference", "view"]
+__all__ = ["address_of", "array_at", "array_over", "prefetch", "reference", "view"]
 
 _BASE_SHIFT = 48
 _OFFSET = (1 << _BASE_SHIFT) - 1
@@ -86,3 +86,27 @@ def _lower_view(context, b, signature, arguments):  # pyright: ignore[reportUnus
     memory = b.inttoptr(address, ir.IntType(8).as_pointer())
     size = context.cast(b, arguments[2], count, types.int64)
     return array_over(context, b, signature.return_type, memory, [size])
+
+
+def prefetch(address: Any) -> None:
+    """Bring the cache line at an address near: a hint."""
+
+
+@intrinsic
+def _prefetch(context, address):
+    def generate(context, b, signature, arguments):
+        place = b.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        reads, near, data = (ir.IntType(32)(number) for number in (0, 3, 1))
+        kind = ir.FunctionType(ir.VoidType(), [place.type, *[reads.type] * 3])
+        b.call(cgutils.get_or_insert_function(b.module, kind, "llvm.prefetch.p0"), [place, reads, near, data])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@overload(prefetch)
+def _compiled(address):
+    def call(address):
+        _prefetch(address)  # pyright: ignore[reportCallIssue] Numba passes the context
+
+    return call

@@ -1,4 +1,4 @@
-"""Elementwise work on rows of 8-bit codes, a vector at a time."""
+"""Elementwise work on rows of 8-bit codes and of 16-bit integers, a vector at a time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
-from qbench.kernels.isa.base import Isa
-from qbench.kernels.isa.emit import I8, I32, I64, at, load, pointer, store
+from qbench.kernels.isa import Element, Isa
+from qbench.kernels.isa.emit import I32, I64, at, load, pointer, store, vector
 from qbench.kernels.memory import address_of
 from qbench.kernels.split import share
 
@@ -21,81 +22,101 @@ __all__ = ["Elementwise", "loop", "make_rows", "store_codes", "walk_pairs"]
 class Elementwise(ABC):
     """What is done to each element; values are LLVM IR."""
 
+    inputs: tuple[Element, ...]
+    """Of what each input is."""
+    output: Element
+    """Of what the results are."""
+
     @abstractmethod
     def prepare(self, b: ir.IRBuilder, isa: Isa, operands: Sequence[Any]) -> Any:
         """Whatever `apply` needs and is the same for all elements; `operands` are 64-bit integers."""
 
     @abstractmethod
     def apply(self, b: ir.IRBuilder, isa: Isa, prepared: Any, vectors: Sequence[Any]) -> Any:
-        """One vector of codes from one of each input; a vector has four codes per 32-bit lane."""
+        """One vector of results from one of each input; a vector has four elements per 32-bit lane."""
 
 
 def make_rows(isa: Isa, operation: Elementwise) -> Any:
-    """A Numba function that computes rows of codes; its arguments are 64-bit integers and tuples of them.
+    """A Numba function that computes rows of elements; its arguments are 64-bit integers and tuples of them.
 
-    ``rows(inputs, pitches, out, out_pitch, rows, count, operands)``
+    ``rows(inputs, pitches, steps, out, out_pitch, rows, count, operands)``
 
-    inputs, pitches
-        Address of each input, and the bytes from row to row, which may be 0: one row for all.
+    inputs, pitches, steps
+        Address of each input, the bytes from row to row, which may be 0: one row for all, and 1, or 0 where one element
+        is repeated along each row.
     out, out_pitch
         The same of the output. Inputs are read up to one vector beyond their rows, outputs written to the element.
     rows, count
-        Number of rows, and of codes in each.
+        Number of rows, and of elements in each.
     operands
         What the operation needs.
     """
-    width = 4 * isa.lanes
+    width, item = 4 * isa.lanes, np.dtype(operation.output).itemsize
+    kinds = [ir.VectorType(ir.IntType(8 * np.dtype(element).itemsize), width) for element in operation.inputs]
 
     @intrinsic
-    def rows(context, inputs, pitches, out, out_pitch, rows, count, operands):
+    def rows(context, inputs, pitches, steps, out, out_pitch, rows, count, operands):
         def generate(context, b, signature, arguments):
-            inputs, pitches, out, out_pitch, rows, count, operands = arguments
-            sources = [pointer(b, b.extract_value(inputs, i)) for i in range(len(signature.args[0]))]
-            steps = [b.extract_value(pitches, i) for i in range(len(signature.args[1]))]
+            inputs, pitches, steps, out, out_pitch, rows, count, operands = arguments
+            sources = [pointer(b, b.extract_value(inputs, i)) for i in range(len(kinds))]
+            pitches = [b.extract_value(pitches, i) for i in range(len(kinds))]
+            steps = [b.extract_value(steps, i) for i in range(len(kinds))]
+            moves = [b.icmp_signed("!=", step, I64(0)) for step in steps]
             prepared = operation.prepare(b, isa, [b.extract_value(operands, i) for i in range(len(signature.args[-1]))])
             with loop(b, rows, 1) as row:
-                starts = [at(b, source, b.mul(row, step)) for source, step in zip(sources, steps, strict=True)]
+                starts = [at(b, source, b.mul(row, pitch)) for source, pitch in zip(sources, pitches, strict=True)]
+                first = [
+                    vector(b, kind, load(b, start, kind.element)) for kind, start in zip(kinds, starts, strict=True)
+                ]
                 target = at(b, pointer(b, out), b.mul(row, out_pitch))
                 with loop(b, count, width) as column:
-                    vectors = [load(b, start, ir.VectorType(I8, width), column) for start in starts]
+                    vectors: list[Any] = []
+                    for kind, start, step, move, one in zip(kinds, starts, steps, moves, first, strict=True):
+                        place = b.mul(b.mul(column, step), I64(kind.element.width // 8))
+                        vectors.append(b.select(move, load(b, start, kind, place), one))
                     result = operation.apply(b, isa, prepared, vectors)
-                    store_codes(b, isa, result, at(b, target, column), b.sub(count, column))
+                    store_codes(b, isa, result, at(b, target, b.mul(column, I64(item))), b.sub(count, column))
             return context.get_dummy_value()
 
-        return types.void(inputs, pitches, *[types.int64] * 4, operands), generate
+        return types.void(inputs, pitches, steps, *[types.int64] * 4, operands), generate
 
     return rows
 
 
-def walk_pairs(rows: Any) -> Any:
-    """A Numba function that computes a thread's share of a result of two inputs; `rows` from `make_rows`.
+def walk_pairs(isa: Isa, operation: Elementwise) -> Any:
+    """A Numba function that computes a thread's share of a result of two inputs.
 
     ``walk(args, bases, thread, threads, operands)``: the fields of `args` are a, b and y, and their extents as
-    `walk.strided` has them. Last axes have steps of 1.
+    `walk.strided` has them. Last axes have steps of 1, or 0 where an input repeats.
     """
+    rows = make_rows(isa, operation)
+    item_a, item_b, item = (np.dtype(element).itemsize for element in (*operation.inputs, operation.output))
 
     @register_jitable
     def walk(args: Any, bases: Any, thread: Any, threads: Any, operands: Any) -> None:
         n1, n2, n3, outer = args.n1, args.n2, args.n3, args.n0 * args.n1
         a, b, y = address_of(bases, args.a), address_of(bases, args.b), address_of(bases, args.y)
-        steps = (args.a2, args.b2)
+        pitches, steps, pitch = (args.a2 * item_a, args.b2 * item_b), (args.a3, args.b3), args.y2 * item
         if outer * n2 == 1:
             first, end = share(n3, thread, threads, 64)
-            rows((a + first, b + first), steps, y + first, args.y2, 1, end - first, operands)
+            starts = a + first * args.a3 * item_a, b + first * args.b3 * item_b
+            rows(starts, pitches, steps, y + first * item, pitch, 1, end - first, operands)
             return
         first, end = share(outer * n2, thread, threads)
         while first < end:
             i0, i1, i2 = first // (n1 * n2), first // n2 % n1, first % n2
             count = min(n2 - i2, end - first)
-            starts = a + i0 * args.a0 + i1 * args.a1 + i2 * args.a2, b + i0 * args.b0 + i1 * args.b1 + i2 * args.b2
-            rows(starts, steps, y + i0 * args.y0 + i1 * args.y1 + i2 * args.y2, args.y2, count, n3, operands)
+            start_a = a + (i0 * args.a0 + i1 * args.a1 + i2 * args.a2) * item_a
+            start_b = b + (i0 * args.b0 + i1 * args.b1 + i2 * args.b2) * item_b
+            start = y + (i0 * args.y0 + i1 * args.y1 + i2 * args.y2) * item
+            rows((start_a, start_b), pitches, steps, start, pitch, count, n3, operands)
             first += count
 
     return walk
 
 
 def store_codes(b: ir.IRBuilder, isa: Isa, codes: Any, place: Any, count: Any) -> None:
-    """Store a vector, or the first `count` (i64) of its codes if that is fewer."""
+    """Store a vector, or the first `count` (i64) of its elements if that is fewer."""
     with b.if_else(b.icmp_signed(">=", count, I64(codes.type.count)), likely=True) as (whole, part):
         with whole:
             store(b, codes, place)

@@ -15,13 +15,16 @@ from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import I8, call, load, pointer, splat
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
-from qbench.kernels.memory import address_of, view
+from qbench.kernels.memory import address_of, prefetch, view
 from qbench.kernels.rows import Elementwise, make_rows
 from qbench.kernels.split import at, share
 
 __all__ = ["table_kernel"]
 
 _FIELDS = ("x", "out", "table", "outer", "channels", "inner", "x_pitch", "out_pitch")
+_LINE = 64  # bytes of a cache line
+_MANY = 4096
+"""Look-ups that are worth bringing a large table near in one go: they would touch most of it, line by line."""
 _CODES = ir.VectorType(I8, 64)
 
 
@@ -40,7 +43,7 @@ def table_kernel(level: Level, x: Literal["u1", "i2", "u2"], item: int) -> Kerne
 @cache
 def _plain_kernel(x: Literal["u1", "i2", "u2"], item: int) -> Kernel:
     dtype, result = np.dtype(x).type, np.dtype(f"u{item}").type
-    smallest, entries = int(np.iinfo(x).min), 256 if x == "u1" else 65536
+    smallest, entries, x_wide = int(np.iinfo(x).min), 256 if x == "u1" else 65536, x != "u1"
 
     def look_up(args, bases, thread, threads):
         outer, channels, inner, x_pitch, out_pitch = args.outer, args.channels, args.inner, args.x_pitch, args.out_pitch
@@ -51,14 +54,20 @@ def _plain_kernel(x: Literal["u1", "i2", "u2"], item: int) -> Kernel:
         x = view(bases, args.x, (outer - 1) * x_pitch + count, dtype)
         out = view(bases, args.out, (outer - 1) * out_pitch + count, result)
         table = view(bases, args.table, channels * entries, result)
+        if x_wide and channels == 1 and end - first > _MANY:
+            for line in range(0, entries * item, _LINE):
+                prefetch(address_of(bases, args.table) + line)
         while first < end:
             row, column = first // count, first % count
             channel = column // inner
             length = min(end - first, count - column if inner == 1 else (channel + 1) * inner - column)
             a, b, zero = row * x_pitch + column, row * out_pitch + column, channel * entries - smallest
-            step = entries if inner == 1 else 0
-            for i in range(length):
-                out[at(b + i)] = table[at(zero + i * step + np.int64(x[at(a + i)]))]
+            if inner == 1:
+                for i in range(length):
+                    out[at(b + i)] = table[at(zero + i * entries + np.int64(x[at(a + i)]))]
+            else:
+                for i in range(length):
+                    out[at(b + i)] = table[at(zero + np.int64(x[at(a + i)]))]
             first += length
 
     return Kernel(f"table.{x}.{item}", record(**dict.fromkeys(_FIELDS, "i8")), look_up)
@@ -85,13 +94,16 @@ def _vector_kernel(isa: Isa) -> Kernel:
             row, last = share(args.outer, thread, threads)
         table = address_of(bases, args.table)
         x, out = x + row * x_pitch + column, out + row * out_pitch + column
-        rows((x,), (x_pitch,), out, out_pitch, last - row, end - column, (table,))
+        rows((x,), (x_pitch,), (1,), out, out_pitch, last - row, end - column, (table,))
 
     return Kernel("table.u1.1.vbmi", record(**dict.fromkeys(_FIELDS, "i8")), look_up)
 
 
 class _Lookup(Elementwise):
     """The table in four registers: one permutation looks up 64 codes in half of it, the code's upper bit says which."""
+
+    inputs = ("u1",)
+    output = "u1"
 
     def prepare(self, b: ir.IRBuilder, isa: Isa, operands: Sequence[Any]) -> Any:
         return [load(b, pointer(b, operands[0]), _CODES, 64 * quarter) for quarter in range(4)]

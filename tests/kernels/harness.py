@@ -78,10 +78,10 @@ def stored(dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, int]:
 
 
 def integer_levels() -> list[Level]:
-    """The levels to test: all that this machine has; without compilation the one of plain Python."""
+    """The levels to test: all whose instructions this machine has; without compilation the one of plain Python."""
     if numba.config.DISABLE_JIT or numba.config.BOUNDSCHECK:
         return [Level.PORTABLE]
-    return [level for level in supported() if level in ISAS or level == Level.PORTABLE]
+    return [level for level in RUNNABLE if level in ISAS or level == Level.PORTABLE]
 
 
 def padded(array: np.ndarray) -> np.ndarray:

@@ -143,8 +143,7 @@ def test_sums_by_fused_multiply_add(types, data, seed, shape, threads) -> None:
 @given(data=st.data(), seed=st.integers(0, 2**32), shape=shapes(), threads=st.integers(1, 3))
 def test_codes_in_vectors(level, data, seed, shape, threads) -> None:
     sizes, gaps = shape
-    assume(all(size[-1] == sizes[2][-1] != 1 for size in sizes))
-    types = tuple(data.draw(st.sampled_from(["int8", "uint8"])) for _ in range(3))
+    types = tuple(data.draw(st.sampled_from(TYPES)) for _ in range(3))
     near = st.integers(-(2**31) + 2**15, 2**31 - 2**16)
     mantissa, shift = (data.draw(near), data.draw(near)), data.draw(st.integers(-5, 8))
     *zeros, zero_point = zero_points(data, types)
@@ -153,19 +152,21 @@ def test_codes_in_vectors(level, data, seed, shape, threads) -> None:
         dtype=types[2],
     )  # fmt: skip
     offsets = [128 if dtype == "int8" else 0 for dtype in types]
-    low = data.draw(st.integers(0, 255))
-    high = data.draw(st.integers(low, 255))
-    weights = code_weights(
-        mantissa, shift, (zeros[0] + offsets[0], zeros[1] + offsets[1]), zero_point + offsets[2], low, high
-    )
+    stored = "int16" if types[2] == "int16" else "uint8"
+    low = data.draw(st.integers(int(np.iinfo(stored).min), int(np.iinfo(stored).max)))
+    high = data.draw(st.integers(low, int(np.iinfo(stored).max)))
+    elements = tuple(codes(np.zeros(1, dtype)).dtype.str[1:] for dtype in types)
+    both = (zeros[0] + offsets[0], zeros[1] + offsets[1])
+    weights = code_weights(mantissa, shift, both, zero_point + offsets[2], low, high, elements[:2])
     assume(weights is not None)
 
     class Clamped:
         @staticmethod
         def compute(*values):
-            return np.clip(codes(op.compute(*values)), low, high).astype(np.uint8)
+            return np.clip(codes(op.compute(*values)), low, high).astype(stored)
 
-    run(add_codes_kernel(level), Clamped, operands(seed, types, sizes), (*types[:2], "uint8"), gaps, threads, **weights)
+    kernel = add_codes_kernel(level, *elements)
+    run(kernel, Clamped, operands(seed, types, sizes), (*types[:2], stored), gaps, threads, **weights)
 
 
 def test_usual_multipliers_have_code_weights() -> None:
@@ -173,3 +174,5 @@ def test_usual_multipliers_have_code_weights() -> None:
         assert code_weights((2**30 + 12345, 2**31 - 2**16), shift, (128, 3), 77, 0, 255) is not None
     assert code_weights((2**31 - 1, 2**30), 0, (0, 0), 0, 0, 255) is None
     assert code_weights((2**30, 2**30), 20, (0, 0), 0, 0, 255) is None
+    assert code_weights((2**30 + 12345, 2**31 - 2**16), 0, (0, 0), 0, -(2**15), 2**15 - 1, ("i2", "i2")) is not None
+    assert code_weights((2**30, 2**30), 0, (-(2**15), -(2**15)), 0, -(2**15), 2**15 - 1, ("i2", "i2")) is None

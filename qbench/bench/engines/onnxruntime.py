@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from qbench.bench.engines import Outputs, Task, read_arrays
 from qbench.bench.engines.strategy import Strategy, fastest, joined, samples
 
-__all__ = ["open_task", "quantize"]
+__all__ = ["open_task", "quantize", "sweep"]
 
 _ERRORS_ONLY = 3
 Run = Callable[[Mapping[str, NDArray[Any]]], Outputs]
@@ -38,22 +40,55 @@ def _settings(threads: int) -> dict[str, object]:
 
 def _session(task: Task, threads: int, sizes: Mapping[str, int]) -> Run:
     runtime: Any = import_module("onnxruntime")
-    options = runtime.SessionOptions()
+    options = _options()
     for name, value in _settings(threads).items():
         setattr(options, name, value)
-    options.log_severity_level = _ERRORS_ONLY
     for symbol, size in sizes.items():
         options.add_free_dimension_override_by_name(symbol, size)
     session = runtime.InferenceSession(task.model, options, providers=["CPUExecutionProvider"])
     return lambda arrays: session.run(None, arrays)
 
 
+def _options() -> Any:
+    runtime: Any = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = _ERRORS_ONLY
+    return options
+
+
 def quantize(model: Path, samples: Sequence[Path], target: Path) -> None:
     """Write the int8 form of a float model: QDQ, uint8 activations, int8 weights per channel, ranges min to max."""
-    quantization: Any = import_module("onnxruntime.quantization")
+    _quantize(_prepared(model, target.with_suffix(".prepared.onnx")), samples, target)
+
+
+def sweep(
+    model: Path, calibration: Sequence[Path], evaluation: Sequence[Path], layers: Sequence[str], folder: Path
+) -> float:
+    """Seconds for `quantize` with each of the layers in float, one at a time, and the error of the output of each."""
+    runtime: Any = import_module("onnxruntime")
+    target, feeds = folder / "swept.onnx", [read_arrays(path) for path in evaluation]
+
+    def outputs(path: Path) -> list[NDArray[Any]]:
+        session = runtime.InferenceSession(str(path), _options(), providers=["CPUExecutionProvider"])
+        return [session.run(None, feed)[0] for feed in feeds]
+
+    begin = perf_counter()
+    prepared = _prepared(model, folder / "swept.prepared.onnx")
+    wanted = np.concatenate([output.ravel() for output in outputs(prepared)])
+    for layer in layers:
+        _quantize(prepared, calibration, target, [layer])
+        np.square(np.concatenate([output.ravel() for output in outputs(target)]) - wanted).sum()
+    return perf_counter() - begin
+
+
+def _prepared(model: Path, target: Path) -> Path:
     preparation: Any = import_module("onnxruntime.quantization.shape_inference")
-    prepared = target.with_suffix(".prepared.onnx")
-    preparation.quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
+    preparation.quant_pre_process(str(model), str(target), skip_symbolic_shape=True)
+    return target
+
+
+def _quantize(prepared: Path, samples: Sequence[Path], target: Path, in_float: Sequence[str] = ()) -> None:
+    quantization: Any = import_module("onnxruntime.quantization")
     quantization.quantize_static(
         str(prepared),
         str(target),
@@ -64,6 +99,7 @@ def quantize(model: Path, samples: Sequence[Path], target: Path) -> None:
         activation_type=quantization.QuantType.QUInt8,
         weight_type=quantization.QuantType.QInt8,
         calibrate_method=quantization.CalibrationMethod.MinMax,
+        nodes_to_exclude=list(in_float),
     )
 
 

@@ -1,4 +1,4 @@
-"""Layer and RMS normalization along rows."""
+"""Layer and RMS normalization along rows, instance normalization of channels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from qbench.kernels.floats.storage import FloatType, storage
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
-from qbench.kernels.split import share
+from qbench.kernels.split import at, share
+from qbench.kernels.stack import stack_array
 
-__all__ = ["norm_kernel"]
+__all__ = ["instance_norm_kernel", "norm_kernel"]
+
+_LANES = 16
 
 
 @cache
@@ -65,3 +68,50 @@ def norm_kernel(centred: bool, dtype: FloatType, level: Level) -> Kernel:
         **dict.fromkeys(["x", "y", "gamma", "beta", "rows", "columns", "x_row", "y_row"], "i8"), epsilon="f4"
     )
     return Kernel(f"float.{'layer' if centred else 'rms'}_norm.{kept.name}", fields, run)
+
+
+@cache
+def instance_norm_kernel(dtype: FloatType, level: Level) -> Kernel:
+    """Each channel of each sample over the root of its variance, times gamma, plus beta; channels lie side by side.
+
+    Returns
+    -------
+    Kernel
+        Its fields are x and y, the references; gamma and beta, of float32 vectors; samples, pixels and channels, the
+        sizes; epsilon, which is added below the root.
+    """
+    kept = storage(dtype, level)
+    element, size, load, store = kept.dtype, kept.size, kept.load, kept.store
+
+    def run(args, bases, thread, threads):
+        pixels, channels = args.pixels, args.channels
+        blocks, count = (channels + _LANES - 1) // _LANES, args.pixels * channels
+        gamma, beta = view(bases, args.gamma, channels, np.float32), view(bases, args.beta, channels, np.float32)
+        sums, mean = stack_array(_LANES, np.float64), stack_array(_LANES, np.float32)
+        scale = stack_array(_LANES, np.float32)
+        for unit in range(*share(args.samples * blocks, thread, threads)):
+            first = unit % blocks * _LANES
+            x = view(bases, args.x + unit // blocks * count * size, count, element)
+            y = view(bases, args.y + unit // blocks * count * size, count, element)
+            wide = min(channels - first, _LANES)
+            sums[:] = 0.0
+            for start in range(first, count, channels):
+                for lane in range(wide):
+                    sums[lane] += load(x, at(start + lane))
+            for lane in range(wide):
+                mean[lane] = np.float32(sums[lane] / pixels)
+            sums[:] = 0.0
+            for start in range(first, count, channels):
+                for lane in range(wide):
+                    away = load(x, at(start + lane)) - mean[lane]
+                    sums[lane] += away * away
+            for lane in range(wide):
+                root = np.sqrt(np.float32(sums[lane] / pixels) + args.epsilon)
+                scale[lane] = np.divide(gamma[at(first + lane)], root)
+            for start in range(first, count, channels):
+                for lane in range(wide):
+                    normal = (load(x, at(start + lane)) - mean[lane]) * scale[lane]
+                    store(y, at(start + lane), normal + beta[at(first + lane)])
+
+    sizes = ["x", "y", "gamma", "beta", "samples", "pixels", "channels"]
+    return Kernel(f"float.instance_norm.{kept.name}", record(**dict.fromkeys(sizes, "i8"), epsilon="f4"), run)

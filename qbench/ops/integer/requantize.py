@@ -48,6 +48,7 @@ class Requantize(_Rescale):
     """An integer at one scale as an integer at another."""
 
     epilogue = Epilogue.REQUANTIZE
+    absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP)
     data_zero_point: int = 0
     rounding: Rounding
 

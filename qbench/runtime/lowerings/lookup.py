@@ -11,7 +11,7 @@ import numpy as np
 
 from qbench.ir.dtypes import integer_range, numpy_dtype
 from qbench.ir.graph import Graph
-from qbench.ir.op import Array, Epilogue, bind, is_op
+from qbench.ir.op import OPS, Array, Epilogue, bind, is_op
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
@@ -35,7 +35,7 @@ _NARROW = ("int8", "uint8", "int16", "uint16")
 class LookupLowering(Lowering):
     """The whole step as one table, or one for each index of an axis."""
 
-    absorbs = frozenset({Epilogue.REQUANTIZE, Epilogue.CLAMP})
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -50,10 +50,12 @@ class LookupLowering(Lowering):
         if shape_of(graph, step.outputs[0]) != self.shape or not self._is_unary():
             raise Refused("it is a function of two values")
         self.axis = self._axis()
+        if len(self.shape) < 2 and self.step.follower(Epilogue.BIAS) is not None:
+            raise Refused("its bias runs along its only axis")
 
     def _is_unary(self) -> bool:
-        """Whether a product is one by a single number, rescaled by one; other parameters run along one axis."""
-        if not is_op(self.step.head, IntegerMultiply):
+        """Whether a product is one by a single number, rescaled by one, or has a bias; other steps have one operand."""
+        if not is_op(self.step.head, IntegerMultiply) or self.step.follower(Epilogue.BIAS) is not None:
             return True
         names = (name for node in self.step.nodes for name in node.inputs[1:])
         return all(self.graph.constants[name].array.size == 1 for name in names)
@@ -64,9 +66,11 @@ class LookupLowering(Lowering):
         if isinstance(op, IntegerTable):
             axes.update(() if op.axis is None else (op.axis % rank,))
         else:
-            for name in self.step.head.inputs[1:]:
-                shape = self.graph.constants[name].array.shape
-                axes.update(axis + rank - len(shape) for axis, size in enumerate(shape) if size > 1)
+            for node in self.step.nodes:
+                along = bind(node).channel_axis_of("data", rank) if OPS[node.op].epilogue is Epilogue.BIAS else None
+                for shape in (self.graph.constants[name].array.shape for name in node.inputs[1:]):
+                    first = rank - len(shape) if along is None else along
+                    axes.update(axis + first for axis, size in enumerate(shape) if size > 1)
         if len(axes) > 1:
             raise Refused("its parameters run along several axes")
         return axes.pop() if axes else None
@@ -82,11 +86,17 @@ class LookupLowering(Lowering):
         low, high = integer_range(dtype)
         every = np.arange(low, high + 1).astype(numpy_dtype(dtype))
         shape = [channels if axis == self.axis else 1 for axis in range(len(self.shape))]
-        values: Array = np.broadcast_to(every.reshape(-1, *(1 for _ in shape)), (len(every), *shape))
+        along = next((axis for axis in range(len(shape)) if axis != self.axis), None)  # no parameter runs there
+        if along is None:
+            along, shape = 0, [1, *shape]
+        shape[along] = len(every)
+        ones = [-1 if axis == along else 1 for axis in range(len(shape))]
+        values: Array = np.broadcast_to(every.reshape(ones), shape)
         for node in self.step.nodes:
             parameters = (self.graph.constants[name].array for name in node.inputs[1:])
             (values,) = interpreter.step(self.graph, node, (values, *parameters))
-        return as_stored(values.reshape(len(every), channels).T)
+        table = np.moveaxis(values, along, -1)
+        return as_stored(table.reshape(channels, len(every)))
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         layout = plain_layout(home[self.data])

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from qbench.ir.graph import Graph
 from qbench.ir.op import Array
-from qbench.runtime.layout import Layout
+from qbench.kernels.isa import ISAS
+from qbench.kernels.levels import Level
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, natural, shape_of
+from qbench.runtime.layout import row_major as in_order
 from qbench.runtime.lowerings.copy import copy_instructions
-from qbench.runtime.lowerings.lowering import Site
+from qbench.runtime.lowerings.lowering import Layouts, Site
 from qbench.runtime.step import Instruction, Place, row_major
 
-__all__ = ["Gapless", "Operand", "as_stored", "gapless", "operand", "plain_layout", "spread"]
+__all__ = [
+    "Gapless",
+    "Operand",
+    "as_stored",
+    "common_layouts",
+    "gapless",
+    "in_vectors",
+    "operand",
+    "plain_layout",
+    "spread",
+]
 
 
 @dataclass(frozen=True)
@@ -39,6 +54,34 @@ class Operand:
 def plain_layout(layout: Layout) -> Layout:
     """The same order of axes, without a border."""
     return Layout(layout.axes)
+
+
+def common_layouts(graph: Graph, step: Fused, home: Mapping[str, Layout]) -> Layouts:
+    """Of an elementwise step: all lies as its first whole operand does.
+
+    Unless another operand then repeats along the last axis in memory, and would not row by row: each element would be
+    read by itself.
+    """
+    output, inputs = step.outputs[0], step.inputs(graph)
+    shape = shape_of(graph, output)
+    rank = len(shape)
+    like = [name for name in inputs if graph.types[name].rank == rank]
+    whole = [name for name in like if shape_of(graph, name) == shape]
+    common = next((plain_layout(home[name]) for name in (*whole, *like)), natural(rank))
+    inner = next((axis for axis in reversed(common.axes) if shape[axis] != 1), None)
+    last = next((axis for axis in reversed(range(rank)) if shape[axis] != 1), None)
+    for name in step.head.inputs:
+        small = shape_of(graph, name)
+        if inner is not None and last is not None:
+            sizes = (1,) * (rank - len(small)) + small
+            common = in_order(rank) if sizes[inner] == 1 and sizes[last] != 1 else common
+    inputs_as = {name: common if name in like else plain_layout(home[name]) for name in inputs}
+    return Layouts(inputs_as, {output: common})
+
+
+def in_vectors(level: Level, walk: Mapping[str, int], *elements: str) -> bool:
+    """Whether two operands and a result that `strided` walks are what `kernels.rows` takes."""
+    return level in ISAS and {*elements} <= {"u1", "i2"} and {walk["a3"], walk["b3"]} <= {0, 1}
 
 
 def as_stored(array: Array) -> Array:

@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, Epilogue, bind
-from qbench.kernels.epilogue import VectorCodes, choose_epilogue
+from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.floats.walk import strided
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
-from qbench.kernels.multiply_codes import multiply_codes_kernel
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rescale import RESCALES
+from qbench.kernels.rescale_elements import rescale_elements_kernel
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
@@ -25,7 +24,7 @@ from qbench.ops.numeric.exact import centred
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import Operand, gapless, operand, plain_layout, spread
+from qbench.runtime.lowerings.operands import Operand, common_layouts, gapless, in_vectors, operand, spread
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
 from qbench.runtime.step import Instruction, Place, row_major
 
@@ -70,11 +69,7 @@ class _Rescaled(Lowering):
         return axes.pop() if axes else None
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        common = plain_layout(home[self.output])
-        rank = len(self.shape)
-        inputs = self.step.inputs(self.graph)
-        alike = {name: common if self.graph.types[name].rank == rank else plain_layout(home[name]) for name in inputs}
-        return Layouts(alike, {self.output: common})
+        return common_layouts(self.graph, self.step, home)
 
     def parameters(self, site: Site, out: Place) -> tuple[dict[str, Any], tuple[int, ...]]:
         """The fields of the requantize, and the strides of its parameters along the result's memory."""
@@ -98,6 +93,30 @@ class _Rescaled(Lowering):
         made = gapless(site, self.output, output=True)
         return made.place, made.copies
 
+    def vectors(
+        self, site: Site, a: Operand, b: Operand | None, zeros: tuple[int, int], bound: int, out: Place
+    ) -> Instruction | None:
+        """The step, of one operand or two, as vector code; None where there is none."""
+        found, second, stored = self.found, b or a, out.dtype.str[1:]
+        walk = strided(out.shape, a=a.strides, b=second.strides, y=out.strides)
+        if found is None or not in_vectors(site.level, walk, a.dtype, second.dtype, stored):
+            return None
+        if found.mantissa.size != 1 or found.offset is not None:
+            return None
+        numbers, codes = (found.mantissa, found.shift, found.multiplier), stored == "u1"
+        rounds_down = codes and ISAS[site.level].rounds_down
+        kind = choose_epilogue(found.rounding, np.full(1, bound), *numbers, rounds_down)
+        if kind in ("exact", "accumulators"):
+            return None
+        packed = [np.asarray(number) for number in RESCALES[kind].pack(*numbers, found.zero_point if codes else 0)]
+        bits = [number if number.dtype == np.float32 else number.astype(np.int32) for number in packed]
+        kernel = rescale_elements_kernel(site.level, kind, _any(a.dtype), _any(b and b.dtype), _any(stored))
+        return instruction(
+            kernel, self.output, a=a.reference, b=second.reference, y=out.reference, zero_a=zeros[0], zero_b=zeros[1],
+            scales=site.constant(np.concatenate([number.view(np.int32) for number in bits])),
+            zero_point=found.zero_point, low=found.low, high=found.high, **walk,
+        )  # fmt: skip
+
 
 @lowers(Requantize, rank=1)
 class RequantizeLowering(_Rescaled):
@@ -116,17 +135,20 @@ class RequantizeLowering(_Rescaled):
         op = bind(step.head)
         assert isinstance(op, Requantize)
         zero = op.data_zero_point
-        bound = 2**31 - 1 if self.dtype == "int32" and zero == 0 else reach(self.dtype, zero)
-        self.mode = self.requantized(step.head, bound)
+        self.bound = 2**31 - 1 if self.dtype == "int32" and zero == 0 else reach(self.dtype, zero)
+        self.mode = self.requantized(step.head, self.bound)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         assert self.found is not None
         out, copies = self.target(site)
-        x = operand(site, self.data, out)
+        x, zero = operand(site, self.data, out), self.found.before + flip(self.dtype)
+        made = self.vectors(site, x, None, (zero, 0), self.bound, out)
+        if made is not None:
+            return [made, *copies]
         parameters, steps = self.parameters(site, out)
         kernel = requantize_kernel(_any(x.dtype), _any(out.dtype.str[1:]), *self.mode)
         made = instruction(
-            kernel, self.output, x=x.reference, y=out.reference, zero=self.found.before + flip(self.dtype),
+            kernel, self.output, x=x.reference, y=out.reference, zero=zero,
             **strided(out.shape, x=x.strides, m=steps, y=out.strides), **parameters,
         )  # fmt: skip
         return [made, *copies]
@@ -177,18 +199,10 @@ class MultiplyLowering(_Rescaled):
         out, copies = self.target(site)
         a, (b, zero_b) = operand(site, left, out), self._right(site, right, out)
         parameters, steps = self.parameters(site, out)
-        letters, offset = (
-            [_any(kind) for kind in (a.dtype, b.dtype, out.dtype.str[1:])],
-            self.found and self.found.offset,
-        )
-        walk = strided(out.shape, a=a.strides, b=b.strides, y=out.strides)
-        scales = self._scales(site) if letters == ["u1"] * 3 and walk["a3"] == walk["b3"] == 1 else None
-        if scales is not None and self.found is not None:
-            made = instruction(
-                multiply_codes_kernel(site.level, scales[0]), self.output, a=a.reference, b=b.reference,
-                y=out.reference, zero_a=self.zeros[0], zero_b=zero_b, scales=site.constant(scales[1]),
-                zero_point=self.found.zero_point, low=self.found.low, high=self.found.high, **walk,
-            )  # fmt: skip
+        letters = [_any(kind) for kind in (a.dtype, b.dtype, out.dtype.str[1:])]
+        offset = self.found and self.found.offset
+        made = self.vectors(site, a, b, (self.zeros[0], zero_b), self.bound, out)
+        if made is not None:
             return [made, *copies]
         kernel = multiply_kernel(*letters, *self.mode, offset)
         made = instruction(
@@ -197,19 +211,6 @@ class MultiplyLowering(_Rescaled):
         )  # fmt: skip
         return [made, *copies]
 
-    def _scales(self, site: Site) -> tuple[VectorCodes, NDArray[np.int32]] | None:
-        """The vector code that rescales the products, and what it reads; None where there is none."""
-        found = self.found
-        if found is None or site.level not in ISAS or found.mantissa.size != 1 or found.offset is not None:
-            return None
-        numbers, rounds_down = (found.mantissa, found.shift, found.multiplier), ISAS[site.level].rounds_down
-        kind = choose_epilogue(found.rounding, np.full(1, self.bound), *numbers, rounds_down)
-        if kind in ("exact", "accumulators"):
-            return None
-        packed = [np.asarray(number) for number in RESCALES[kind].pack(*numbers, found.zero_point)]
-        bits = [number if number.dtype == np.float32 else number.astype(np.int32) for number in packed]
-        return kind, np.concatenate([number.view(np.int32) for number in bits])
-
     def _right(self, site: Site, name: str, out: Place) -> tuple[Operand, int]:
         if self.centred is None:
             return operand(site, name, out), self.zeros[1]
@@ -217,5 +218,5 @@ class MultiplyLowering(_Rescaled):
         return Operand(site.constant(self.centred), "i2", strides), 0
 
 
-def _any(letters: str) -> Any:
+def _any(letters: str | None) -> Any:
     return letters

@@ -11,7 +11,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
 from qbench.kernels.add import add_codes_kernel, add_kernel, code_weights
 from qbench.kernels.floats.walk import strided
-from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32
@@ -20,7 +19,7 @@ from qbench.ops.tflite.add import TfliteAdd
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import gapless, operand, plain_layout
+from qbench.runtime.lowerings.operands import common_layouts, gapless, in_vectors, operand
 from qbench.runtime.lowerings.rescaling import clamp, flip
 from qbench.runtime.step import Instruction
 
@@ -47,12 +46,7 @@ class AddLowering(Lowering):
             raise Refused("it has more than 4 axes")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        output = self.step.outputs[0]
-        rank = self.graph.types[output].rank
-        inputs = self.step.inputs(self.graph)
-        common = plain_layout(home[output])
-        alike = {name: common if self.graph.types[name].rank == rank else plain_layout(home[name]) for name in inputs}
-        return Layouts(alike, {output: common})
+        return common_layouts(self.graph, self.step, home)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         output, (left, right) = self.step.outputs[0], self.step.head.inputs
@@ -71,20 +65,22 @@ class AddLowering(Lowering):
         zero_point = after + flip(self.op.dtype)
         letters: tuple[Any, ...] = (a.dtype, b.dtype, out.dtype.str[1:])
         made = None
-        if letters == ("u1",) * 3 and site.level in ISAS and walk["a3"] == walk["b3"] == 1:
-            weights = self._code_weights((zeros[0], zeros[1]), zero_point, low, high)
+        if in_vectors(site.level, walk, *letters):
+            weights = self._code_weights((zeros[0], zeros[1]), zero_point, low, high, letters[:2])
             if weights is not None:
-                made = instruction(add_codes_kernel(site.level), output, **places, **walk, **weights)
+                made = instruction(add_codes_kernel(site.level, *letters), output, **places, **walk, **weights)
         if made is None:
             fields = {"zero_a": zeros[0], "zero_b": zeros[1], "zero_point": zero_point, "low": low, "high": high}
             made = instruction(self._kernel(letters), output, **places, **walk, **fields, **self._multipliers())
         return [made, *(y.copies if y else ())]
 
-    def _code_weights(self, zeros: tuple[int, int], zero_point: int, low: int, high: int) -> dict[str, int] | None:
+    def _code_weights(
+        self, zeros: tuple[int, int], zero_point: int, low: int, high: int, elements: tuple[Any, Any]
+    ) -> dict[str, int] | None:
         op = self.op
         if not isinstance(op, IntegerAdd) or op.per_operand or op.rounding == "pow2_half_even":
             return None
-        return code_weights(op.mantissa, op.shift[0], zeros, zero_point, low, high)
+        return code_weights(op.mantissa, op.shift[0], zeros, zero_point, low, high, elements)
 
     def _kernel(self, letters: tuple[Any, Any, Any]) -> Any:
         op = self.op

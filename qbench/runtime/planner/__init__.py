@@ -23,6 +23,7 @@ from qbench.runtime.lowerings.lowering import Site
 from qbench.runtime.memory import GUARDED
 from qbench.runtime.plan import Plan
 from qbench.runtime.planner.arena import Lifetime, arrange, spread
+from qbench.runtime.planner.fold import fold
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out
 from qbench.runtime.planner.place_all import Placement, place_all
 from qbench.runtime.planner.tasks import tasks
@@ -65,9 +66,10 @@ def make_plan(
             raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")
     sizes, symbol = dict(sizes or {}), batch_symbol(graph)
     if symbol is not None and symbol not in sizes:
-        open_batch, fixed = specialize(graph, {symbol: symbol, **sizes}), specialize(graph, {symbol: 1, **sizes})
+        open_batch = fold(specialize(graph, {symbol: symbol, **sizes}), keep)
+        fixed = specialize(open_batch, {symbol: 1})
     else:
-        open_batch = fixed = specialize(graph, sizes)
+        open_batch = fixed = fold(specialize(graph, sizes), keep)
     laid_out = lay_out(fixed, tasks(fixed, keep, level))
     placement = place_all(laid_out)
     lowered = [_lower(step, laid_out, placement, level) for step in laid_out.steps]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numba
 import numpy as np
 
 from qbench.ir.build import build
@@ -13,15 +12,12 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.kernels.isa import ISAS
-from qbench.kernels.levels import Level, supported
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
 from qbench.runtime import interpreter
 from qbench.runtime.programs import plan
+from tests.kernels.harness import integer_levels
 
-LEVELS = [level for level in supported() if level == Level.PORTABLE or level in ISAS]
-if numba.config.DISABLE_JIT:
-    LEVELS = [Level.PORTABLE]
+LEVELS = integer_levels()
 
 
 def graph_of(

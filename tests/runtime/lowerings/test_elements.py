@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbench.ir.qparams import QParams
 from qbench.quant.rounding import FIXED_POINT
+from qbench.runtime.programs import plan
 from tests.runtime.lowerings.graphs import check, graph_of, numbers
 
 SHAPES = st.sampled_from([(1, 3, 5, 7), ("N", 3, 8, 9), (2, 17, 4, 3), (3, 10), ("N", 65), (4, 3, 2), (6,)])
@@ -117,3 +118,28 @@ def test_requantize_of_eight_bits(shape, dtype, result, seed, data) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_clip(dtype) -> None:
     check(graph_of({"x": (dtype, (2, 5, 4, 3))}, ("clip", "x", "y", {"a_min": -3.0, "a_max": 7.0})))
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 4, 3), ("N", 3, 8)])
+@pytest.mark.parametrize("head", ["integer.multiply", "integer.requantize"])
+@settings(max_examples=10)
+@given(seed=SEED, dtype=st.sampled_from(["int8", "uint8"]))
+def test_a_bias_for_each_channel_makes_tables(head, shape, seed, dtype) -> None:
+    random = np.random.default_rng(seed)
+    column = (shape[1], *(1 for _ in shape[2:]))
+    constants = {
+        "w": random.integers(-127, 128, column, np.int8), "b": random.integers(-9999, 9999, shape[1]).astype(np.int32),
+        "m": random.integers(2**30, 2**31, column).astype(np.int32),
+        "s": random.integers(-12, -5, column).astype(np.int32),
+        "one": np.full((1,) * len(shape), 2**30, np.int32), "more": np.full((1,) * len(shape), 8, np.int32),
+    }  # fmt: skip
+    zero, narrow = int(numbers(seed, dtype, ())), {"dtype": dtype, "zero_point": 3, "rounding": "tflite_single"}
+    widen = {"dtype": "int32", "data_zero_point": zero, "rounding": "tflite_single"}
+    first = {
+        "integer.multiply": (head, "x w", "wide", {"lhs_zero_point": zero}),
+        "integer.requantize": (head, "x one more", "wide", widen),
+    }[head]
+    rest = ("nn.bias_add", "wide b", "sum", {}), ("integer.requantize", "sum m s", "y", narrow)
+    graph = graph_of({"x": (dtype, shape)}, first, *rest, constants=constants)
+    check(graph, seed)
+    assert sum(bool(step.nodes) for step in plan(graph).steps) == 1

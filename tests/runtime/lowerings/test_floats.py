@@ -68,6 +68,16 @@ def test_each_op(op, dtype):
     assert_agree(graph, arrays, fallbacks=int(other), threads=2)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("shape", [(2, 35, 6, 5), (1, 16, 40), (3, 1, 2, 3)])
+def test_instance_norm(shape, dtype):
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=shape) * 3 + rng.normal(size=(1, shape[1], *(1 for _ in shape[2:])))).astype(dtype)
+    vectors = {name: rng.normal(size=shape[1]).astype(dtype) for name in ("gamma", "beta")}
+    graph = graph_of({"x": x}, [node("nn.instance_norm", "x gamma beta", "y", epsilon=1e-3)], "y", **vectors)
+    assert_agree(graph, {"x": x}, threads=2)
+
+
 @settings(max_examples=60)
 @given(
     channels=st.tuples(st.sampled_from([1, 2, 3, 8, 20]), st.sampled_from([1, 7, 16, 33, 70])),

@@ -13,10 +13,11 @@ from qbench.ops.float.activation import PRelu
 from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.elementwise import Add, Binary
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import Layout, natural, row_major
+from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.places import borderless, clamp, constant_place, float_type, strides_within
 from qbench.runtime.lowerings.floats.unary import need_walk
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import common_layouts
 from qbench.runtime.step import Instruction, Place
 
 __all__ = ["BinaryLowering", "PerChannelLowering"]
@@ -37,16 +38,7 @@ class BinaryLowering(Lowering):
             raise Refused(f"there is no kernel for {step.head.op}")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        rank = self.graph.types[self.output].rank
-        operands = [name for name in self.step.inputs(self.graph) if self.graph.types[name].rank == rank]
-        shape = self.graph.types[self.output].shape
-        whole = [name for name in operands if self.graph.types[name].shape == shape]
-        common = next((borderless(home[name]) for name in (*whole, *operands)), natural(rank))
-        inputs: dict[str, Layout | None] = {
-            name: common if name in operands else row_major(self.graph.types[name].rank)
-            for name in self.step.inputs(self.graph)
-        }
-        return Layouts(inputs, {self.output: common})
+        return common_layouts(self.graph, self.step, home)
 
     def operands(self, site: Site) -> tuple[Place, Place]:
         """Where the two lie."""

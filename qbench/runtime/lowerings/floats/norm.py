@@ -1,4 +1,4 @@
-"""Layer and RMS normalization of floats along the last axis."""
+"""Layer and RMS normalization of floats along the last axis, instance normalization of channels."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
-from qbench.kernels.floats.norm import norm_kernel
+from qbench.kernels.floats.norm import instance_norm_kernel, norm_kernel
 from qbench.kernels.levels import Level
-from qbench.ops.float.norm import LayerNorm, RMSNorm
+from qbench.ops.float.norm import InstanceNorm, LayerNorm, RMSNorm
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, pitch_of, result, widened
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["FloatNormLowering"]
+__all__ = ["FloatNormLowering", "InstanceNormLowering"]
 
 
 @lowers(LayerNorm, RMSNorm, rank=5)
@@ -67,3 +67,37 @@ class FloatNormLowering(Lowering):
             ),
             *after,
         ]
+
+
+@lowers(InstanceNorm, rank=5)
+class InstanceNormLowering(Lowering):
+    """Channels lie last in memory; gamma and beta are constants."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data, *self.parameters = step.head.inputs
+        self.output = step.outputs[0]
+        self.dtype = float_type(graph, self.data)
+        need_work(graph, self.data)
+        if any(name not in graph.constants for name in self.parameters):
+            raise Refused("its gamma and beta are no constants")
+        self.layout = Layout((0, *range(2, graph.types[self.data].rank), 1))
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.data: self.layout}, {self.output: self.layout})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        x, y = (in_order(site.places[name], self.layout.axes) for name in (self.data, self.output))
+        dtype, before, after = self.dtype, list[Instruction](), list[Instruction]()
+        if not (x.contiguous and y.contiguous):
+            dtype = "float32"
+            x, before = widened(site, x, gaps=False)
+            y, after = result(site, y, gaps=False)
+        op = bind(self.step.head)
+        assert isinstance(op, InstanceNorm)
+        gamma, beta = (site.constant(site.graph.constants[name].array.astype(np.float32)) for name in self.parameters)
+        made = instruction(
+            instance_norm_kernel(dtype, site.level), self.output, x=x.reference, y=y.reference, gamma=gamma, beta=beta,
+            samples=x.shape[0], pixels=math.prod(x.shape[1:-1]), channels=x.shape[-1], epsilon=op.epsilon,
+        )  # fmt: skip
+        return [*before, made, *after]

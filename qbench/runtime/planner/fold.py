@@ -1,0 +1,29 @@
+"""What a graph of known sizes makes of constants alone is computed while it is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import is_open
+from qbench.runtime import interpreter
+
+__all__ = ["fold"]
+
+
+def fold(graph: Graph, keep: Collection[str]) -> Graph:
+    """The graph with constants in place of nodes that read nothing else; those that make an output or `keep` stay."""
+    visible = {*graph.outputs, *keep}
+    constants, left = dict(graph.constants), list[Node]()
+    for node in graph.nodes:
+        known = not is_open(node) and all(name in constants for name in node.inputs)
+        if known and visible.isdisjoint(node.outputs):
+            made = interpreter.step(graph, node, tuple(constants[name].array for name in node.inputs))
+            constants.update(zip(node.outputs, map(Constant, made), strict=True))
+        else:
+            left.append(node)
+    if len(left) == len(graph.nodes):
+        return graph
+    return replace(graph, nodes=tuple(left), constants=FrozenMap(constants))
