@@ -21,25 +21,36 @@ from qbench.runtime.step import Instruction
 __all__ = ["FloatNormLowering", "InstanceNormLowering"]
 
 
-@lowers(LayerNorm, RMSNorm, rank=5)
-class FloatNormLowering(Lowering):
-    """All axes but the last make rows; gamma and beta are constants."""
+class _Norm(Lowering):
+    """What is normalized lies in one layout; gamma and beta are constants."""
+
+    layout: Layout
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.data, *self.parameters = step.head.inputs
-        self.output = step.outputs[0]
+        self.output, self.rank = step.outputs[0], graph.types[self.data].rank
         self.dtype = float_type(graph, self.data)
         need_work(graph, self.data)
-        op, rank = bind(step.head), graph.types[self.data].rank
-        assert isinstance(op, LayerNorm | RMSNorm)
-        if op.axis % rank != rank - 1 or any(name not in graph.constants for name in self.parameters):
-            raise Refused("only constants along the last axis have a kernel")
-        self.epsilon, self.centred = op.epsilon, isinstance(op, LayerNorm)
-        self.layout = Layout(tuple(range(rank)))
+        if any(name not in graph.constants for name in self.parameters):
+            raise Refused("its gamma and beta are no constants")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         return Layouts({self.data: self.layout}, {self.output: self.layout})
+
+
+@lowers(LayerNorm, RMSNorm, rank=5)
+class FloatNormLowering(_Norm):
+    """All axes but the last make rows."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, LayerNorm | RMSNorm)
+        if op.axis % self.rank != self.rank - 1:
+            raise Refused("only the last axis has a kernel")
+        self.epsilon, self.centred = op.epsilon, isinstance(op, LayerNorm)
+        self.layout = Layout(tuple(range(self.rank)))
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         x, y = (in_order(site.places[name], self.layout.axes) for name in (self.data, self.output))
@@ -70,21 +81,12 @@ class FloatNormLowering(Lowering):
 
 
 @lowers(InstanceNorm, rank=5)
-class InstanceNormLowering(Lowering):
-    """Channels lie last in memory; gamma and beta are constants."""
+class InstanceNormLowering(_Norm):
+    """Channels lie last in memory."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        self.data, *self.parameters = step.head.inputs
-        self.output = step.outputs[0]
-        self.dtype = float_type(graph, self.data)
-        need_work(graph, self.data)
-        if any(name not in graph.constants for name in self.parameters):
-            raise Refused("its gamma and beta are no constants")
-        self.layout = Layout((0, *range(2, graph.types[self.data].rank), 1))
-
-    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        return Layouts({self.data: self.layout}, {self.output: self.layout})
+        self.layout = Layout((0, *range(2, self.rank), 1))
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         x, y = (in_order(site.places[name], self.layout.axes) for name in (self.data, self.output))
