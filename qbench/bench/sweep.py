@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
 
 from qbench.bench.engines import write_arrays
 from qbench.bench.interactive import first
@@ -90,28 +89,33 @@ def sweep(
     ModelError
         No such model, or one in which nothing is quantized.
     """
-    tell = told or (lambda *_: None)
+
+    def tell(done: int) -> None:
+        if told is not None:
+            told("sweeps", done, 2)
+
     with TemporaryDirectory() as place:
         (source,) = find([model], Path(place), shapes)
         (x, _), data = samples(source.graph)
         calibration, evaluation = first(x, _CALIBRATION), first(x, _EVALUATION)
-        Session(source.graph, calibration, evaluation).run(progress=False)  # machine code is made and loaded once
-        tell("sweeps", 0, 2)
+        pieces = list(each(source.graph, evaluation))
+        Session(source.graph, calibration, first(x, 1)).sensitivity(progress=False)  # machine code is made and loaded
+        tell(0)
         begin = time.perf_counter()
         table = Session(source.graph, calibration, evaluation).sensitivity(progress=False)
         taken = time.perf_counter() - begin
         layers = tuple(map(str, table["name"]))
         if not layers:
             raise ModelError("nothing in this model is quantized, so there is nothing to sweep over")
-        tell("sweeps", 1, 2)
+        tell(1)
         peer = None
         if installed("onnxruntime") and not is_tflite(source.path):
             from qbench.bench.engines import onnxruntime
 
             files: list[Path] = []
-            for number, sample in enumerate(each(source.graph, cast("Any", evaluation))):
+            for number, sample in enumerate(pieces):
                 files.append(Path(place) / f"sample_{number}.npz")
                 write_arrays(files[-1], sample)
             peer = onnxruntime.sweep(source.path, files[:_CALIBRATION], files, layers, Path(place))
-        tell("sweeps", 2, 2)
-        return Sweep(source.name, data, len(evaluation), layers, taken, peer)
+        tell(2)
+        return Sweep(source.name, data, len(pieces), layers, taken, peer)
