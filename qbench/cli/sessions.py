@@ -44,7 +44,8 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         "--preset",
         choices=get_args(Preset),
         default="default",
-        help="without --config: keep in float what 8 bits would spoil (default), quantize all that can be (int8), data "
+        help="without --config: keep in float what 8 bits would spoil (default), from there choose calibrator, bias "
+        "correction, equalization and rounding by measurement (auto), quantize all that can be (int8), data "
         "by the range of each run (dynamic), or weights alone, in 8 bits (weight_only) or 4 (weight_only_int4)",
     )
     parser.add_argument(
@@ -91,7 +92,13 @@ def session_of(options: argparse.Namespace, cluster: object) -> Session:
     if options.config is None and graph.qparams:
         config = _changed(Model(graph).config_of(options.preset), options)
     return Session(
-        graph, calibration=calibration.x, evaluation=evaluation, config=config, metric=options.metric, cluster=cluster
+        graph,
+        calibration=calibration.x,
+        evaluation=evaluation,
+        config=config,
+        preset=options.preset,
+        metric=options.metric,
+        cluster=cluster,
     )
 
 

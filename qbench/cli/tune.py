@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> None:
             trials=out / "trials.json",
             tell=_said,
         )
-        session.edit(f"tune: {front.best.label}", front.best.config)
+        session.edit(f"tune: {front.best.label}; {front.best.measured}", front.best.config)
         print(session.run())
         print(front)
         written = export_all(session, out)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from qbench.plots.curves import draw_curves
 from qbench.plots.figures import TEXT, figure, safe
+from qbench.plots.front import draw_front
 from qbench.plots.histogram import draw_channels, draw_histogram
 from qbench.plots.layers import draw_layers
 from qbench.plots.profile import draw_profile
@@ -24,8 +25,8 @@ _ROWS = 26
 
 
 def workbench_figure(view: WorkbenchView) -> Figure:
-    """The result, profile and repairs, if any, above; layers to the left, the chosen one to the right."""
-    drawn = figure(12, 7.8 if view.repairs is None else 9)
+    """Result, profile, repairs and what a search found, if any; below them the layers, and the chosen one."""
+    drawn = figure(12, 7.8 + (0 if view.repairs is None else 1.2) + (0 if view.front is None else 2.4))
     drawn.suptitle(
         f"{safe(view.title)}: {safe(view.tensor.layer)}", x=0.01, ha="left", fontsize=12, color=TEXT, parse_math=False
     )
@@ -34,6 +35,9 @@ def workbench_figure(view: WorkbenchView) -> Figure:
     if view.repairs is not None:
         advice, below = _split(below, rows=(1.5, 7.5))
         draw_repairs(advice.subplots(), view.repairs)
+    if view.front is not None:
+        found, below = _split(below, rows=(2.4, 7.5))
+        draw_front(found.subplots(), view.front)
     left, right = _split(below, columns=(1.05, 1))
     draw_result(above.subplots(), view.result)
     draw_profile(middle.subplots(), view.profile)

@@ -22,7 +22,7 @@ from qbench.quant.strict import PartialModel, StrictModel, fault, read_json, tup
 
 __all__ = ["Preset", "QuantConfig"]
 
-Preset = Literal["default", "int8", "dynamic", "weight_only", "weight_only_int4"]
+Preset = Literal["default", "auto", "int8", "dynamic", "weight_only", "weight_only_int4"]
 
 Override = TypeVar("Override", bound=PartialModel)
 
@@ -82,13 +82,14 @@ class QuantConfig(StrictModel):
         Parameters
         ----------
         preset
-            "default": what 8 bits would spoil stays in float, as little as the model needs. "int8": all that can be is
-            quantized, as where a config says nothing else. "dynamic": dense layers quantize their data by the range
-            that each sample has. "weight_only": weights are stored in 8 bits. "weight_only_int4": in 4 bits, those of
-            dense layers with a scale for every 32 inputs. All else then stays in float.
+            "default": what 8 bits would spoil stays in float, as little as the model needs. "auto": the same, from
+            which a session chooses by measurement. "int8": all that can be is quantized, as where a config says nothing
+            else. "dynamic": dense layers quantize their data by the range that each sample has. "weight_only": weights
+            are stored in 8 bits. "weight_only_int4": in 4 bits, those of dense layers with a scale for every 32 inputs.
+            All else then stays in float.
         """
         match preset:
-            case "default":
+            case "default" | "auto":
                 return cls(activations=TensorSpec(least_db="measured"))
             case "int8":
                 return cls()

@@ -43,6 +43,8 @@ class Report:
         Names of the integer graph's nodes that really ran (the rest was known from before), in execution order.
     reference_steps_ran
         The same for the float graph that it is compared with.
+    edits
+        What was done to the config since the session was started, in order.
     stopped
         Where NaN arises on the way: the layer that makes it, what that reads, and what helps. Nothing after it, nor the
         output, was then measured. None where all is well.
@@ -52,6 +54,7 @@ class Report:
     output: OutputReport
     steps_ran: tuple[str, ...] = ()
     reference_steps_ran: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
     stopped: str | None = None
 
     @cached_property
@@ -73,7 +76,7 @@ class Report:
         output["flips"] = [asdict(flip) for flip in self.output.flips]
         output["losses"] = [_plain(asdict(loss)) for loss in self.output.losses]
         output["latency"] = self.output.latency and asdict(self.output.latency)
-        said = {"stopped": self.stopped} if self.stopped else {}
+        said = {key: value for key, value in (("edits", self.edits), ("stopped", self.stopped)) if value}
         return {"layers": layers, "output": output, **said}
 
     def to_json(self) -> str:
@@ -109,6 +112,7 @@ class Report:
             return Report(
                 by_layer=tuple(LayerReport(**_with_tuples(layer)) for layer in data["by_layer"]),
                 output=_output(data["output"]),
+                edits=tuple(data.get("edits", ())),
                 steps_ran=tuple(data["steps_ran"]),
                 reference_steps_ran=tuple(data["reference_steps_ran"]),
                 stopped=data.get("stopped"),
@@ -117,7 +121,7 @@ class Report:
             raise SessionError(f"this is no saved report: {error}") from error
 
     def __str__(self) -> str:
-        text = report_text(self.by_layer, self.output)
+        text = report_text(self.by_layer, self.output, self.edits)
         return text if self.stopped is None else f"{text}\nstopped: {self.stopped}"
 
 

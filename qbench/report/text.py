@@ -23,7 +23,7 @@ _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("why", lambda layer: shortened(layer.reason or layer.chosen_by or "", 60)),
 )
 _SPOILED_DB = 10.0
-_OUTPUTS = 8
+_OUTPUTS, _EDITS = 8, 4
 _LEFT = ("layer", "op", "runs as", "why")
 
 
@@ -47,11 +47,11 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 9]}...{text[-6:]}"
 
 
-def report_text(layers: Sequence[LayerReport], output: OutputReport) -> str:
-    """One line per layer, then what stands out, then the output."""
+def report_text(layers: Sequence[LayerReport], output: OutputReport, edits: Sequence[str] = ()) -> str:
+    """One line per layer, then what stands out, what was done to the config, and the output."""
     lines = [[cell(layer) for _, cell in _COLUMNS] for layer in layers]
     table = aligned([header for header, _ in _COLUMNS], lines, _LEFT)
-    return "\n".join([table, "", *_remarks(layers), _summary(output)])
+    return "\n".join([table, "", *_remarks(layers), *_done(edits), _summary(output)])
 
 
 def _remarks(layers: Sequence[LayerReport]) -> list[str]:
@@ -68,6 +68,13 @@ def _remarks(layers: Sequence[LayerReport]) -> list[str]:
         f"one scale for all channels spoils the weights of {len(spoiled)} layers (a channel below {_SPOILED_DB:g} dB), "
         f"{shortened(worst.name, 32)} suffers most; weights.axis='channel' gives each channel its own"
     ]
+
+
+def _done(edits: Sequence[str]) -> list[str]:
+    if not edits:
+        return []
+    more = f"{len(edits) - _EDITS} edits, then " if len(edits) > _EDITS else ""
+    return [f"since the start: {more}{'; '.join(shortened(edit, 200) for edit in edits[-_EDITS:])}"]
 
 
 def _summary(output: OutputReport) -> str:

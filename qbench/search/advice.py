@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,21 +12,21 @@ from qbench.progress import Progress
 from qbench.quant.config import QuantConfig
 from qbench.search.attribution import Attribution
 from qbench.search.cost import Cost
-from qbench.search.joint import PRICE, Joint, gain_db, joint_gains, score
+from qbench.search.joint import PRICE, Edit, Joint, Rung, gain_db, joint_gains, promising, score
 from qbench.search.judge import Worth
-from qbench.search.regions import groups_of, regions_of
+from qbench.search.regions import Region, groups_of, regions_of
 from qbench.search.repairs import KeepFloat, Repair, Widen, global_repairs
 from qbench.search.subject import Quality, Subject
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RUNGS", "Advice", "advice_table", "advise", "regional"]
+__all__ = ["RUNGS", "Advice", "advice_table", "advise", "group_repairs", "whole_regions"]
 
 RUNGS = (4, 16)
 """Samples of the calibration data that regions are tried on: all on the first so many, the best on more."""
 
-_REGIONS, _GLOBAL = 3, 3
+_REGIONS = 3
 _LEAST_DB = 0.1
 
 
@@ -88,11 +88,13 @@ def advise(
     """
     subject.check_metric(config)
     rung = subject.rung(RUNGS[-1])
-    coming = [*regional(subject, config, attribution, _REGIONS, progress), *global_repairs(config)]
+    coming = [*regional(subject, config, attribution, progress), *global_repairs(config)]
     now, *then = rung([config, *(repair.apply(config) for repair in coming)])
-    gains = [
-        (repair, worth) for repair, worth in zip(coming, then, strict=True) if worth.sqnr_db > now.sqnr_db + _LEAST_DB
-    ]
+    gains = list[tuple[Repair, Worth]]()
+    for repair, worth in zip(coming, then, strict=True):
+        helps = subject.metric is not None and subject.probed(repair.apply(config)) > subject.probed(config)
+        if helps or worth.sqnr_db > now.sqnr_db + _LEAST_DB:
+            gains.append((repair, worth))
     before, exact, cost = subject.quality(config), subject.float_quality, subject.cost(config)
     found = list[Advice]()
     for done, (repair, worth) in enumerate(gains):
@@ -105,25 +107,47 @@ def advise(
 
 
 def regional(
-    subject: Subject, config: QuantConfig, attribution: Attribution, most: int, progress: Progress | None = None
+    subject: Subject, config: QuantConfig, attribution: Attribution, progress: Progress | None = None
 ) -> list[Repair]:
-    """Repairs of the regions that cost most together: in float, and in 16 bits."""
-    prepared = subject.prepared
-    members = groups_of(prepared)
+    """Repairs of the regions that cost most together: in float, and in 16 bits; what is not needed is left out."""
+    trials = _trials(subject, config, attribution)
+    found = dict[tuple[str, tuple[str, ...]], Repair]()
+    needed = [(joint.groups, _said(joint)) for joint in joint_gains(*trials, _REGIONS, progress)]
+    whole = [(region.groups, f"{region.kind} as a whole") for region in promising(*trials, _REGIONS)]
+    for groups, why in (*needed, *whole):
+        for repair in group_repairs(subject, config, groups, why):
+            found.setdefault((repair.what, repair.where), repair)
+    return list(found.values())
+
+
+def whole_regions(subject: Subject, config: QuantConfig, attribution: Attribution, most: int) -> list[Region]:
+    """The regions that do best as they are, and the first few groups: a metric may see what the output's SQNR does not.
+
+    Nothing behind a stem can make up for what it loses.
+    """
+    trials = _trials(subject, config, attribution)
+    stems = [region for region in trials[1] if region.kind == "prefix" and len(region.groups) <= most]
+    return list(dict.fromkeys((*promising(*trials, most), *stems)))
+
+
+def _trials(
+    subject: Subject, config: QuantConfig, attribution: Attribution
+) -> tuple[QuantConfig, Sequence[Region], Edit, Sequence[Rung]]:
+    """What regions are tried with."""
+    members = groups_of(subject.prepared)
 
     def in_float(config: QuantConfig, groups: Sequence[str]) -> QuantConfig:
         return _float(members, groups, "").apply(config)
 
-    regions = regions_of(prepared, attribution)
-    rungs = [subject.rung(samples) for samples in RUNGS]
-    joints = joint_gains(config, regions, in_float, rungs, most, progress)
-    found = list[Repair]()
-    for joint in joints:
-        found.append(_float(members, joint.groups, _said(joint)))
-        tensors = _tensors(subject, config, joint.groups)
-        if tensors:
-            found.append(Widen(_said(joint), tensors))
-    return found
+    return config, regions_of(subject.prepared, attribution), in_float, [subject.rung(samples) for samples in RUNGS]
+
+
+def group_repairs(subject: Subject, config: QuantConfig, groups: Sequence[str], why: str) -> Iterator[Repair]:
+    """Fused groups in float, and what they make in 16 bits, if it is quantized."""
+    yield _float(groups_of(subject.prepared), groups, why)
+    tensors = _tensors(subject, config, groups)
+    if tensors:
+        yield Widen(why, tensors)
 
 
 def advice_table(advice: Iterable[Advice]) -> pd.DataFrame:

@@ -48,10 +48,22 @@ class Found:
     ms: float
     bytes: int
 
+    @property
+    def unseen(self) -> float:
+        """The metric on samples that no choice was made on, as far as there are any: what configs are chosen by."""
+        return self.metric if self.metric_held_back is None else self.metric_held_back
+
     def beats(self, other: Found) -> bool:
         """Whether nothing of it is worse, and something better."""
         mine, others = (-self.metric, self.ms, self.bytes), (-other.metric, other.ms, other.bytes)
         return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
+
+    @property
+    def measured(self) -> str:
+        """The metric, in words: of all data, and of both halves where they are known."""
+        chosen, held = self.metric_chosen_on, self.metric_held_back
+        halves = "" if chosen is None or held is None else f" ({chosen:.4g} chosen on, {held:.4g} held back)"
+        return f"metric {self.metric:.4g}{halves}"
 
     def to_data(self) -> dict[str, Any]:
         """As in ``front.json``."""
@@ -145,14 +157,14 @@ class Front:
 
     @property
     def best(self) -> Found:
-        """The one to take: the fastest or best one that meets what is wanted; else the nearest."""
+        """The one to take: the fastest that has what is wanted, or the best on held-back samples; else the nearest."""
         missed = self.limits.missed
         met = [row for row in self.rows if missed(row) == 0]
         if not met:
-            return min(self.rows, key=lambda row: (missed(row), -row.metric, row.ms))
+            return min(self.rows, key=lambda row: (missed(row), -row.unseen, row.ms))
         if self.limits.at_least is None:
-            return max(met, key=lambda row: (row.metric, -row.ms))
-        return min(met, key=lambda row: (row.ms, -row.metric))
+            return max(met, key=lambda row: (row.unseen, -row.ms))
+        return min(met, key=lambda row: (row.ms, -row.unseen))
 
     @property
     def met(self) -> bool:
@@ -186,9 +198,7 @@ class Front:
         exact = f"; metric of the float model {self.metric_float:.4g}" if math.isfinite(self.metric_float) else ""
         lines = [f"{len(self.rows)} configs measured, {len(self.pareto)} that no other beats{exact}{wanted}:"]
         lines += [
-            f"{'*' if row is best else ' '} metric {row.metric:.4g}"
-            + (f" ({row.metric_chosen_on:.4g} chosen on, {row.metric_held_back:.4g} held back)" if _halves(row) else "")
-            + f", {row.ms:.2f} ms, {row.bytes:,} bytes: {row.label}"
+            f"{'*' if row is best else ' '} {row.measured}, {row.ms:.2f} ms, {row.bytes:,} bytes: {row.label}"
             for row in self.pareto
         ]
         if not self.met:
@@ -196,7 +206,3 @@ class Front:
         if self.stopped:
             lines.append("stopped before all was tried: the same search goes on from here")
         return "\n".join(lines)
-
-
-def _halves(row: Found) -> bool:
-    return row.metric_chosen_on is not None and row.metric_held_back is not None

@@ -15,7 +15,7 @@ from qbench.quant.config import QuantConfig
 from qbench.search.judge import Worth
 from qbench.search.regions import Region
 
-__all__ = ["PRICE", "Joint", "gain_db", "joint_gains", "score"]
+__all__ = ["PRICE", "Edit", "Joint", "Rung", "gain_db", "joint_gains", "promising", "score"]
 
 PRICE = 0.05
 """Part of the network's time that any change is taken to cost."""
@@ -27,6 +27,7 @@ Rung = Callable[[Sequence[QuantConfig]], Sequence[Worth]]
 """Measures configs on some samples."""
 
 _KEPT = 4  # one in so many regions goes on to more samples
+_SHARE = 0.75  # of the decibels that must stay when groups are left out
 _MOST = 24  # groups of a region from which single ones are left out
 
 
@@ -104,6 +105,23 @@ def joint_gains(
     progress
         Told the rungs done, and their number.
     """
+    found = dict[tuple[str, ...], Joint]()
+    for region in promising(config, regions, edit, rungs, most, progress):
+        joint = _needed(config, region, edit, rungs[0], rungs[-1])
+        if joint.gain_db > 0:
+            found.setdefault(joint.groups, joint)
+    return tuple(sorted(found.values(), key=lambda joint: -joint.score))
+
+
+def promising(
+    config: QuantConfig,
+    regions: Iterable[Region],
+    edit: Edit,
+    rungs: Sequence[Rung],
+    most: int,
+    progress: Progress | None = None,
+) -> list[Region]:
+    """The regions that do best when they are measured as they are; arguments as for :func:`joint_gains`."""
     left = list(regions)
     for number, rung in enumerate(rungs):
         before, *after = rung([config, *(edit(config, region.groups) for region in left)])
@@ -112,23 +130,21 @@ def joint_gains(
         left = [region for region, _ in ranked[: most if last else max(most, len(ranked) // _KEPT)]]
         if progress is not None:
             progress(number + 1, len(rungs))
-    found = dict[tuple[str, ...], Joint]()
-    for region in left:
-        joint = _needed(config, region, edit, rungs[0], rungs[-1])
-        if joint.gain_db > 0:
-            found.setdefault(joint.groups, joint)
-    return tuple(sorted(found.values(), key=lambda joint: -joint.score))
+    return left
 
 
 def _needed(config: QuantConfig, region: Region, edit: Edit, few: Rung, rung: Rung) -> Joint:
     """The region without the groups whose part in the gain is not worth their price: the last ones are asked first."""
     groups = region.groups
     if 1 < len(groups) <= _MOST:
-        before, after = few([config, edit(config, groups)])
+        before, after = rung([config, edit(config, groups)])
+        wanted = _SHARE * gain_db(before, after)
         for name in reversed(region.groups):
             fewer = tuple(group for group in groups if group != name)
-            (worth,) = few([edit(config, fewer)]) if fewer else (after,)
-            if fewer and score(before, worth) > score(before, after):  # what follows its neighbours is part of it
+            (worth,) = rung([edit(config, fewer)]) if fewer else (after,)
+            if not fewer or gain_db(before, worth) < wanted:
+                continue
+            if score(before, worth) > score(before, after):  # what follows its neighbours is part of it
                 groups, after = fewer, worth
     before, after = rung([config, edit(config, groups)])
     alone = few([config, *(edit(config, (group,)) for group in groups)])

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from qbench.errors import Cancelled
 from qbench.evaluate.evaluate import evaluate
@@ -17,17 +18,18 @@ from qbench.evaluate.probe import Probe
 from qbench.ops.products import macs
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
-from qbench.search.advice import RUNGS, regional
+from qbench.search.advice import RUNGS, group_repairs, whole_regions
 from qbench.search.attribution import Attribution, attribute
+from qbench.search.choices import choose
 from qbench.search.front import Found, Front, Limits
-from qbench.search.joint import score
 from qbench.search.regions import groups_of
-from qbench.search.repairs import KeepFloat, NarrowWeights, Repair, global_repairs
+from qbench.search.repairs import KeepFloat, NarrowWeights, Repair
 from qbench.search.subject import Subject
 
 __all__ = ["search"]
 
-_LEAST_DB = 0.2  # what a repair must give on calibration data to stay
+_REGIONS, _MEASURED = 8, 4  # regions that are tried on the metric, and repairs that are measured on all data
+_PATIENCE = 3  # rounds that find nothing better
 _GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of what is inherited
 _NOTHING_DB = 0.0  # an output below it is noise: nothing is to be repaired there
 _SMALLER = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # shares of the weights that are tried in 4 bits
@@ -108,44 +110,38 @@ def _proposals(
 ) -> Iterator[tuple[str, QuantConfig]]:
     """Configs worth measuring on all data, in turn; what is measured of one decides on the next."""
     enough = math.inf if limits.at_least is None else limits.at_least
-    starts, lean = [config], config.with_value("activations.least_db", None)
+    lean = config.with_value("activations.least_db", None)
     if lean != config:
         yield "all in 8 bits", lean
-        if rows[-1].sqnr_db is not None and rows[-1].sqnr_db > _NOTHING_DB:
-            starts.insert(0, lean)
     if limits.max_bytes is not None:
         yield from _smaller(subject, config)
-    for start in starts:
-        found = yield from _repaired(subject, start, limits, enough, rows)
-        if rows[-1].metric >= enough:
-            yield from _cheaper(subject, found, enough, lambda: rows[-1])
-            if limits.max_bytes is not None and found.layers:
-                yield from _smaller(subject, found)
-            return
+    done, best, dull = set[QuantConfig](), -math.inf, 0
+    start: QuantConfig | None = lean if (rows[-1].sqnr_db or -math.inf) > _NOTHING_DB else config
+    while start is not None and dull < _PATIENCE and rows[-1].metric < enough:
+        done.add(start)
+        found = yield from _repaired(subject, start, enough, rows)
+        done.add(found)
+        newest = max(row.metric for row in rows)
+        best, dull = max(best, newest), 0 if newest > best else dull + 1
+        left = [row for row in rows if row.config not in done and not limits.spent(row)]
+        start = max(left, key=lambda row: row.metric).config if left else None
+    if rows[-1].metric >= enough:
+        found = rows[-1].config
+        yield from _cheaper(subject, found, enough, lambda: rows[-1])
+        if limits.max_bytes is not None and found.layers:
+            yield from _smaller(subject, found)
 
 
 def _repaired(
-    subject: Subject, config: QuantConfig, limits: Limits, enough: float, rows: Sequence[Found]
+    subject: Subject, config: QuantConfig, enough: float, rows: Sequence[Found]
 ) -> Generator[tuple[str, QuantConfig], None, QuantConfig]:
-    """A config with repairs, one after the other, until it is good enough, costs too much or nothing helps."""
+    """A config with choices made for the whole model, and it with repairs of regions, until one is good enough."""
     config = yield from _globally(subject, config, rows)
-    if subject.is_slow:
-        for label, tried in _guesses(subject, config):
-            yield label, tried
-            if rows[-1].metric >= enough:
-                return tried
-    while rows[-1].metric < enough:
-        ranked, first = [*_regions(subject, config)], len(rows)
-        for label, tried in ranked:
-            yield label, tried
-            if rows[-1].metric >= enough:
-                return tried
-        if not ranked:
+    tried = _guesses(subject, config) if subject.is_slow else iter(())
+    for label, repaired in chain(tried, _regions(subject, config, enough)):
+        if rows[-1].metric >= enough:
             break
-        config = max(rows[first:], key=lambda row: (-limits.spent(row), row.metric)).config
-        if limits.spent(rows[-1]) and limits.spent(rows[first]):
-            break
-        config = yield from _globally(subject, config, rows)  # what was best for noise need not be for what is left
+        yield label, repaired
     return config
 
 
@@ -153,19 +149,12 @@ def _globally(
     subject: Subject, config: QuantConfig, rows: Sequence[Found]
 ) -> Generator[tuple[str, QuantConfig], None, QuantConfig]:
     """The edits of the whole model by which the output gains on calibration data, if the metric agrees."""
-    rung, better, kept = subject.rung(RUNGS[-1]), config, list[str]()
-    before = rung([config])[0]
-    for repair in global_repairs(config):
-        tried = repair.apply(better)
-        worth = rung([tried])[0]
-        if worth.sqnr_db > before.sqnr_db + _LEAST_DB:
-            better, before = tried, worth
-            kept.append(str(repair))
-    if kept:
-        now = next((row.metric for row in rows if row.config == config), -math.inf)
-        yield _before(config) + ", ".join(kept), better
-        return better if rows[-1].metric >= now else config
-    return config
+    choice = choose(subject, config)
+    if not choice.repairs:
+        return config
+    now = next((row.metric for row in rows if row.config == config), -math.inf)
+    yield _before(config) + ", ".join(map(str, choice.repairs)), choice.config
+    return choice.config if rows[-1].metric >= now else config
 
 
 def _lost(subject: Subject, config: QuantConfig) -> Attribution:
@@ -186,27 +175,43 @@ def _guesses(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, Quant
         yield f"{_before(config)}{repair}", repair.apply(config)
 
 
-def _regions(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
-    """The best repairs of regions, best first; none where nothing is to be gained."""
-    repairs = regional(subject, config, _lost(subject, config), 2)
-    now, *then = subject.rung(RUNGS[-1])([config, *(repair.apply(config) for repair in repairs)])
-    ranked = sorted(zip(repairs, then, strict=True), key=lambda pair: -score(now, pair[1]))
-    for repair, worth in ranked:
-        if worth.sqnr_db > now.sqnr_db + _LEAST_DB:
-            yield f"{_before(config)}{repair}", repair.apply(config)
+def _regions(subject: Subject, config: QuantConfig, enough: float) -> Iterator[tuple[str, QuantConfig]]:
+    """Repairs of regions: those that promise enough, the cheapest first, then those that promise most."""
+    exact = subject.probed_float
+    wanted = enough - subject.float_quality.metric + exact if math.isfinite(exact) else enough
+    now, rung, found = subject.probed(config), subject.rung(RUNGS[0]), list[tuple[float, float, Repair]]()
+
+    def ask(repair: Repair) -> float:
+        tried = repair.apply(config)
+        metric = subject.probed(tried)
+        if metric > now:
+            found.append((metric, rung([tried])[0].effort, repair))
+        return metric
+
+    metrics = list[tuple[float, list[Repair]]]()
+    for region in whole_regions(subject, config, _lost(subject, config), _REGIONS):
+        in_float, *in_16 = group_repairs(subject, config, region.groups, region.kind)
+        metrics.append((ask(in_float), in_16))
+    metrics.sort(key=lambda one: -one[0])
+    for _, in_16 in metrics[:_MEASURED]:
+        for repair in in_16:
+            ask(repair)
+    found.sort(key=lambda one: (0, one[1]) if one[0] >= wanted else (1, -one[0]))
+    for _, _, repair in found[:_MEASURED]:
+        yield f"{_before(config)}{repair}", repair.apply(config)
 
 
 def _cheaper(
     subject: Subject, config: QuantConfig, enough: float, newest: Callable[[], Found]
 ) -> Iterator[tuple[str, QuantConfig]]:
     """The config with fused groups back in integers, one after the other, as long as it has the quality wanted."""
-    rung = subject.rung(RUNGS[0])
+    rung, loss = subject.rung(RUNGS[0]), subject.float_quality.metric - subject.probed_float
     for head, members in groups_of(subject.prepared).items():
         if not any(config.layers[name].keep_float for name in members if name in config.layers):
             continue
         fewer = config.override_many("layers", members, keep_float=None)
         now, then = rung([config, fewer])
-        if then.effort < now.effort:
+        if then.effort < now.effort and not subject.probed(fewer) + loss < enough:  # NaN where there is no metric
             yield f"{_before(fewer)}without {head}", fewer
             config = fewer if newest().metric >= enough else config
 

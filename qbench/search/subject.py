@@ -28,6 +28,7 @@ from qbench.search.ledger import Ledger
 
 __all__ = ["Quality", "Subject"]
 
+_PROBED = 64
 _MOST_MACS = 1 << 34
 """Of a trial: of models that take long, fewer samples are tried."""
 
@@ -103,12 +104,12 @@ class Subject:
         """The model quantized by a config."""
         return self.quantize(config, self.cancel)
 
-    def rung(self, samples: int) -> Callable[[Sequence[QuantConfig]], Sequence[Worth]]:
+    def rung(self, samples: int, held_back: bool = False) -> Callable[[Sequence[QuantConfig]], Sequence[Worth]]:
         """Measures configs on so many samples of the calibration data; what the ledger knows is not measured again.
 
-        Fewer of a model that takes long.
+        Fewer of a model that takes long. `held_back`: on as many others between them, which no choice is made on.
         """
-        answers = self._few(samples)
+        answers = self._few(samples, held_back)
         place = f"worth {self.identity} {answers.data.digest}"
 
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
@@ -136,6 +137,42 @@ class Subject:
             known = {name: getattr(found, name) for name in Quality.__slots__}
             self.ledger.put({key: known})
         return Quality(**known)
+
+    def probed(self, config: QuantConfig) -> float:
+        """The metric on some of the samples that choices are made on: what trials are compared by.
+
+        Where the metric cannot be asked about parts of the data: what it says of all of it. Where there is none: the
+        output's SQNR on calibration data.
+        """
+        if self.metric is None:
+            return self.rung(_PROBED)([config])[0].sqnr_db
+        if self._probe is None:
+            return self.quality(config).metric
+        answers, metric = self._probe
+        key = Ledger.key(config, "probed", self.identity, answers.data.digest, self.data.labels_digest, metric.identity)
+        if self.ledger.get(key) is None:
+            made = answers.of(self.quantized(config), self.cancel)
+            self.ledger.put({key: {"metric": float("-inf") if made is None else metric(answers.joined(made))}})
+        return (self.ledger.get(key) or {})["metric"]
+
+    @cached_property
+    def probed_float(self) -> float:
+        """The same of the float model."""
+        if self.metric is None or self._probe is None:
+            return self.float_quality.metric
+        answers, metric = self._probe
+        return metric(answers.joined(answers.exact(self.prepared, self.cancel)))
+
+    @cached_property
+    def _probe(self) -> tuple[Answers, Metric] | None:
+        """Some of the samples that choices are made on, and the metric that is about them."""
+        metric, data = self.metric, self.data
+        if metric is None or metric.truths is None or data.layout.step > 1 or data.samples < 2:
+            return None
+        chosen = np.arange(0, data.samples, 2)
+        rows = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), _PROBED)).round().astype(np.int64)].tolist()
+        few = Dataset(self.fed, data.pick(rows), what="probe")
+        return Answers(few, ValueCache(0)), metric.about([metric.truths[row] for row in rows])
 
     @cached_property
     def float_quality(self) -> Quality:
@@ -188,24 +225,27 @@ class Subject:
         """Whether trials have few samples, and a search gets to few of them."""
         return self._macs * 8 > _MOST_MACS
 
-    def _few(self, samples: int) -> Answers:
-        """Of the samples that trials are made on."""
+    def _few(self, samples: int, held_back: bool) -> Answers:
+        """Of the samples that trials are made on, or of those between them (the same, where there is only one)."""
         few = max(1, min(samples, _MOST_MACS // max(1, self._macs)))
-        if few not in self._trials:
-            self._trials[few] = Answers(Probe(self.fed, self.calibration, few).data)
-        return self._trials[few]
+        key = few, held_back
+        if key not in self._trials:
+            pieces = [*Probe(self.fed, self.calibration, 2 * few).data.pieces_in_order()]
+            part = pieces[held_back::2] or pieces
+            self._trials[key] = Answers(Dataset(self.fed, part, what="probe"))
+        return self._trials[key]
 
     def _judge(self, answers: Answers, config: QuantConfig) -> Judge:
         """One for each graph that configs are about, with what it remembers."""
-        key = answers.data.samples, config.weights.equalize
+        key = answers.data.digest, config.weights.equalize
         if key not in self._judges:
             self._judges[key] = Judge(self.statistics(config, self.cancel), answers)
         return self._judges[key]
 
     @cached_property
-    def _trials(self) -> dict[int, Answers]:
+    def _trials(self) -> dict[tuple[int, bool], Answers]:
         return {}
 
     @cached_property
-    def _judges(self) -> dict[tuple[int, bool], Judge]:
+    def _judges(self) -> dict[tuple[str, bool], Judge]:
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -59,8 +60,9 @@ class Runs(State):
             `cancel` was set; a later run goes on from what was computed.
         """
         generation = self._record.generation  # asked first: the config is of this one, or newer
-        config = self.history.config
-        report = self._evaluate(config, progress, cancel)
+        history = self.history
+        config, done = history.config, history.edits[1 : history.position + 1]
+        report = replace(self._evaluate(config, progress, cancel), edits=tuple(edit.label for edit in done))
         self._record.note(generation, Snapshot(config, report))
         return report
 

@@ -14,12 +14,14 @@ from qbench.data.dataset import Dataset
 from qbench.evaluate.metric import Metric, MetricFunction, resolve_metric
 from qbench.progress import Cancel, Progress, StageProgress, showing
 from qbench.search.advice import Advice, advice_table, advise
+from qbench.search.choices import Choice, choose
 from qbench.search.front import Front, Limits
 from qbench.search.ledger import Ledger
 from qbench.search.repairs import Repair
 from qbench.search.search import search
 from qbench.search.subject import Subject
 from qbench.session.edits import Edits
+from qbench.session.history import Edit
 from qbench.session.runs import Runs
 
 if TYPE_CHECKING:
@@ -32,6 +34,14 @@ _LEAST_SECONDS = 1e-3  # what is left for a search where calibration took the ti
 
 class Searches(Edits, Runs):
     """What to do about the config that counts now, measured."""
+
+    _front: Front | None = None
+    _ledger: Ledger | None = None
+
+    @property
+    def front(self) -> Front | None:
+        """All that the newest :meth:`search` has found so far; None before there was one."""
+        return self._front
 
     def repairs(
         self,
@@ -130,7 +140,44 @@ class Searches(Edits, Runs):
         config = self._quantizer.settled(self.config, cancel=cancel)
         if seconds is not None:
             limits = replace(limits, seconds=max(_LEAST_SECONDS, seconds - (time.monotonic() - begin)))
-        return search(subject, config, limits, tell)
+
+        def told(front: Front) -> None:
+            self._front = front
+            self._record.watchers.tell()
+            if tell is not None:
+                tell(front)
+
+        self._front = search(subject, config, limits, told)
+        return self._front
+
+    def choose(
+        self,
+        metric: str | MetricFunction | None = None,
+        progress: bool | StageProgress = True,
+        cancel: Cancel | None = None,
+        executor: Executor | None = None,
+    ) -> Choice:
+        """Make the few choices about the whole model by measurement, as one edit: what ``preset="auto"`` does.
+
+        Calibrator, bias correction, equalization and rounding are tried one after the other on few samples, see
+        :func:`qbench.search.choices.choose`; where nothing helps, the config stays what it is.
+
+        Parameters
+        ----------
+        metric, progress, cancel, executor
+            As for :meth:`repairs`; a metric decides in place of SQNR.
+
+        Raises
+        ------
+        DataError, Cancelled
+            As :meth:`advice`.
+        """
+        with showing(progress) as tell:
+            subject = self._subject(metric, executor, cancel, partial(tell, "calibration"))
+            settled = self._quantizer.settled(self.config, cancel=cancel)
+            choice = choose(subject, settled, ask_metric=True)
+        self._record.change(lambda history: history.push(Edit(str(choice), choice.config)))
+        return choice
 
     def apply(self, repair: Repair) -> None:
         """Do what a repair says, as one edit."""
@@ -154,10 +201,17 @@ class Searches(Edits, Runs):
             self._quantizer.calibration,
             self._evaluation,
             self._metric_of(metric, data),
-            Ledger(trials if self.path is None else self.path / "trials.json"),
+            self._trials(trials if self.path is None else self.path / "trials.json"),
             executor or self._quantizer.executor,
             cancel,
         )
+
+    def _trials(self, path: Path | None) -> Ledger:
+        """Of a file; without one, what this session has measured so far."""
+        if path is not None:
+            return Ledger(path)
+        self._ledger = self._ledger or Ledger()
+        return self._ledger
 
     def _metric_of(self, metric: str | MetricFunction | None, data: Dataset) -> Metric | None:
         """The metric that is asked for, else the session's own, with what it compares with."""

@@ -60,7 +60,9 @@ class Session(Searches):
     config
         Where to start; None: as `preset` says.
     preset
-        "default": what 8 bits would spoil stays in float, as little as is measured to be needed. "int8": all that can
+        "default": what 8 bits would spoil stays in float, as little as is measured to be needed. "auto": from there (or
+        from `config`) calibrator, bias correction, equalization and rounding are chosen at once, see :meth:`choose`;
+        what was chosen is an edit, and stands in the report. "int8": all that can
         be is quantized. "dynamic", "weight_only" and "weight_only_int4": see :meth:`QuantConfig.of_preset`.
     executor
         Any ``concurrent.futures.Executor``: where calibration, evaluation and trials run; None: in this process.
@@ -126,6 +128,8 @@ class Session(Searches):
         super().__init__(model, quantizer, cases, cache_bytes, folder, saved, probe_samples, found)
         if self.config != history.config:
             self._record.change(lambda saved: saved.push(history.edits[0]))
+        if preset == "auto" and model.template is None:
+            self.choose()
 
     @classmethod
     def resume(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from qbench.errors import SessionError
 from qbench.report.report import Report
 from qbench.search.attribution import Attribution, attribute
+from qbench.views.front import FrontView
 from qbench.views.layers import LayerTableView, layer_table, worst_layer
 from qbench.views.profile import ProfileView, profile_view
 from qbench.views.repairs import RepairsView
@@ -31,6 +32,8 @@ class WorkbenchView(View):
         All layers, the chosen one, and the network as a whole: what it lost, and where along the graph.
     repairs
         What to do about it; None before anybody asked.
+    front
+        Configs that a search found; None where there was none.
     """
 
     title: str
@@ -39,6 +42,7 @@ class WorkbenchView(View):
     result: ResultView
     profile: ProfileView
     repairs: RepairsView | None = None
+    front: FrontView | None = None
 
 
 def workbench_view(
@@ -51,6 +55,7 @@ def workbench_view(
     labels: Sequence[str] = (),
     repairs: RepairsView | None = None,
     caveats: tuple[str, ...] = (),
+    front: FrontView | None = None,
 ) -> WorkbenchView:
     """The workbench with a layer chosen; None: the one to look at first. The rest is as in `result_view`.
 
@@ -70,6 +75,7 @@ def workbench_view(
         result=result_view(state, before, pictures, baselines, labels, caveats),
         profile=profile_view(state, found),
         repairs=repairs,
+        front=front,
     )
 
 

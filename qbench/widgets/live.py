@@ -18,15 +18,17 @@ from qbench.quant.config import QuantConfig
 from qbench.report.entries import OutputReport
 from qbench.report.report import Report
 from qbench.search.advice import Advice
+from qbench.search.front import Front, Limits
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
 from qbench.views import Glance, Picture, State, caveats, outcome, picture
 from qbench.widgets.runner import Runner
 
-__all__ = ["Live", "Stage"]
+__all__ = ["Errand", "Live", "Stage"]
 
 _REMEMBERED = 32
 _RATED = 0.5  # seconds that a stage takes before its rate says something
+Errand = Literal["latency", "repairs", "search", "sensitivity"]
 _PEEKED = 4  # samples that tell the scale of the data
 
 
@@ -100,6 +102,7 @@ class Live:
         self._advice: tuple[QuantConfig, tuple[Advice, ...]] | None = None
         self._timed = "", 0, 0.0  # the stage that goes on, what of it was done at first, and when
         self._alone: tuple[QuantConfig, dict[str, float]] | None = None
+        self._limits = Limits()
         self._stop = threading.Event()
         session.watch(self._noticed)
 
@@ -191,11 +194,10 @@ class Live:
         with self._lock:
             return self._advice
 
-    @property
-    def is_finding(self) -> bool:
-        """Whether repairs are looked for, or will be when the evaluation is done."""
+    def is_doing(self, errand: Errand) -> bool:
+        """Whether it goes on, or will when the evaluation is done."""
         with self._lock:
-            return self._stage.is_busy and "repairs" in self._wanted | self._doing
+            return self._stage.is_busy and errand in self._wanted | self._doing
 
     # what can be done
 
@@ -228,9 +230,10 @@ class Live:
             self._stop.set()  # the probe of an older config, if one goes on
         self.request()
 
-    def request(self, *also: Literal["latency", "repairs", "sensitivity"]) -> None:
-        """Evaluate what is stale, and measure the latency, each layer's part or find repairs too; returns at once."""
+    def request(self, *also: Errand, limits: Limits | None = None) -> None:
+        """Evaluate what is stale, and then do these too; `limits` are a search's. Returns at once."""
         with self._lock:
+            self._limits = limits or self._limits
             self._wanted |= {"evaluation", *also}
         self._tell(Stage(is_busy=True, message="probing"))
         self._runner.request()
@@ -275,6 +278,8 @@ class Live:
                 self._try_alone(cancel)
             if "repairs" in wanted:
                 self._find(cancel)
+            if "search" in wanted:
+                self._search(cancel)
             self._draw(Stage())
         except Cancelled:
             with self._lock:
@@ -306,6 +311,14 @@ class Live:
         advice = self.session.advice(progress=self._finding, cancel=cancel)
         with self._lock:
             self._advice = config, advice
+
+    def _search(self, cancel: threading.Event) -> None:
+        def told(front: Front) -> None:
+            found = f"{len(front.rows)} configs measured, best so far {front.best.metric:.4g} at {front.best.ms:.3g} ms"
+            self._draw(Stage(True, f"searching: {found}"))
+
+        self._tell(Stage(True, "searching"))
+        self.session.search(**vars(self._limits), cancel=cancel, tell=told)
 
     def _finding(self, _stage: str, done: int, total: int) -> None:
         self._tell(Stage(True, f"finding repairs: {done:,} of {total:,} tried", done / max(1, total)))

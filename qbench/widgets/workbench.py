@@ -15,6 +15,7 @@ from qbench.parity.comparison import Comparison
 from qbench.plots import workbench_figure
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
+from qbench.search.front import Limits
 from qbench.search.repairs import Repair
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
@@ -66,6 +67,7 @@ class Workbench(SessionWidget):
     result: Any = traitlets.Dict().tag(sync=True)
     profile: Any = traitlets.Dict().tag(sync=True)
     repairs: Any = traitlets.Dict().tag(sync=True)
+    front: Any = traitlets.Dict().tag(sync=True)
     graph: Any = traitlets.Dict().tag(sync=True)
     boxes: Any = traitlets.Dict().tag(sync=True)
     history: Any = traitlets.Dict().tag(sync=True)
@@ -139,6 +141,12 @@ class Workbench(SessionWidget):
                 self._compared = state.quantized, self._steps
             case {"do": "repairs"}:
                 self._live.request("repairs")
+            case {"do": "search", "at_least": None | int() | float(), "max_ms": None | int() | float()}:
+                limits = Limits(message["at_least"], message["max_ms"], seconds=message.get("seconds"))
+                self._live.request("search", limits=limits)
+            case {"do": "take", "point": int(place), "label": str(label)}:
+                taken = self._point(place, label)
+                self._live.edit(lambda: session.edit(f"take {label}", taken))
             case {"do": "apply", "repair": int(place), "label": str(label)}:
                 repair = self._repair(place, label)
                 self._live.edit(lambda: session.apply(repair))
@@ -183,6 +191,7 @@ class Workbench(SessionWidget):
             "result": view.result.to_dict(),
             "profile": view.profile.to_dict(),
             "repairs": {} if view.repairs is None else view.repairs.to_dict(),
+            "front": {} if view.front is None else view.front.to_dict(),
             "history": history.to_dict(),
         }
         if self._versions is not None:
@@ -198,8 +207,9 @@ class Workbench(SessionWidget):
         return drawn
 
     def _view(self, state: State) -> views.WorkbenchView:
-        live, found = self._live, self._live.advice
-        repairs = None if found is None else views.repairs_view(state, self._session.config, found[1], found[0])
+        live, found, config = self._live, self._live.advice, self._session.config
+        front, metric = self._session.front, state.report.output.metric_name
+        repairs = None if found is None else views.repairs_view(state, config, found[1], found[0])
         return views.workbench_view(
             state,
             self._layer,
@@ -210,6 +220,7 @@ class Workbench(SessionWidget):
             self._labels,
             repairs,
             live.caveats(state),
+            None if front is None else views.front_view(front, state.quantized.config, self._session.prepared, metric),
         )
 
     def _repair(self, place: int, label: str) -> Repair:
@@ -218,6 +229,13 @@ class Workbench(SessionWidget):
         if not 0 <= place < len(advice) or str(advice[place].repair) != label:
             raise SessionError(f"{shown(label)} is no longer in the list of repairs; take it from the newer list")
         return advice[place].repair
+
+    def _point(self, place: int, label: str) -> QuantConfig:
+        """The config that the browser shows at a point of the plot."""
+        rows = () if self._session.front is None else self._session.front.rows
+        if not 0 <= place < len(rows) or rows[place].label != label:
+            raise SessionError(f"{shown(label)} is no longer in the plot; take it from the newer one")
+        return rows[place].config
 
     def _still(self, state: State) -> dict[str, View]:
         return {"tensors": views.still_tensors(state), "graphs": views.still_graphs(state, self._steps)}
@@ -228,7 +246,8 @@ class Workbench(SessionWidget):
             "folder": str(self._folder),
             "files": {**FILES, _PAGE: "this view as a page to mail"},
             "usual": list(USUAL),
-            "is_finding": self._live.is_finding,
+            "is_finding": self._live.is_doing("repairs"),
+            "is_searching": self._live.is_doing("search"),
         }
 
     def _comparison(self, before: str, after: str) -> dict[str, Any]:

@@ -28,8 +28,9 @@ def test_the_layers_that_spoil_it_together_are_found_and_repaired_by_one_edit():
     before = s.run(progress=False).output.sqnr_db
     table = s.repairs(progress=False)
     assert isinstance(table.repair[0], RoundWeights)  # costs no time: the weights are what spoils it
-    first = table[[isinstance(repair, KeepFloat) for repair in table.repair]].iloc[0]
-    assert {*CULPRITS} <= {*first.repair.layers}
+    both = [isinstance(repair, KeepFloat) and {*CULPRITS} <= {*repair.layers} for repair in table.repair]
+    first = table[both].iloc[0]
+    assert "together" in first.why
     assert len(first.repair.layers) <= len(s.prepared.nodes) / 2
     s.apply(first.repair)
     after = s.run(progress=False).output.sqnr_db

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from qbench.errors import Cancelled, SessionError
+from qbench.search.front import Front
 from qbench.session.session import Session
 from qbench.widgets import LayerTable, ResultPanel, Workbench
 from qbench.widgets.modules import module, style
@@ -319,6 +321,56 @@ def test_repairs_are_found_applied_and_undone(bench: Workbench, session: Session
     send(bench, do="apply", repair=len(rows), label="gone", where="repairs")
     assert "no longer in the list of repairs" in bench.status["error"]["text"]
     assert session.config == before
+
+
+def test_a_search_draws_points_to_take(bench: Workbench, session: Session, tmp_path: Path):
+    override(bench, "dense_1", "weight", dtype="int4", axis="tensor")
+    assert bench.front == {}
+    send(bench, do="search", at_least=60.0, max_ms=None, seconds=20, where="front")
+    assert bench.status["error"] is None
+    points = bench.front["points"]
+    assert (points[0]["label"], points[0]["is_current"]) == ("start", True)
+    assert len(points) > 1
+    page = data_of(bench.export_html(tmp_path / "bench.html").read_text("utf-8"))
+    assert page["traits"]["front"] == bench.front
+    place = len(points) - 1
+    send(bench, do="take", point=place, label=points[place]["label"], where="front")
+    assert session.front is not None
+    assert session.config == session.front.rows[place].config
+    assert [point["is_current"] for point in bench.front["points"]].index(True) <= place
+    assert bench.status["undo"] == f"take {points[place]['label']}"
+    assert len(bench.figure().subfigs) == 2
+    before = session.config
+    send(bench, do="take", point=place + 1, label="gone", where="front")
+    assert "no longer in the plot" in bench.status["error"]["text"]
+    send(bench, do="search", at_least=None, max_ms=-1, seconds=1, where="front")
+    assert "max_ms=-1: it must be a positive number" in bench.status["error"]["text"]
+    assert session.config == before
+
+
+def test_points_come_while_the_search_goes_on_and_cancel_ends_it(
+    bench: Workbench, session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    seen = list[tuple[int, str]]()
+
+    def told(front: Front) -> None:
+        seen.append((len(bench.front["points"]), bench.status["message"]))
+        bench._receive(None, {"do": "cancel"}, None)
+
+    search = session.search
+    monkeypatch.setattr(session, "search", lambda **options: search(**{**options, "tell": both(options["tell"], told)}))
+    send(bench, do="search", at_least=None, max_ms=None, seconds=None, where="front")
+    assert [count for count, _ in seen] == [1]
+    assert seen[0][1].startswith("searching: 1 configs measured, best so far")
+    assert bench.front["stopped"]
+
+
+def both(*functions: Callable[[Front], object]) -> Callable[[Front], None]:
+    def each(front: Front) -> None:
+        for function in functions:
+            function(front)
+
+    return each
 
 
 def test_an_edit_stops_the_search_for_repairs_and_it_starts_anew(

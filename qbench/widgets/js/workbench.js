@@ -5,6 +5,7 @@ import { h, set } from "./dom.js";
 import { exactnessSection } from "./exactness.js";
 import { exportDialog } from "./exports.js";
 import { frame, statusLine } from "./frame.js";
+import { frontPanel } from "./front.js";
 import { resultLine } from "./glance.js";
 import { historyPanel } from "./history.js";
 import { layerTable } from "./layers.js";
@@ -33,10 +34,12 @@ function workbench(send) {
   const boxes = boxesSection(send);
   const layers = layerTable(send, (names) => boxes.region(names));
   const profile = networkProfile((layer) => send({ do: "select", layer, where: "profile" }), (names) => layers.choose(names));
-  const repairs = repairsPanel(send, (names) => {
+  const pointAt = (names) => {
     profile.point(names);
     layers.point(names);
-  });
+  };
+  const repairs = repairsPanel(send, pointAt);
+  const front = frontPanel(send, pointAt);
   const tensor = tensorPanel((message) => send({ where: "tensor", ...message }));
   const exactness = exactnessSection((layer) => send({ do: "select", layer, where: "exactness" }));
   const graph = irDiff((before, after) => send({ do: "compare", before, after, where: "graph" }), (layer) => send({ do: "select", layer, where: "graph" }));
@@ -46,6 +49,7 @@ function workbench(send) {
   const parts = [
     { key: "flips", title: "Flips", element: results.flips, pane: 0, isThere: () => !results.flips.hidden },
     { key: "repairs", title: "What to do", element: repairs.element, pane: 0 },
+    { key: "front", title: "Search", element: front.element, pane: 1 },
     { key: "layers", title: "Layers", element: layers.element, pane: 0 },
     { key: "tensor", title: "Chosen layer", element: tensor.element, pane: 1 },
     { key: "boxes", title: "Boxes", element: boxes.element, pane: 1, isThere: () => !boxes.element.hidden },
@@ -62,6 +66,7 @@ function workbench(send) {
     if (tensor.element.clientWidth > 0) tensor.resize(tensor.element.clientWidth);
     if (profile.element.clientWidth > 0) profile.resize(profile.element.clientWidth);
     if (boxes.element.clientWidth > 0) boxes.resize(boxes.element.clientWidth);
+    if (front.element.clientWidth > 0) front.resize(front.element.clientWidth);
     layers.resize();
     exactness.resize();
   }
@@ -93,6 +98,7 @@ function workbench(send) {
         if (chosen !== null) profile.mark(chosen);
       },
       repairs: (view) => repairs.draw(view),
+      front: (view) => front.draw(view),
       graph: (view) => graph.draw(view),
       boxes: (view) => boxes.draw(view),
       history: (view) => history.draw(view),
@@ -108,6 +114,7 @@ function workbench(send) {
         now.tell(view);
         tensor.tell(view);
         repairs.tell(view);
+        front.tell(view);
         set(undo, { disabled: view.undo === null, title: view.undo === null ? "Nothing to undo" : `Undo: ${short(view.undo, 200)}` });
         set(redo, { disabled: view.redo === null, title: view.redo === null ? "Nothing to redo" : `Redo: ${short(view.redo, 200)}` });
         history.tell(view);
