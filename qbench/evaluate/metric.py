@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from qbench.errors import DataError, shown
 from qbench.ir.op import Array
 
-__all__ = ["Metric", "MetricFunction", "resolve_metric"]
+__all__ = ["Metric", "MetricFunction", "picked", "resolve_metric"]
 
 MetricFunction = Callable[[Mapping[str, Array], Any], float]
 """(outputs by name, truths) -> a number, the higher the better."""
@@ -56,7 +56,7 @@ class Metric:
         truths = self.truths
         if rows is not None:
             outputs = {name: array[[*rows]] for name, array in outputs.items()}
-            truths = None if truths is None else _picked(truths, rows)
+            truths = None if truths is None else picked(truths, rows)
         try:
             answer = self.function(outputs, truths)
         except Exception as error:
@@ -118,5 +118,6 @@ def resolve_metric(given: str | MetricFunction, truths: Sequence[Any] | NDArray[
     return Metric(given, cast("MetricFunction", function), truths, f"{given} {code}")
 
 
-def _picked(truths: Sequence[Any] | NDArray[Any], rows: Sequence[int]) -> Sequence[Any] | NDArray[Any]:
+def picked(truths: Sequence[Any] | NDArray[Any], rows: Sequence[int]) -> Sequence[Any] | NDArray[Any]:
+    """Some entries of what was given, as the same kind of thing."""
     return truths[[*rows]] if isinstance(truths, np.ndarray) else [truths[row] for row in rows]

@@ -9,6 +9,7 @@ import numpy as np
 
 from qbench.data.dataset import Dataset
 from qbench.errors import DataError
+from qbench.evaluate.metric import picked
 from qbench.ir.graph import Graph
 from qbench.report.report import Report
 
@@ -44,7 +45,7 @@ class Probe:
         labels = None if self._source.labels is None else self._source.labels[self.indices]
         truths = self._source.truths
         if truths is not None:
-            truths = [truths[int(index)] for index in self.indices]
+            truths = picked(truths, self.indices.tolist())
         return Dataset(self._graph, self._source.pick(self._pieces), labels, what="probe", truths=truths)
 
     def named(self, report: Report) -> Report:

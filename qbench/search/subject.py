@@ -13,7 +13,7 @@ from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.keys import value_keys
-from qbench.evaluate.metric import Metric
+from qbench.evaluate.metric import Metric, picked
 from qbench.evaluate.probe import Probe
 from qbench.ir.graph import Graph
 from qbench.ops.products import macs
@@ -172,7 +172,7 @@ class Subject:
         chosen = np.arange(0, data.samples, 2)
         rows = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), _PROBED)).round().astype(np.int64)].tolist()
         few = Dataset(self.fed, data.pick(rows), what="probe")
-        return Answers(few, ValueCache(0)), metric.about([metric.truths[row] for row in rows])
+        return Answers(few, ValueCache(0)), metric.about(picked(metric.truths, rows))
 
     @cached_property
     def float_quality(self) -> Quality:

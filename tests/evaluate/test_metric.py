@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from qbench.data.dataset import Dataset
 from qbench.errors import DataError
 from qbench.evaluate.metric import resolve_metric
+from qbench.evaluate.probe import Probe
+from tests.networks import mlp, samples
 
 OUTPUTS = {"y": np.eye(4, dtype=np.float32)}
 
@@ -74,3 +77,13 @@ def test_nothing_can_be_chosen_by_a_constant():
         resolve_metric(lambda outputs, y: 3).check(OUTPUTS, other)
     resolve_metric(top1, [0, 1, 2, 3]).check(OUTPUTS, other)  # right for both, wrong for nonsense
     resolve_metric(lambda outputs, y: float(outputs["y"].sum())).check(OUTPUTS, other)
+
+
+def test_a_probe_gives_truths_of_the_same_kind():
+    truths = np.arange(20)[:, None] * np.ones(3)
+    data = Dataset(mlp(), samples(20), truths=truths)
+    probe = Probe(mlp(), data, 4)
+    assert isinstance(probe.data.truths, np.ndarray)
+    assert np.array_equal(probe.data.truths, truths[probe.indices])
+    data.truths = [*truths]
+    assert isinstance(Probe(mlp(), data, 4).data.truths, list)
