@@ -90,7 +90,8 @@ def solved(left: Dim, right: Dim, order: Iterable[str]) -> dict[str, Dim] | None
         _, _, symbol, dim = min(found)
         return {symbol: dim}
     asked = sorted(difference.symbols & {*symbols}, key=symbols.index)
-    return next(filter(None, (_multiple(difference, s) or _rounded(difference, s) for s in asked)), None)
+    found_one = next(filter(None, (_multiple(difference, s) or _rounded(difference, s) for s in asked)), None)
+    return found_one or _multiple(difference, *asked)
 
 
 def _primitive(size: Size) -> Size:
@@ -109,11 +110,12 @@ _LARGEST_MULTIPLE = 1024
 """Networks halve an image a few times; more is asked for by damaged files alone."""
 
 
-def _multiple(difference: Size, symbol: str) -> dict[str, Dim] | None:
-    whole = math.lcm(*(_divisors(difference, symbol)))
+def _multiple(difference: Size, *symbols: str) -> dict[str, Dim] | None:
+    whole = math.lcm(*(divisor for symbol in symbols for divisor in _divisors(difference, symbol)))
     for factor in range(2, min(whole, _LARGEST_MULTIPLE) + 1):
-        if whole % factor == 0 and difference.replaced({symbol: f"{factor}*{symbol}"}).number == 0:
-            return {symbol: f"{factor}*{symbol}"}
+        made: dict[str, Dim] = {symbol: f"{factor}*{symbol}" for symbol in symbols}
+        if whole % factor == 0 and difference.replaced(made).number == 0:
+            return made
     return None
 
 

@@ -15,6 +15,7 @@ def test_a_symbol_stands_for_the_others_or_for_a_multiple() -> None:
     assert solved("2*(H//2)", "H", ["H"]) == {"H": "2*H"}
     assert solved("(H + 15)//48", 1, ["H"]) == {"H": 48}
     assert solved("W*(2*((H + 15)//48))", "4*W", ["H", "W"]) == {"H": 96}
+    assert solved("H*W", "4*((H*W)//(4*(H//2)*(W//2)))*(H//2)*(W//2)", ["H", "W"]) == {"H": "2*H", "W": "2*W"}
     assert solved("H", "H + 1", ["H"]) is None
 
 

@@ -21,6 +21,7 @@ from qbench.frontends.onnx import (
     reduce,
     resize,
     select,
+    spectrum,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "reduce",
     "resize",
     "select",
+    "spectrum",
 ]
