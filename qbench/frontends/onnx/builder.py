@@ -31,7 +31,7 @@ class Value:
     """What an ONNX tensor became: a value of the graph, or an array known while importing.
 
     The array may have dtype object and hold sizes that are known only at run time. Real numbers that the file stores as
-    integers have no array, but `stored`.
+    integers have no array, but `stored`; a sequence of tensors has `items`.
     """
 
     name: str
@@ -39,6 +39,8 @@ class Value:
     dtype: str
     array: Array | None = None
     stored: Stored | None = None
+    items: tuple[Value, ...] = ()
+    """The tensors of a sequence; it has no others, as its length is known."""
 
     @staticmethod
     def known(name: str, array: Array, dtype: str = "") -> Value:

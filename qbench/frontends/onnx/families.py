@@ -21,6 +21,7 @@ from qbench.frontends.onnx import (
     reduce,
     resize,
     select,
+    sequences,
     spectrum,
 )
 
@@ -43,5 +44,6 @@ __all__ = [
     "reduce",
     "resize",
     "select",
+    "sequences",
     "spectrum",
 ]
