@@ -49,6 +49,7 @@ class SessionWidget(PicturedWidget):
         self._lock = threading.RLock()  # around all that is drawn: messages come on several threads
         self._message, self._error, self._undrawn = "", None, None
         self._revision = self._live.revision
+        self._answered = 0  # messages
         self._views = 0  # open ones in browsers, as far as they say
         self._is_hidden = self._is_closed = False
         drawn = self._drawn(self._live.state())  # before the widget exists: wrong arguments leave nothing behind
@@ -145,6 +146,7 @@ class SessionWidget(PicturedWidget):
 
     def _receive(self, _widget: object, message: Message, _buffers: object) -> None:
         """Do what a message asks for; what goes wrong is shown where it was asked, since exceptions here go nowhere."""
+        self._answered += 1
         if message.get("do") in ("opened", "closed"):
             self._views += 1 if message["do"] == "opened" else -1
             self._is_hidden = self._views <= 0
@@ -196,6 +198,7 @@ class SessionWidget(PicturedWidget):
             "undo": edits[position].label if position else None,
             "redo": edits[position + 1].label if position + 1 < len(edits) else None,
             "path": None if path is None else str(path),
+            "answered": self._answered,
             "glance": None if glance is None else glance.to_dict(),
         }
 

@@ -58,7 +58,7 @@ def drag(page: Page, bench: Locator, rng: random.Random) -> bool:
     handle, plot = bench.get_by_role("slider", name="Clipping threshold"), bench.locator(".qb-values .qb-plot")
     if not handle.count() or not handle.is_visible():
         return False
-    bench.locator(".qb-tensor").evaluate("one => one.scrollIntoView({ block: 'center' })")
+    bench.locator(".qb-values .qb-plot").evaluate("one => one.scrollIntoView({ block: 'center' })")
     grip, frame = handle.locator(".qb-grip").bounding_box(), plot.bounding_box()
     assert grip is not None and frame is not None
     x, y = grip["x"] + grip["width"] / 2, grip["y"] + grip["height"] / 2

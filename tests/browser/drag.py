@@ -148,7 +148,9 @@ def one_drag(page: Page, bench: Locator, rng: random.Random) -> int:
     """Select a layer that has a threshold and move it, in many small steps; how many were dragged, 0 or 1."""
     any_row(bench, rng).click()
     handle = bench.get_by_role("slider", name="Clipping threshold")
-    bench.locator(".qb-tensor").evaluate("one => one.scrollIntoView({ block: 'center' })")  # where the mouse gets to
+    bench.locator(".qb-values .qb-plot").evaluate(
+        "one => one.scrollIntoView({ block: 'center' })"
+    )  # where the mouse gets to
     box = handle.bounding_box() if handle.count() and handle.is_visible() else None
     if box is None:
         return 0

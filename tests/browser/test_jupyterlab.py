@@ -44,7 +44,7 @@ def lab(page: Page, tmp_path: Path, data_dir: Path) -> Generator[str]:
 
 def opened(page: Page) -> Locator:
     """The workbench, once it is drawn and nothing runs."""
-    bench = page.locator(".qb")
+    bench = page.locator(".jp-NotebookPanel .qb")
     bench.get_by_role("tab", name="Layers", exact=True).click()
     expect(bench.locator(".qb-body [role=row]")).to_have_count(4)
     bench.get_by_label("unfold", exact=True).check()
@@ -67,18 +67,31 @@ def test_tuning_a_layer(page: Page, lab: str, tmp_path: Path):
     before = sqnr(bench).inner_text()
     expect(undo).to_be_disabled()
     handle = bench.get_by_role("slider", name="Clipping threshold")
-    bench.locator(".qb-tensor").evaluate("one => one.scrollIntoView({ block: 'center' })")  # where the mouse gets to
-    box = handle.bounding_box()
-    assert box is not None
+    bench.locator(".qb-values .qb-plot").evaluate(
+        "one => one.scrollIntoView({ block: 'center' })"
+    )  # where the mouse gets to
+    box, plot = handle.bounding_box(), bench.locator(".qb-values .qb-plot").bounding_box()
+    assert box is not None and plot is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
     page.mouse.down()
-    page.mouse.move(box["x"] * 0.25, box["y"] + 20, steps=5)
+    page.mouse.move(plot["x"] + 0.2 * plot["width"], box["y"] + 20, steps=5)
     page.mouse.up()
     expect(undo).to_be_enabled()
     expect(sqnr(bench)).not_to_have_text(before)
     expect(bench).to_have_attribute("data-busy", "false")  # the probe's numbers are others
     assert float(sqnr(bench).inner_text().split()[0]) < float(before.split()[0])
     expect(bench.locator(".qb-body [role=row]", has_text="relu_2")).to_contain_text("edited")
+
+    page.evaluate("void window.jupyterapp.commands.execute('notebook:create-output-view')")
+    other = page.locator(".jp-LinkedOutputView .qb")
+    expect(sqnr(other)).to_have_text(sqnr(bench).inner_text())
+    other.get_by_role("tab", name="Graph", exact=True).click()
+    expect(bench.get_by_role("tab", name="Graph", exact=True)).to_have_attribute("aria-selected", "false")
+    other.locator(".qb-body [role=row]", has_text="dense_1").click()
+    expect(bench.locator(".qb-tensor h3")).to_have_text("dense_1")  # what is chosen in one is chosen in both
+    bench.locator(".qb-body [role=row]", has_text="relu_2").click()
+    page.evaluate("window.jupyterapp.shell.currentWidget.close()")
+    expect(other).to_have_count(0)
 
     undo.click()
     expect(sqnr(bench)).to_have_text(before)
@@ -103,6 +116,9 @@ def test_a_reload_of_the_page_and_a_restart_of_the_kernel_lose_nothing(page: Pag
     run_all(page, lab, "tune.ipynb")
     bench = opened(page)
     first = sqnr(bench).inner_text()
+    still = page.locator(".jp-OutputArea-child .jp-RenderedImage img")
+    expect(still).to_have_count(1)
+    expect(still).to_be_hidden()  # while the view is live
     bench.get_by_role("tab", name="History").click()
     bench.get_by_label("Name of the snapshot").fill("untouched")
     bench.get_by_role("button", name="Keep snapshot").click()
@@ -128,6 +144,8 @@ def test_a_reload_of_the_page_and_a_restart_of_the_kernel_lose_nothing(page: Pag
     expect(bench).to_have_attribute("data-busy", "false")
 
     restart(page)
+    page.reload()
+    expect(still).to_be_visible()  # the model of the view is gone, and nobody has run the cell again
     run_all(page, lab, "resume.ipynb")
     bench = opened(page)
     expect(sqnr(bench)).to_have_text(edited)

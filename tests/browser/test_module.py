@@ -192,6 +192,23 @@ def test_a_view_that_goes_leaves_no_listener(stub: Stub):
     assert stub.page.evaluate("window.listening()") == 0
 
 
+def test_a_busy_kernel_is_said_until_it_answers(page: Page, bench: Workbench):
+    page.clock.install()
+    stub = Stub(page, data(bench))
+    stub.update(status=bench.status)  # an answer to that the view is open
+    busy = page.get_by_text("The kernel is busy")
+    page.clock.run_for(10_000)
+    expect(busy).to_be_hidden()
+    page.get_by_role("button", name="Re-run").click()
+    page.clock.run_for(1000)
+    expect(busy).to_be_hidden()
+    page.clock.run_for(4000)
+    expect(busy).to_be_visible()
+    stub.update(status=bench.status | {"answered": 2})
+    expect(busy).to_be_hidden()
+    assert stub.errors == []
+
+
 def test_a_dead_kernel_is_said_and_how_to_go_on(page: Page, bench: Workbench):
     stub = Stub(page, data(bench) | {"status": bench.status | {"is_busy": True, "path": "a <b>.session"}})
     page.evaluate("window.happen('comm_live_update')")

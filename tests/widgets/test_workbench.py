@@ -15,7 +15,7 @@ from PIL import Image
 from qbench.errors import Cancelled, SessionError
 from qbench.search.front import Front
 from qbench.session.session import Session
-from qbench.widgets import LayerTable, ResultPanel, Workbench
+from qbench.widgets import LayerTable, ResultPanel, Workbench, pictured
 from qbench.widgets.modules import module, style
 from tests.networks import mlp, samples
 from tests.parity.comparisons import comparison
@@ -275,6 +275,26 @@ def test_without_a_kernel_there_is_a_picture_and_no_address(bench: Workbench):
     assert len(picture) < 150_000
     with Image.open(io.BytesIO(picture)) as image:
         assert image.width > 1000
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_picture_is_an_output_of_its_own_where_the_live_view_can_hide_it(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, apart: bool
+):
+    outputs: list[set[str]] = []
+    monkeypatch.setattr(pictured, "display", lambda data, **_: outputs.append(set(data)))
+    monkeypatch.delenv("VSCODE_PID", raising=False)
+    if not apart:
+        monkeypatch.setenv("VSCODE_PID", "1")
+    bench._ipython_display_()
+    view = {"text/plain", "application/vnd.jupyter.widget-view+json"}
+    assert outputs == ([view, {"image/png"}] if apart else [view | {"image/png"}])
+
+
+def test_every_message_is_answered(bench: Workbench):
+    for count, message in enumerate(({"do": "opened"}, {"do": "dismiss"}, {"do": "nonsense"}), 1):
+        bench._receive(None, message, None)
+        assert bench.status["answered"] == count
 
 
 def test_all_that_is_sent_is_strict_json(bench: Workbench):

@@ -1,5 +1,5 @@
 // One graph as boxes and arrows: to zoom, to drag, to walk along with the arrow keys. Only what is in sight is in the page.
-import { s, set } from "./dom.js";
+import { s, set, unique } from "./dom.js";
 import { layout } from "./layout.js";
 
 const [WIDTH, HEIGHT] = [176, 40];
@@ -8,11 +8,10 @@ const READABLE = 0.42; // below this zoom there are no letters
 const [CLOSEST, WHEEL, KEY] = [2, 1.0015, 1.4];
 const STILL = 4; // px: what moves less is a click
 const [LETTERS, WORDS] = [25, 14];
-let made = 0;
 
 /** Returns { element, draw(graph), tint(of), mark(layer), hit(ids), show(id), zoom(factor), whole(), resize(width) }. */
 export function boxPane({ select, toggle, label }) {
-  const id = `qb-boxes-${(made += 1)}`;
+  const id = unique("qb-boxes");
   const svg = s("svg", { class: "qb-plot qb-boxes-plot", role: "listbox", tabindex: 0, "aria-label": label, height: TALL });
   let graph = { boxes: [], arrows: [] };
   let known = ""; // what was laid out

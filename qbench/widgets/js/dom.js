@@ -12,6 +12,11 @@ export function s(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** A name that no other view of the page has: each has its own copy of this module. */
+export function unique(name) {
+  return `${name}-${Math.random().toString(36).slice(2)}`;
+}
+
 /** Set attributes; functions are listeners, null and false take an attribute away. */
 export function set(element, attributes) {
   for (const [name, value] of Object.entries(attributes)) {

@@ -1,9 +1,10 @@
 // The dialog that asks what to write, and where to.
-import { h, set } from "./dom.js";
+import { h, set, unique } from "./dom.js";
 
 /** Returns { element, open(), tell(status) }; `send(message)` talks to the kernel. */
 export function exportDialog(send) {
   let known = "";
+  const title = unique("qb-export");
   const folder = h("input", { type: "text", class: "qb-grow", "aria-label": "Folder, where the kernel runs", required: true });
   const files = h("fieldset", {}, h("legend", {}, "Files"));
   const done = h("p", { class: "qb-sub", role: "status" });
@@ -12,7 +13,7 @@ export function exportDialog(send) {
   const form = h(
     "form",
     { method: "dialog" },
-    h("h3", { id: "qb-export-title" }, "Export"),
+    h("h3", { id: title }, "Export"),
     h("label", { class: "qb-fields" }, "Folder ", folder),
     files,
     done,

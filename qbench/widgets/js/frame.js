@@ -2,6 +2,7 @@
 import { h, set } from "./dom.js";
 import { short } from "./numbers.js";
 
+const PATIENCE = 4000; // ms until a kernel that does not answer is busy
 const ORPHANED = ["comm_live_update", "comm:close"]; // what ipywidgets says of a model that has lost its kernel
 
 /**
@@ -14,7 +15,18 @@ const ORPHANED = ["comm_live_update", "comm:close"]; // what ipywidgets says of 
 export function frame(part) {
   return ({ model, el }) => {
     let isDead = false; // whether the kernel that knew this view is gone
-    const send = (message) => (isDead ? undefined : model.send(message));
+    let waiting = null; // for the kernel to answer
+    const send = (message) => {
+      if (isDead) return;
+      model.send(message);
+      if (message.do !== "closed") waiting ??= setTimeout(() => set(busy, { hidden: false }), PATIENCE);
+    };
+    const answered = () => {
+      clearTimeout(waiting);
+      waiting = null;
+      set(busy, { hidden: true });
+    };
+    const busy = h("div", { class: "qb-busy", role: "status", hidden: true }, "The kernel is busy with something else, such as a cell: what was asked for here comes when that is done.");
     const inner = part(send);
     const line = statusLine(send);
     const trouble = h("div", { class: "qb-error", role: "alert", hidden: true });
@@ -22,6 +34,7 @@ export function frame(part) {
       "div",
       { class: "qb", "data-busy": "false", "data-lm-suppress-shortcuts": "true" },
       inner.hasStatus ? null : line.element,
+      busy,
       trouble,
       inner.element,
     );
@@ -46,11 +59,12 @@ export function frame(part) {
       },
     };
     const guarded = (name) => () => {
+      answered();
       try {
         draw[name](model.get(name));
       } catch (error) {
         complain({ text: `The ${name} cannot be drawn: ${error.message}. Run the cell again.`, can_close: false });
-        throw error;
+        reportError(error); // and the other parts are drawn
       }
     };
     const handlers = Object.keys(draw).map((name) => [`change:${name}`, guarded(name)]);
@@ -75,6 +89,7 @@ export function frame(part) {
     /** The kernel died or was restarted: nothing here can be answered any more, and what to do about it stands here. */
     const orphaned = () => {
       isDead = true;
+      answered();
       const { path } = model.get("status") ?? {};
       const way = path ? `session = qb.Session.resume(${JSON.stringify(path)})` : "the cells above again (a session with path= would have kept all of it)";
       root.classList.add("qb-dead");
@@ -92,6 +107,7 @@ export function frame(part) {
     send({ do: "opened" });
     return () => {
       sizes.disconnect();
+      clearTimeout(waiting);
       for (const [name, handler] of handlers) model.off(name, handler);
       for (const event of ORPHANED) model.off(event, orphaned);
       try {

@@ -1,6 +1,6 @@
 // A histogram with its threshold as a handle: to drag, to move with the arrow keys, to zoom in on.
 import { outline, visible } from "./bins.js";
-import { h, s, set } from "./dom.js";
+import { h, s, set, unique } from "./dom.js";
 import { clippedRange, gridOf } from "./estimate.js";
 import { count, number, short } from "./numbers.js";
 import { linear, logarithmic, xAxis, yAxis } from "./scales.js";
@@ -12,14 +12,13 @@ const STEP = 0.01;
 const CLOSEST = 6; // steps of the integers: nothing new is to be seen beyond
 const LINES = 6; // pixels between the lines of the grid, at least
 const LABELS = 30;
-let made = 0;
 
 /**
  * Returns { element, draw(view, moving), resize(width), move(threshold), at(), say(text), tell(text) }.
  * `moved(threshold)` is called while the handle moves, `settled(threshold)` once it is let go.
  */
 export function histogram(moved, settled) {
-  const id = `qb-histogram-${(made += 1)}`;
+  const id = unique("qb-histogram");
   const svg = s("svg", { class: "qb-plot", role: "group", "aria-roledescription": "histogram", tabindex: 0, height: HEIGHT });
   const toggle = h("button", { type: "button", class: "qb-small", onclick: () => setLog(!log), title: "Logarithmic counts show rare values" }, "log counts");
   const hint = h("span", { class: "qb-sub qb-hint" });

@@ -2,7 +2,7 @@
 import { bulkBar } from "./bulk.js";
 import { columnChooser } from "./chooser.js";
 import { COLUMNS, nameCell, order } from "./columns.js";
-import { h, set } from "./dom.js";
+import { h, set, unique } from "./dom.js";
 import { grouped, layersOf, unfolded } from "./groups.js";
 
 const ROW = 26; // px, as in layers.css
@@ -21,11 +21,10 @@ const FILTERS = [
 ];
 const BOX = 30; // px of the checkbox
 const SPARED = ["ms", "op"]; // columns that go first where there is little room
-let made = 0;
 
 /** Returns { element, draw(view, chosen), mark(name), point(names), resize() }; `send(message)` talks to the kernel, `picks(names)` is told which layers are selected. */
 export function layerTable(send, picks = () => {}) {
-  const id = `qb-layers-${(made += 1)}`;
+  const id = unique("qb-layers");
   let view = { rows: [], worst: null };
   let groups = []; // a row for each fused group
   let rows = []; // those that the filter leaves, sorted, and the layers of groups that are open

@@ -1,12 +1,11 @@
 // Parts as tabs of two panes in one height, or below each other: which stands where is the reader's, and is remembered.
-import { h, set } from "./dom.js";
+import { h, set, unique } from "./dom.js";
 
 const KEY = "qbench.arrangement";
 const NARROW = 1000; // px: below, the panes stand above each other
 const [LEAST, MOST, STEP] = [0.2, 0.8, 0.05]; // of the room, for the first pane
 const HALVES = { of: {}, shown: ["layers", "tensor"], share: 0.5, isStack: false, height: null };
 const LOWER = 0.85; // a pane that stands above another one: drawings need height, tables scroll
-let made = 0;
 
 /**
  * Returns { element, toggle, fit(), show(key), height(px) }. `parts` are { key, title, element, pane, isThere?() }, in the
@@ -14,7 +13,7 @@ let made = 0;
  * or one has another size.
  */
 export function panes(parts, box, moved) {
-  const id = `qb-panes-${(made += 1)}`;
+  const id = unique("qb-panes");
   const state = { ...HALVES, ...remembered() };
   const slots = new Map(parts.map((part) => [part.key, h("div", { class: "qb-part" }, part.element)]));
   const tabs = new Map(parts.map((part) => [part.key, h("button", { type: "button", role: "tab", id: `${id}-${part.key}`, onclick: () => show(part.key) }, part.title)]));

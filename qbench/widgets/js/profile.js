@@ -1,5 +1,5 @@
 // The profile of the network: the signal-to-noise ratio along the graph, each step's own noise, where it falls for good.
-import { h, s, set } from "./dom.js";
+import { h, s, set, unique } from "./dom.js";
 import { decibels, short } from "./numbers.js";
 import { linear, yAxis } from "./scales.js";
 import { zoomable } from "./zoom.js";
@@ -9,7 +9,6 @@ const HEIGHT = 170;
 const BEST = 60; // dB: what is drawn as no noise
 const CLOSE = 12; // steps at most are seen at the closest
 const WHEEL = 1.2;
-let made = 0;
 const KINDS = { wide: "more than 8 bits", float: "float" };
 const MODES = [
   ["activations", "Activations", "What reaches each step, and the noise that it makes itself"],
@@ -21,7 +20,7 @@ const MODES = [
  * `region(layers)` with all those of a stretch that was chosen.
  */
 export function networkProfile(select, region) {
-  const clip = `qb-profile-${(made += 1)}`;
+  const clip = unique("qb-profile");
   let view = { steps: [], falls: [], output_db: null, is_stale: false };
   let width = 800;
   let mode = "activations";

@@ -60,7 +60,10 @@ function draw(widget, { traits, tensors, graphs }) {
     get: (name) => traits[name],
     on: (name, draw) => (listeners[name] ??= new Set()).add(draw),
     off: (name, draw) => listeners[name]?.delete(draw),
-    send: (message) => (answers[message.do] ?? (() => say({ error: NO_KERNEL, where: message.where })))(message),
+    send: (message) => {
+      (answers[message.do] ?? (() => say({ error: NO_KERNEL, where: message.where })))(message);
+      put("status", traits.status); // nobody waits for more
+    },
   };
   widget.render({ model, el: document.getElementById("qbench") });
 }
