@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from qbench.errors import SessionError, shown
@@ -31,6 +32,9 @@ __all__ = [
 
 Reports = Callable[[QuantConfig], Report | None]
 """What is known of a config, if it was evaluated."""
+
+Sessions = Mapping[str, Session]
+NO_SESSIONS: Sessions = MappingProxyType({})
 
 _MOST_LAYERS = 60
 _SAME_DB = 0.05
@@ -71,10 +75,11 @@ class SnapshotRow(View):
 
 @dataclass(frozen=True)
 class HistoryView(View):
-    """All edits, oldest first, and all snapshots."""
+    """All edits, oldest first, all snapshots, and the other sessions that can be compared with."""
 
     edits: tuple[EditRow, ...]
     snapshots: tuple[SnapshotRow, ...]
+    others: tuple[Version, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,8 @@ class ComparisonView(View):
         What differs between the reports, the largest differences first; empty where one was not evaluated.
     more_layers
         How many more there are.
+    profile
+        Of all layers that both have, in the order of the graph: name, SQNR before and after, None where not measured.
     """
 
     before: Version
@@ -128,10 +135,11 @@ class ComparisonView(View):
     settings: tuple[SettingChange, ...]
     layers: tuple[LayerChange, ...]
     more_layers: int
+    profile: tuple[tuple[str, float | None, float | None], ...] = ()
 
 
-def history_view(session: Session, reports: Reports) -> HistoryView:
-    """The history and the snapshots of a session."""
+def history_view(session: Session, reports: Reports, others: Sessions = NO_SESSIONS) -> HistoryView:
+    """The history and the snapshots of a session, and other sessions by their names."""
     history = session.history
     now = history.position
     edits = tuple(
@@ -153,10 +161,12 @@ def history_view(session: Session, reports: Reports) -> HistoryView:
         )
         for name, kept in session.snapshots.items()
     )
-    return HistoryView(edits, snapshots)
+    return HistoryView(edits, snapshots, tuple(_other(name, other)[0] for name, other in others.items()))
 
 
-def comparison_view(session: Session, before: str, after: str, reports: Reports) -> ComparisonView:
+def comparison_view(
+    session: Session, before: str, after: str, reports: Reports, others: Sessions = NO_SESSIONS
+) -> ComparisonView:
     """Compare two versions, named by their keys.
 
     Raises
@@ -164,14 +174,25 @@ def comparison_view(session: Session, before: str, after: str, reports: Reports)
     SessionError
         There is no such version.
     """
-    (one, old, was), (two, new, now) = (_version(session, key, reports) for key in (before, after))
+    (one, old, was), (two, new, now) = (_version(session, key, reports, others) for key in (before, after))
     settings = tuple(SettingChange(path, _said(a), _said(b)) for path, a, b in diff(old, new))
-    layers = () if was is None or now is None else _layers(was, now)
-    return ComparisonView(one, two, settings, layers[:_MOST_LAYERS], max(0, len(layers) - _MOST_LAYERS))
+    changes = () if was is None or now is None else _changes(was, now)
+    layers = _largest(changes)
+    profile = tuple((change.name, change.before_db, change.after_db) for change in changes)
+    return ComparisonView(one, two, settings, layers[:_MOST_LAYERS], max(0, len(layers) - _MOST_LAYERS), profile)
 
 
-def _version(session: Session, key: str, reports: Reports) -> tuple[Version, QuantConfig, Report | None]:
+def _other(name: str, session: Session) -> tuple[Version, QuantConfig, Report | None]:
+    report = None if session.is_stale else session.report
+    return Version(f"session {name}", name, _outcome(report)), session.config, report
+
+
+def _version(
+    session: Session, key: str, reports: Reports, others: Sessions
+) -> tuple[Version, QuantConfig, Report | None]:
     kind, _, name = key.partition(" ")
+    if kind == "session" and name in others:
+        return _other(name, others[name])
     edits = session.history.edits
     kept = session.snapshots.get(name) if kind == "snapshot" else None
     if kept is not None:
@@ -184,9 +205,12 @@ def _version(session: Session, key: str, reports: Reports) -> tuple[Version, Qua
     raise SessionError(f"there is no version {shown(key)} to compare: it was replaced by a newer edit")
 
 
-def _layers(before: Report, after: Report) -> tuple[LayerChange, ...]:
+def _changes(before: Report, after: Report) -> tuple[LayerChange, ...]:
     old = {layer.name: layer for layer in before.by_layer}
-    changes = [_layer(old[layer.name], layer) for layer in after.by_layer if layer.name in old]
+    return tuple(_layer(old[layer.name], layer) for layer in after.by_layer if layer.name in old)
+
+
+def _largest(changes: tuple[LayerChange, ...]) -> tuple[LayerChange, ...]:
     changed = [
         change
         for change in changes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,6 +50,8 @@ class Workbench(SessionWidget):
         Where the export button writes to.
     labels
         Names of the classes, by number, for samples whose prediction flipped.
+    others
+        Other sessions by a name of each, to compare with, such as the same model with other calibration data.
     height
         In pixels; 0: as high as all parts below each other; None: that of the window, or what was chosen in the
         browser, which remembers that and where the parts stand.
@@ -83,9 +85,10 @@ class Workbench(SessionWidget):
         layer: str | None = None,
         folder: str | Path = "quantized",
         labels: Sequence[str] = (),
+        others: Mapping[str, Session] | None = None,
         height: int | None = None,
     ) -> None:
-        self._labels = tuple(map(str, labels))
+        self._labels, self._others = tuple(map(str, labels)), dict(others or {})
         self._layer, self._folder = layer, Path(folder)
         self._part: Part = "activation"
         self._steps: tuple[int | None, int | None] = (None, None)
@@ -163,7 +166,7 @@ class Workbench(SessionWidget):
                 self._show(boxes=views.boxes_view(self._live.state(), steps).to_dict())
                 self._boxed = steps
             case {"do": "compare_versions", "before": str(before), "after": str(after)}:
-                self._show(versions=views.comparison_view(session, before, after, self._live.report_of).to_dict())
+                self._show(versions=self._compare(before, after).to_dict())
                 self._versions = before, after
             case {"do": "save_config", "path": str(path)}:
                 session.config.save(path)
@@ -184,7 +187,7 @@ class Workbench(SessionWidget):
         if self._layer is None:
             self._layer = first_layer(state)
         view = self._view(state)
-        history = views.history_view(self._session, self._live.report_of)
+        history = views.history_view(self._session, self._live.report_of, self._others)
         drawn = {
             "layers": view.layers.to_dict(),
             "tensor": view.tensor.to_dict(),
@@ -250,10 +253,13 @@ class Workbench(SessionWidget):
             "is_searching": self._live.is_doing("search"),
         }
 
+    def _compare(self, before: str, after: str) -> views.ComparisonView:
+        return views.comparison_view(self._session, before, after, self._live.report_of, self._others)
+
     def _comparison(self, before: str, after: str) -> dict[str, Any]:
         """Nothing where one of the two is gone."""
         try:
-            return views.comparison_view(self._session, before, after, self._live.report_of).to_dict()
+            return self._compare(before, after).to_dict()
         except SessionError:
             self._versions = None
             return {}

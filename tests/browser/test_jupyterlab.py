@@ -90,7 +90,10 @@ def test_tuning_a_layer(page: Page, lab: str, tmp_path: Path):
     other.locator(".qb-body [role=row]", has_text="dense_1").click()
     expect(bench.locator(".qb-tensor h3")).to_have_text("dense_1")  # what is chosen in one is chosen in both
     bench.locator(".qb-body [role=row]", has_text="relu_2").click()
-    page.evaluate("window.jupyterapp.shell.currentWidget.close()")
+    page.evaluate(
+        """for (const one of [...window.jupyterapp.shell.widgets("main")])
+             if (one.node.querySelector(".jp-LinkedOutputView")) one.close()"""
+    )
     expect(other).to_have_count(0)
 
     undo.click()

@@ -42,6 +42,25 @@ def test_edits_and_snapshots_say_where_they_stand(session: Session):
     assert history_view(session, nothing).snapshots[0].is_now
 
 
+def test_other_sessions_are_compared_too(session: Session):
+    report = session.run()
+    other = Session(mlp(), samples(40, seed=9), samples(30, seed=5))
+    others = {"more data": other}
+    assert [(one.key, one.outcome) for one in history_view(session, nothing, others).others] == [
+        ("session more data", None)
+    ]
+    theirs = other.run(progress=False)
+    view = comparison_view(session, "session more data", "edit 1", {session.config: report}.get, others)
+    assert view.before.outcome.sqnr_db == theirs.output.sqnr_db
+    assert [name for name, _, _ in view.profile] == [layer.name for layer in report.by_layer]
+    assert {name: (a, b) for name, a, b in view.profile}["relu_0"] == (
+        theirs.layer("relu_0").sqnr_db,
+        report.layer("relu_0").sqnr_db,
+    )
+    with pytest.raises(SessionError, match="no version"):
+        comparison_view(session, "session gone", "edit 1", nothing, others)
+
+
 def test_two_versions_are_compared_by_settings_and_by_what_came_of_them(session: Session):
     report = session.run()
     reports = {session.config: report}.get

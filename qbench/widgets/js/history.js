@@ -1,9 +1,11 @@
 // What was done, what was kept under names, and any two of those compared.
-import { h, set } from "./dom.js";
+import { h, s, set } from "./dom.js";
 import { decibels, number, percent, short } from "./numbers.js";
+import { linear, yAxis } from "./scales.js";
 
 const STATES = { done: "", now: "now", undone: "undone" };
 const MOST = 120; // letters of a label
+const [WIDE, HIGH, TOP] = [640, 130, 60]; // px, px and dB
 
 /** Returns { element, draw(view), compare(view), tell(status) }; `send(message)` talks to the kernel. */
 export function historyPanel(send) {
@@ -81,7 +83,7 @@ export function historyPanel(send) {
         ),
       );
       if (!view.snapshots.length) kept.replaceChildren(h("li", { class: "qb-sub" }, "None yet: a snapshot keeps a config and its result, to compare with or to return to."));
-      const versions = [...view.snapshots.map((one) => [one.key, `snapshot ${short(one.name, 30)}`]), ...view.edits.map((edit) => [edit.key, `${edit.position}: ${short(edit.label, 50)}`]).reverse()];
+      const versions = [...(view.others ?? []).map((one) => [one.key, `session ${short(one.label, 30)}`]), ...view.snapshots.map((one) => [one.key, `snapshot ${short(one.name, 30)}`]), ...view.edits.map((edit) => [edit.key, `${edit.position}: ${short(edit.label, 50)}`]).reverse()];
       fill(before, versions, view.edits[0].key);
       fill(after, versions, view.edits[now].key);
       const count = (n, one) => `${n} ${n === 1 ? one : `${one}s`}`;
@@ -145,6 +147,8 @@ function differences(view) {
   const same = settings.length ? [] : [h("p", { class: "qb-sub" }, "The two configs are the same.")];
   found.push(...same);
   if (settings.length) found.push(table("Settings", ["setting", "before", "after"], settings.map((one) => [one.path, one.before ?? "not said", one.after ?? "not said"])));
+  const chart = profiles(view);
+  if (chart) found.push(chart);
   if (layers.length) {
     const rows = layers.map((one) => {
       const kind = one.runs_before === one.runs_after ? "" : ` (${one.runs_before} \u2192 ${one.runs_after})`;
@@ -154,6 +158,25 @@ function differences(view) {
     found.push(table(`Layers whose SQNR changed${more}`, ["layer", "before dB", "after dB", "change"], rows));
   } else if (both && settings.length) found.push(h("p", { class: "qb-sub" }, "No layer changed by 0.05 dB or more."));
   return found;
+}
+
+/** What reaches each layer before and after, one line over the other. */
+function profiles({ profile, before, after }) {
+  const finite = (db) => (db === "inf" ? TOP : Number.isFinite(db) ? db : null);
+  const steps = (profile ?? []).map(([name, ...both]) => [name, ...both.map(finite)]).filter(([, a, b]) => a !== null && b !== null);
+  if (steps.length < 2) return null;
+  const [left, right, top, bottom] = [40, WIDE - 8, 16, HIGH - 6];
+  const x = linear([0, steps.length - 1], [left, right]);
+  const y = linear([Math.min(0, ...steps.flatMap(([, a, b]) => [a, b])), TOP], [bottom, top]);
+  const line = (which) => steps.map((step, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(Math.min(TOP, step[which])).toFixed(1)}`).join("");
+  const worst = steps.reduce((one, step) => (Math.abs(step[2] - step[1]) > Math.abs(one[2] - one[1]) ? step : one));
+  const said = `SQNR of ${steps.length} layers in the order of the graph, before and after; most differs ${short(worst[0], 40)}: ${decibels(worst[1])} and ${decibels(worst[2])} dB`;
+  return h(
+    "figure",
+    { class: "qb-profiles" },
+    s("svg", { class: "qb-plot", role: "img", "aria-label": said, viewBox: `0 0 ${WIDE} ${HIGH}` }, yAxis(y, left, right, 3, "SQNR, dB", 10), s("path", { class: "qb-before", d: line(1) }), s("path", { class: "qb-after", d: line(2) })),
+    h("figcaption", { class: "qb-sub" }, `dashed: ${short(before.label, 30)}, whole: ${short(after.label, 30)}. ${said}.`),
+  );
 }
 
 function signed(value, text, unit) {
