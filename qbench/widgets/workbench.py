@@ -166,7 +166,7 @@ class Workbench(SessionWidget):
                 self._show(boxes=views.boxes_view(self._live.state(), steps).to_dict())
                 self._boxed = steps
             case {"do": "compare_versions", "before": str(before), "after": str(after)}:
-                self._show(versions=self._compare(before, after).to_dict())
+                self._show(versions=self._two_versions(before, after).to_dict())
                 self._versions = before, after
             case {"do": "save_config", "path": str(path)}:
                 session.config.save(path)
@@ -253,13 +253,13 @@ class Workbench(SessionWidget):
             "is_searching": self._live.is_doing("search"),
         }
 
-    def _compare(self, before: str, after: str) -> views.ComparisonView:
+    def _two_versions(self, before: str, after: str) -> views.ComparisonView:
         return views.comparison_view(self._session, before, after, self._live.report_of, self._others)
 
     def _comparison(self, before: str, after: str) -> dict[str, Any]:
         """Nothing where one of the two is gone."""
         try:
-            return self._compare(before, after).to_dict()
+            return self._two_versions(before, after).to_dict()
         except SessionError:
             self._versions = None
             return {}

@@ -20,7 +20,7 @@ const FILTERS = [
   ["selected", "selected", (row, selected) => selected.has(row.name)],
 ];
 const BOX = 30; // px of the checkbox
-const SPARED = ["ms", "op"]; // columns that go first where there is little room
+const SPARED = ["ms", "op", "why"]; // columns that go first where there is little room
 
 /** Returns { element, draw(view, chosen), mark(name), point(names), resize() }; `send(message)` talks to the kernel, `picks(names)` is told which layers are selected. */
 export function layerTable(send, picks = () => {}) {

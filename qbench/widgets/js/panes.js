@@ -2,7 +2,7 @@
 import { h, set, unique } from "./dom.js";
 
 const KEY = "qbench.arrangement";
-const NARROW = 1000; // px: below, the panes stand above each other
+const NARROW = 1150; // px: below, the panes stand above each other
 const [LEAST, MOST, STEP] = [0.2, 0.8, 0.05]; // of the room, for the first pane
 const HALVES = { of: {}, shown: ["layers", "tensor"], share: 0.5, isStack: false, height: null };
 const LOWER = 0.85; // a pane that stands above another one: drawings need height, tables scroll
