@@ -160,3 +160,20 @@ def test_fewer_heads_of_keys(tmp_path: Path, kind: str) -> None:
     attrs = {"do_rotary": int(turned), "rotary_interleaved": int(kind == "turned in pairs")}
     attrs |= {"softcap": 2.0} if kind == "capped" else {}
     own(tmp_path, "GroupQueryAttention", feeds, 3, "com.microsoft", num_heads=N, kv_num_heads=few, **attrs)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_packed_integers(tmp_path: Path, signed: bool) -> None:
+    """As onnxruntime's dynamic quantization writes it."""
+    rng = np.random.default_rng(0)
+    feeds: dict[str, np.ndarray | None] = {
+        "x": rng.integers(0, 256, (B, S, H), np.uint8),
+        "w": rng.integers(-127, 128, (H, 3 * H), np.int8) if signed else rng.integers(0, 256, (H, 3 * H), np.uint8),
+        "wb": random(3 * H, seed=2),
+        "wscale": np.array(0.02, np.float32),
+        "wscales": np.array(0.01, np.float32),
+        "mask": KEEPS.sum(1, dtype=np.int32),
+        "wzero": np.array(120, np.uint8),
+        "wzeros": np.array(0, np.int8) if signed else np.array(128, np.uint8),
+    }
+    own(tmp_path, "QAttention", feeds, 1, "com.microsoft", num_heads=N)

@@ -6,6 +6,7 @@ import numpy as np
 
 from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.dynamic import matmul_integer_to_float
 from qbench.frontends.onnx.linear import matmul
 from qbench.frontends.onnx.norm import layer_norm
 from qbench.frontends.onnx.source import SourceNode
@@ -36,6 +37,29 @@ def packed_attention(
     product = matmul(builder, node, x, weights)
     if bias is not None:
         product = builder.emit("nn.bias_add", product, bias, axis=2)
+    return _packed(builder, node, product, mask, past, added)
+
+
+@converter(
+    "QAttention",
+    "input weights bias scale weight_scale mask? zero_point? weight_zero_point? past?",
+    "num_heads unidirectional scale mask_filter_value do_rotary past_present_share_buffer",
+    domain=_OWN,
+)
+def integer_attention(
+    builder: Builder, node: SourceNode, x: Value, weights: Value, bias: Value, scale: Value, weight_scale: Value,
+    mask: Value | None, zero_point: Value | None, weight_zero_point: Value | None, past: Value | None,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The same with a product of integers."""
+    if node.flag("do_rotary"):
+        raise Unsupported("a rotation inside")
+    given = (x, weights, scale, weight_scale, zero_point, weight_zero_point, bias)
+    return _packed(builder, node, matmul_integer_to_float(builder, node, *given), mask, past, None)
+
+
+def _packed(
+    builder: Builder, node: SourceNode, product: Value, mask: Value | None, past: Value | None, added: Value | None
+) -> tuple[Value, ...]:
     total = product.size(2)
     sizes = node.integers("qkv_hidden_sizes") or (total // 3,) * 3
     cuts = (sizes[0], sizes[0] + sizes[1])
