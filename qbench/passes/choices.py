@@ -69,13 +69,18 @@ def _decided(graph: Graph, config: QuantConfig) -> dict[str, str]:
     for node in graph.nodes:
         kept, (who, mode) = _said(node, config, "keep_float"), _mode(node, config)
         if kept is not None and kept[1]:
-            found[node.name] = f"excluded by {kept[0]}"
+            found[node.name] = _why(node, config, kept[0])
         elif mode != "static":
             has = _suits(graph, node, mode, who)
             found[node.name] = f"{_NOUNS[mode]}: {who if has else 'activations stay in float'}"
         elif kept is not None:
             found[node.name] = ""
     return found
+
+
+def _why(node: Node, config: QuantConfig, who: str) -> str:
+    override = config.layers.get(node.name)
+    return (override and override.reason) or f"excluded by {who}"
 
 
 def _mode(node: Node, config: QuantConfig) -> tuple[str, Mode]:

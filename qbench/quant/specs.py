@@ -165,3 +165,5 @@ class LayerOverride(PartialModel):
     keep_float: bool | None = None
     mode: Mode | None = None
     rounding: Rounding | None = None
+    reason: str | None = None
+    """Why, where it is not the user's choice."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
 
 from qbench.calibration.statistics import Statistics
-from qbench.data.dataset import Dataset, Feeds
-from qbench.errors import Cancelled, DataError
+from qbench.data.dataset import Dataset
+from qbench.errors import Cancelled
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
-from qbench.ir.op import bind
 from qbench.ir.types import numel
+from qbench.ops.products import macs
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
-from qbench.quantize.quantized import Quantized, quantize_graph
-from qbench.runtime.programs import Programs
+from qbench.quantize.quantized import quantize_graph
+from qbench.search.nearness import Exact, evenly
 
 __all__ = ["LADDER", "measure_least_db"]
 
@@ -67,12 +64,9 @@ def measure_least_db(
         `cancel` was set.
     """
     graph = prepared.graph
-    large = sum(_macs(graph, node.name) for node in graph.nodes) > _MANY_MACS
-    pieces = np.linspace(0, data.pieces - 1, min(1 if large else _SAMPLES, data.pieces)).round().astype(int)
-    feeds = data.pick(pieces.tolist())
-    names = [name for name in graph.outputs if is_float(graph.types[name].dtype)]
-    wanted = _outputs(Programs(graph), names, feeds)
-    good = _GOOD_CLASSES_DB if all(graph.types[name].rank <= 2 for name in names) else _GOOD_DB
+    large = sum(macs(graph, node) for node in graph.nodes) > _MANY_MACS
+    exact = Exact.of(graph, data.pick(evenly(data.pieces, 1 if large else _SAMPLES)))
+    good = _GOOD_CLASSES_DB if all(graph.types[name].rank <= 2 for name in exact.outputs) else _GOOD_DB
     best, found, tried = LADDER[0], (-math.inf, 1.0), list[str]()
     for least in LADDER[::2] if large else LADDER:
         if cancel is not None and cancel.is_set():
@@ -82,7 +76,7 @@ def measure_least_db(
         if found[0] > -math.inf and floats == tried:
             continue
         tried = floats
-        got = _ratio(quantized, names, feeds, wanted), _cost(quantized.graph)
+        got = min(exact.decibels(quantized.graph).values(), default=math.inf), _cost(quantized.graph)
         if _is_worth(found, got):
             best, found = least, got
         if found[0] >= good:
@@ -100,43 +94,13 @@ def _is_worth(old: tuple[float, float], new: tuple[float, float]) -> bool:
     return gain >= _LEAST_GAIN_DB and (more - cost) / cost <= allowed * gain
 
 
-def _outputs(programs: Programs, names: Sequence[str], feeds: Sequence[Feeds]) -> list[NDArray[np.float64]]:
-    """Each output's values in all samples."""
-    runs = [programs.of(feed).run(feed) for feed in feeds]
-    return [np.concatenate([run[name].astype(np.float64).ravel() for run in runs]) for name in names]
-
-
-def _ratio(
-    quantized: Quantized, names: Sequence[str], feeds: Sequence[Feeds], wanted: Sequence[NDArray[np.float64]]
-) -> float:
-    """The lowest SQNR of an output in dB; minus infinity where NaN arises on the way."""
-    try:
-        given = _outputs(Programs(quantized.graph), names, feeds)
-    except DataError:
-        return -math.inf
-    return min(map(_decibels, wanted, given), default=math.inf)
-
-
-def _decibels(wanted: NDArray[np.float64], given: NDArray[np.float64]) -> float:
-    finite = np.isfinite(wanted)
-    signal, noise = float(np.square(wanted[finite]).sum()), float(np.square((wanted - given)[finite]).sum())
-    if not math.isfinite(noise):
-        return -math.inf
-    return math.inf if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf
-
-
 def _cost(graph: Graph) -> float:
     """About how long a sample takes, in the time of writing a byte."""
     total = 0.0
     for node in graph.nodes:
         real = any(is_float(graph.types[name].dtype) for name in node.inputs)
-        total += _macs(graph, node.name) * (_FLOAT_MACS if real else 1) / _MACS_PER_BYTE
+        total += macs(graph, node) * (_FLOAT_MACS if real else 1) / _MACS_PER_BYTE
         total += sum(
             numel(graph.types[name].shape) * numpy_dtype(graph.types[name].dtype).itemsize for name in node.outputs
         )
     return total
-
-
-def _macs(graph: Graph, name: str) -> int:
-    node = graph.node(name)
-    return bind(node).macs(*(graph.types[value] for value in node.inputs))

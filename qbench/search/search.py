@@ -110,7 +110,8 @@ def _proposals(
 ) -> Iterator[tuple[str, QuantConfig]]:
     """Configs worth measuring on all data, in turn; what is measured of one decides on the next."""
     enough = math.inf if limits.at_least is None else limits.at_least
-    lean = config.with_value("activations.least_db", None)
+    by_default = [name for name, layer in config.layers.items() if layer.reason]
+    lean = config.with_value("activations.least_db", None).without_many("layers", by_default)
     if lean != config:
         yield "all in 8 bits", lean
     if limits.max_bytes is not None:

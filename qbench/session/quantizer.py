@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize.imported import template_of
 from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.quantize.sequential import round_sequentially
+from qbench.search.floor import kept_in_float, measure_floats
 from qbench.search.least import measure_least_db
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
@@ -65,7 +67,7 @@ class Quantizer:
         self.folder = folder
         self._statistics: dict[bool, Mapping[str, Statistics]] = {}  # of the model as it is, and equalized
         self._equalized: Trace | None = None
-        self._least_db: float | None = None
+        self._measured: _Measured | None = None
         self._blocks, self._blocks_equalized = Blocks(self._load_block, self._save_block), Blocks()
         self._collecting = threading.Lock()
         self._quantized: dict[QuantConfig, Quantized] = {}
@@ -133,12 +135,21 @@ class Quantizer:
             return config
         statistics = self.statistics(progress, cancel)
         with self._collecting:
-            if self._least_db is None:
-                base, path = QuantConfig.of_preset("default"), self._least_path
-                found = measure_least_db(self.prepared, statistics, base, self.calibration, self.memo, cancel)
-                self._save(lambda: path is None or write_text(path, json.dumps({"least_db": found})))
-                self._least_db = found
-        return config.with_value("activations.least_db", self._least_db)
+            if self._measured is None:
+                path, found = self._measured_path, self._measure(statistics, progress, cancel)
+                self._save(lambda: path is None or write_text(path, found.to_json()))
+                self._measured = found
+            found = self._measured
+        settled = config.with_value("activations.least_db", found.least_db)
+        return kept_in_float(settled, self.prepared.graph, found.floats)
+
+    def _measure(
+        self, statistics: Mapping[str, Statistics], progress: Progress | None, cancel: Cancel | None
+    ) -> _Measured:
+        base = QuantConfig.of_preset("default")
+        least = measure_least_db(self.prepared, statistics, base, self.calibration, self.memo, cancel)
+        base = base.with_value("activations.least_db", least)
+        return _Measured(least, measure_floats(self.prepared, base, self.calibration, progress, cancel, self.executor))
 
     def rounded(self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None) -> Trace:
         """The prepared model, with weights rounded on the calibration data where a config asks for that.
@@ -163,12 +174,12 @@ class Quantizer:
             return self._rounded[key]
 
     def _loaded(self) -> Mapping[str, Statistics] | None:
-        if self._least_path is not None and self._least_path.exists():
-            self._least_db = _read_least_db(self._least_path)
+        if self._measured_path is not None and self._measured_path.exists():
+            self._measured = _read_measured(self._measured_path)
         return load_statistics(self._path) if self._path is not None and self._path.exists() else None
 
     @property
-    def _least_path(self) -> Path | None:
+    def _measured_path(self) -> Path | None:
         """The file of what was measured beside the statistics."""
         return None if self._path is None else self._path.with_suffix(".json")
 
@@ -230,10 +241,24 @@ class Quantizer:
         return self.folder / f"statistics-{hashlib.sha256(said.encode()).hexdigest()[:16]}.npz"
 
 
-def _read_least_db(path: Path) -> float:
+@dataclass(frozen=True)
+class _Measured:
+    """What "measured" stands for in a config: the ratio that 8 bits must keep, and nodes in float, with the reason."""
+
+    least_db: float
+    floats: Mapping[str, str]
+
+    def to_json(self) -> str:
+        return json.dumps({"least_db": self.least_db, "floats": {**self.floats}})
+
+
+def _read_measured(path: Path) -> _Measured | None:
+    """What an earlier process measured; None where it measured less."""
     try:
-        return float(json.loads(path.read_text(encoding="utf-8"))["least_db"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        floats = data.get("floats")
+        return None if floats is None else _Measured(float(data["least_db"]), FrozenMap(dict[str, str](floats)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SessionError(
             f"{path.name} cannot be read: {shown(str(error))}; without that file it is measured again"
         ) from error

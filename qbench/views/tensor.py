@@ -71,7 +71,9 @@ def tensor_facts(state: State, name: str, part: Part = "activation") -> TensorVi
     about = layer.op
     if part == "activation" and layer.encoded is not None and layer.encoded != layer.tensor:
         about += f", quantized together with {layer.encoded}: an edit here changes that"
-    kept = name in config.layers and bool(config.layers[name].keep_float)
+    chosen = config.layers.get(name)
+    chosen = None if chosen is None or chosen.reason else chosen  # what has a reason is no choice of the user's
+    kept = chosen is not None and bool(chosen.keep_float)
     tensor = state.tensor(name, part)
     is_there = tensor is not None and 0 not in state.quantized.prepared.types[tensor].shape
     return TensorView(
@@ -82,7 +84,7 @@ def tensor_facts(state: State, name: str, part: Part = "activation") -> TensorVi
         absent="" if is_there else f"{layer.op} runs as {layer.runs_as}: {layer.reason or 'nothing to quantize'}",
         histogram=None,
         curves=None,
-        overridden=tensor in config.tensors or name in config.layers,
+        overridden=tensor in config.tensors or chosen is not None,
         keep_float=kept,
         can_keep_float=kept or "float" not in layer.runs_as,
     )

@@ -1,0 +1,229 @@
+"""Layers that stay in float so that no output is spoiled: measured on data that the ranges were not chosen on.
+
+What 8 bits keep of single tensors does not tell what a deep network loses, nor what becomes of an output of its own
+scale, of weights, or of states that leave the range which they had at first. So each output is measured; where one is
+spoiled, the errors of stretches of the network are measured alone, and those with most error for their time are left
+in float until all outputs are good. Errors add up about as powers do, which is why few trials do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import pairwise
+
+from qbench.calibration.collect import collect
+from qbench.calibration.statistics import Statistics
+from qbench.data.dataset import Dataset
+from qbench.errors import Cancelled
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
+from qbench.ops.products import macs
+from qbench.passes.choices import excluded_nodes, included_nodes
+from qbench.passes.groups import find_groups
+from qbench.passes.pipeline import Trace
+from qbench.progress import Cancel, Progress
+from qbench.quant.config import QuantConfig
+from qbench.quantize.quantized import Quantized, quantize_graph
+from qbench.search.cost import effort
+from qbench.search.nearness import Exact, evenly
+
+__all__ = ["FLOOR_DB", "kept_in_float", "measure_floats"]
+
+FLOOR_DB = 20.0
+"""SQNR that no output may be below: an error of a tenth, which moves few decisions."""
+
+_GOAL_DB = 23.0
+"""That an output is brought to that was below: other data lose more than what was measured."""
+
+_PART, _SEEN, _JUDGED = 4, 64, 8
+_TRIALS, _FEWEST_TRIALS = 28, 8
+_MOST_MACS, _MANY_MACS = 1 << 36, 1 << 32
+"""Of all trials together: of large models fewer stretches are told apart; and of a sample, where one side will do."""
+_FIRST, _TOLD_APART = 6, 0.6
+"""Stretches at first; and the share of all trials that is spent on telling them apart."""
+_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.0)
+"""Of the error that is allowed: the next one where errors together were more than the sum of each alone."""
+_WORST, _LEAST_SAVED = 1e10, 1e-3
+
+Noise = Mapping[str, float]
+"""Error over signal, by output."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretch:
+    """Fused groups that follow each other, by their nodes' names; what they alone cost, and what time they save."""
+
+    groups: Sequence[Sequence[str]]
+    noise: Noise
+    saved: float
+
+
+def kept_in_float(config: QuantConfig, graph: Graph, floats: Mapping[str, str]) -> QuantConfig:
+    """The config with nodes in float, each with the reason, but for those of which it says something itself."""
+    decided = {*included_nodes(graph, config), *excluded_nodes(graph, config)}
+    for reason in dict.fromkeys(floats.values()):
+        names = [name for name, why in floats.items() if why == reason and name not in decided]
+        config = config.override_many("layers", names, keep_float=True, reason=reason)
+    return config
+
+
+def measure_floats(
+    prepared: Trace,
+    config: QuantConfig,
+    data: Dataset,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+    executor: Executor | None = None,
+) -> FrozenMap[str, str]:
+    """The nodes that stay in float beside those that the config keeps there, each with the reason.
+
+    Parameters
+    ----------
+    prepared, config
+        As for :func:`~qbench.quantize.quantized.quantize_graph`.
+    data
+        A few samples of its first or last quarter are judged on, by ranges of the rest: where more is lost. Where there
+        are too few samples, all say ranges.
+    progress
+        Told the trials done, and how many there are at most.
+    cancel, executor
+        To stop it, and where ranges are taken.
+
+    Raises
+    ------
+    Cancelled
+        `cancel` was set.
+    """
+    held_back = data.pieces // _PART
+    parts = [range(data.pieces - held_back, data.pieces), range(held_back)] if held_back else [range(data.pieces)]
+    work = max(1, sum(macs(prepared.graph, node) for node in prepared.graph.nodes))
+    few = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS * len(parts))))
+    sides = list[_Side]()
+    for part in parts if work < _MANY_MACS else parts[:1]:
+        others = [number for number in range(data.pieces) if number not in part] or [*part]
+        seen = data.pick([others[at] for at in evenly(len(others), _SEEN)])
+        judged = data.pick([part[at] for at in evenly(len(part), few)])
+        statistics = collect(prepared.graph, seen, executor=executor, cancel=cancel)
+        sides.append(_Side(statistics, Exact.of(prepared.graph, judged), Memo()))
+    most = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few * len(sides))))
+    return _Trials(prepared, sides, most, progress, cancel).floats(config)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """What ranges are taken from, and what others are judged on."""
+
+    statistics: Mapping[str, Statistics]
+    exact: Exact
+    memo: Memo
+
+
+class _Trials:
+    """Configs measured one after the other, a bounded number of them."""
+
+    def __init__(
+        self, prepared: Trace, sides: Sequence[_Side], most: int, progress: Progress | None, cancel: Cancel | None
+    ) -> None:
+        self._prepared, self._sides, self._most, self._done = prepared, sides, most, 0
+        self._progress, self._cancel = progress, cancel
+
+    def floats(self, config: QuantConfig) -> FrozenMap[str, str]:
+        """The nodes to keep in float."""
+        quantized, noise = self._tried(config)
+        if max(noise.values(), default=0.0) <= 10 ** (-FLOOR_DB / 10):
+            return FrozenMap()
+        worst = max(noise, key=noise.__getitem__)
+        decibels = "no number" if noise[worst] >= _WORST else f"{-10 * math.log10(noise[worst]):.0f} dB"
+        reason = f"default: in 8 bits they leave {decibels} of output {worst!r}, less than {FLOOR_DB:g}"
+        stretches = self._told_apart(config, _integer_groups(quantized))
+        kept: Sequence[_Stretch] = ()
+        for share in _SHARES:
+            more = _chosen(stretches, share) if share else stretches
+            if len(more) > len(kept):
+                kept = more
+                if not _spoils(self._tried(config, _nodes(kept))[1]):
+                    break
+        return FrozenMap(dict.fromkeys(_nodes(self._needed(config, kept)), reason))
+
+    def _needed(self, config: QuantConfig, kept: Sequence[_Stretch]) -> Sequence[_Stretch]:
+        """Those without which the outputs are not good, as far as trials are left: the dearest are asked first."""
+        for stretch in sorted(kept, key=lambda stretch: -stretch.saved):
+            fewer = [other for other in kept if other is not stretch]
+            if self._done < self._most and fewer and not _spoils(self._tried(config, _nodes(fewer))[1]):
+                kept = fewer
+        return kept
+
+    def _told_apart(self, config: QuantConfig, groups: Sequence[Sequence[str]]) -> list[_Stretch]:
+        """Stretches that cover the groups, each measured alone: short ones where much time is at stake."""
+        every = [name for group in groups for name in group]
+        longest = effort(self._tried(config, every)[0].graph)
+
+        def alone(part: Sequence[Sequence[str]]) -> _Stretch:
+            own = {name for group in part for name in group}
+            quantized, noise = self._tried(config, [name for name in every if name not in own])
+            return _Stretch(part, noise, max(longest - effort(quantized.graph), _LEAST_SAVED * longest))
+
+        found = [alone(part) for part in _cut(groups, _FIRST)]
+        while self._done < self._most * _TOLD_APART:
+            long = [stretch for stretch in _chosen(found, 1.0) if len(stretch.groups) > 1]
+            if not long:
+                break
+            at = found.index(max(long, key=lambda stretch: stretch.saved))
+            found[at : at + 1] = [alone(part) for part in _cut(found[at].groups, 2)]
+        return found
+
+    def _tried(self, config: QuantConfig, floats: Iterable[str] = ()) -> tuple[Quantized, Noise]:
+        if self._cancel is not None and self._cancel.is_set():
+            raise Cancelled("stopped while it was measured what 8 bits spoil; a later run starts again")
+        tried = config.override_many("layers", floats, keep_float=True)
+        some = [quantize_graph(self._prepared, side.statistics, tried, side.memo) for side in self._sides]
+        ratios = [side.exact.decibels(one.graph) for side, one in zip(self._sides, some, strict=True)]
+        noise = {name: min(10 ** (-min(each[name] for each in ratios) / 10), _WORST) for name in ratios[0]}
+        self._done += 1
+        if self._progress is not None:
+            self._progress(min(self._done, self._most), self._most)
+        return some[0], noise
+
+
+def _integer_groups(quantized: Quantized) -> list[list[str]]:
+    """The nodes of each fused group that runs in integers."""
+    floats = {node.name for node in quantized.annotated.nodes if node.reason}
+    groups = ([node.name for node in group.nodes] for group in find_groups(quantized.prepared))
+    return [names for names in groups if floats.isdisjoint(names)]
+
+
+def _chosen(stretches: Sequence[_Stretch], share: float) -> list[_Stretch]:
+    """Those without which the others keep below a share of the error that is allowed, for little time."""
+    left, kept, allowed = [*stretches], list[_Stretch](), share * 10 ** (-_GOAL_DB / 10)
+
+    def excess(some: Sequence[_Stretch]) -> Noise:
+        sums = {name: sum(stretch.noise[name] for stretch in some) - allowed for name in stretches[0].noise}
+        return {name: over for name, over in sums.items() if over > 0}
+
+    while over := excess(left):
+        best = max(left, key=lambda s: sum(min(s.noise[name] / most, 1) for name, most in over.items()) / s.saved)
+        left.remove(best)
+        kept.append(best)
+    for stretch in sorted(kept, key=lambda stretch: -stretch.saved):  # the others may be enough by now
+        if not excess([*left, stretch]):
+            left.append(stretch)
+            kept.remove(stretch)
+    return kept
+
+
+def _cut(groups: Sequence[Sequence[str]], parts: int) -> list[Sequence[Sequence[str]]]:
+    """About equal parts of a sequence, in order."""
+    ends = [len(groups) * number // parts for number in range(parts + 1)]
+    return [groups[first:last] for first, last in pairwise(ends) if first < last]
+
+
+def _nodes(stretches: Iterable[_Stretch]) -> list[str]:
+    return [name for stretch in stretches for group in stretch.groups for name in group]
+
+
+def _spoils(noise: Noise) -> bool:
+    return max(noise.values(), default=0.0) > 10 ** (-_GOAL_DB / 10)

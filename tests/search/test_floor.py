@@ -1,0 +1,92 @@
+"""Layers that stay in float so that no output is spoiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbench.data.dataset import Dataset
+from qbench.errors import Cancelled
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.ir.types import TensorType
+from qbench.passes.prepare import prepare
+from qbench.quant.config import QuantConfig
+from qbench.search.floor import FLOOR_DB, kept_in_float, measure_floats
+from qbench.session.session import Session
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(256, 16)).astype(np.float32)
+CONFIG = QuantConfig()
+
+
+def network(cancels: bool = True) -> Graph:
+    """A stem, one head that is good in 8 bits, and one that sees nothing but what is left of two nearly equal parts."""
+    weights = {name: RNG.normal(0, 0.25, (16, 16)).astype(np.float32) for name in ("w0", "w1", "w2")}
+    weights["w3"] = np.concatenate([weights["w2"], weights["w1"]], 1)
+    if cancels:
+        weights["w3"] = np.concatenate([weights["w2"], -weights["w2"] + 0.02 * weights["w1"]], 1)
+    steps = [("fc0", "nn.dense", "x", "w0"), ("act0", "tanh", "fc0"), ("good", "nn.dense", "act0", "w1")]
+    steps += [("act1", "nn.relu", "fc0"), ("both", "concatenate", "act1", "act1"), ("small", "nn.dense", "both", "w3")]
+    axis = {"both": FrozenMap({"axis": 1})}
+    nodes = [Node(name, op, tuple(read), (name,), axis.get(name, FrozenMap())) for name, op, *read in steps]
+    constants = {name: Constant(array) for name, array in weights.items()}
+    return build("net", {"x": TensorType(("N", 16), "float32")}, ("good", "small"), nodes, constants)
+
+
+def found(graph: Graph, x: np.ndarray = X, cancel: object = None) -> dict[str, str]:
+    return dict(measure_floats(prepare(graph), CONFIG, Dataset(graph, x), None, cancel))  # pyright: ignore
+
+
+def ratios(graph: Graph, floats: dict[str, str]) -> dict[str, float]:
+    session = Session(graph, X, X, config=kept_in_float(CONFIG, prepare(graph).graph, floats))
+    return {loss.name: loss.sqnr_db or 0.0 for loss in session.run(progress=False).output.losses}
+
+
+def test_the_output_that_8_bits_spoil_is_lifted_and_the_other_keeps_its_integers() -> None:
+    graph = network()
+    before, floats = ratios(graph, {}), found(graph)
+    assert before["small"] < FLOOR_DB < before["good"]
+    assert "small" in floats and "good" not in floats
+    assert all("output 'small'" in reason and reason.startswith("default: ") for reason in floats.values())
+    after = ratios(graph, floats)
+    assert after["small"] > FLOOR_DB and after["good"] > FLOOR_DB
+    assert found(graph) == floats
+
+
+def test_a_network_without_a_spoiled_output_keeps_its_integers() -> None:
+    assert found(network(cancels=False)) == {}
+
+
+def test_values_that_leave_the_range_that_they_had_at_first_stay_in_float() -> None:
+    growing = X * np.geomspace(0.1, 10, len(X), dtype=np.float32)[:, None]
+    assert set(found(network(cancels=False), growing)) >= {"fc0", "small"}
+
+
+def test_one_sample_says_ranges_and_is_judged_on() -> None:
+    assert found(network(cancels=False), X[:1]) == {}
+
+
+def test_can_be_stopped() -> None:
+    class Set:
+        def is_set(self) -> bool:
+            return True
+
+    with pytest.raises(Cancelled):
+        found(network(), cancel=Set())
+
+
+def test_a_session_says_why_remembers_it_and_obeys_the_user(tmp_path: Path) -> None:
+    graph = network()
+    session = Session(graph, X, path=tmp_path / "s")
+    report = session.run(progress=False)
+    reasons = {layer.name: layer.reason for layer in report.by_layer}
+    assert (reasons["small"] or "").startswith("default: in 8 bits they leave") and reasons["good"] is None
+    assert not session.config.layers, "the user has said nothing"
+    again = Session.resume(tmp_path / "s")
+    assert again.quantized().config == session.quantized().config
+    session.override("small", keep_float=False)
+    assert {node.name: node.reason for node in session.quantized().annotated.nodes}["small"] == ""
