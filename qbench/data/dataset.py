@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.data.layout import Layout
-from qbench.data.samples import Data, samples
+from qbench.data.samples import Data, are_whole, samples
 from qbench.errors import DataError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
@@ -64,6 +64,9 @@ class Dataset:
         How messages call this data.
     truths
         What a metric of the user's compares with: anything with an entry for each sample.
+    uncut
+        Whether each item is one sample whatever its axis 0 counts; None: see
+        :func:`~qbench.data.samples.are_whole`.
 
     Raises
     ------
@@ -81,8 +84,10 @@ class Dataset:
         what: str = "calibration",
         batch: int | None = None,
         truths: Sequence[Any] | NDArray[Any] | None = None,
+        uncut: bool | None = None,
     ) -> None:
-        self.layout = Layout.of(graph, batch)
+        self.uncut = are_whole(graph, data) if uncut is None else uncut
+        self.layout = Layout.of(graph, batch, self.uncut)
         inputs = graph.input_types()
         self._graph = Graph(graph.name, graph.inputs, (), (), FrozenMap(), FrozenMap(inputs))  # travels with parts
         self._what = what
@@ -210,7 +215,7 @@ class Dataset:
         """The pieces of these numbers, ascending; where each can be had by itself, no others are read."""
         single = isinstance(self._data, Sequence) and len(cast("Sequence[object]", self._data)) == self.pieces
         if single:
-            found = [tuple(samples(self._graph, [cast("Sequence[Any]", self._data)[i]])) for i in pieces]
+            found = [tuple(samples(self._graph, [cast("Sequence[Any]", self._data)[i]], self.uncut)) for i in pieces]
             if all(len(item) == 1 for item in found):
                 return [item[0] for item in found]
         wanted, last = {*pieces}, max(pieces, default=-1)
@@ -238,7 +243,7 @@ class Dataset:
         """The smallest pieces that the graph can be fed; DataError where they do not fit it."""
         where = ""
         try:
-            for number, piece in enumerate(samples(self._graph, self._data)):
+            for number, piece in enumerate(samples(self._graph, self._data, self.uncut)):
                 where = f"sample {number * self.layout.step}: "
                 if not self._digests:
                     check_feeds(self._graph, piece)

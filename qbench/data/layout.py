@@ -34,9 +34,12 @@ class Layout:
     pieces_per_chunk: int
 
     @classmethod
-    def of(cls, graph: Graph, batch: int | None = None) -> Layout:
-        """The layout of a graph's inputs; `batch` overrides the size of a chunk where the graph leaves it open."""
-        batched = frozenset(rows_of_a_sample(graph))
+    def of(cls, graph: Graph, batch: int | None = None, whole: bool = False) -> Layout:
+        """The layout of a graph's inputs; `batch` overrides the size of a chunk where the graph leaves it open.
+
+        `whole`: items are samples as they are, see :func:`~qbench.data.samples.are_whole`.
+        """
+        batched = frozenset(() if whole else rows_of_a_sample(graph))
         if batched:
             return cls(batched, 1, batch or _micro_batch(graph))
         first = next((kind.shape[0] for kind in graph.input_types().values() if kind.shape), 1)

@@ -8,12 +8,13 @@ from typing import Any, cast
 import numpy as np
 
 from qbench.errors import DataError, nearest, shown
+from qbench.ir.batch import batch_symbol
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.ir.sizes import size_of
 from qbench.ir.types import dim_factors
 
-__all__ = ["Data", "count_samples", "rows_of_a_sample", "samples"]
+__all__ = ["Data", "are_whole", "count_samples", "rows_of_a_sample", "samples"]
 
 Data = Array | Mapping[str, Array] | Iterable[Array] | Iterable[Mapping[str, Array]]
 """An array (of the only input), arrays by input name, or any number of those one after the other.
@@ -22,7 +23,18 @@ Axis 0 counts samples. Statistics do not depend on how many of them come in one 
 """
 
 
-def samples(graph: Graph, data: Data) -> Iterator[dict[str, Array]]:
+def are_whole(graph: Graph, data: object) -> bool:
+    """Whether each of many items is one sample: the network does not compute along its open axis 0 sample by sample.
+
+    Of a single item nothing better is known than that axis 0 counts samples.
+    """
+    single = isinstance(data, (np.ndarray, Mapping)) or (isinstance(data, (list, tuple)) and len(data) == 1)  # pyright: ignore[reportUnknownArgumentType] of anything
+    if single or hasattr(data, "part"):  # shards say how they are cut
+        return False
+    return bool(graph.nodes) and bool(rows_of_a_sample(graph)) and batch_symbol(graph) is None
+
+
+def samples(graph: Graph, data: Data, whole: bool | None = None) -> Iterator[dict[str, Array]]:
     """Cut data into the smallest pieces that the graph can be fed.
 
     Parameters
@@ -32,13 +44,16 @@ def samples(graph: Graph, data: Data) -> Iterator[dict[str, Array]]:
         whole); where none has, all are fed as many samples as their first size says.
     data
         See `Data`; read once, front to back, no more of it at a time than one array.
+    whole
+        Whether its items are fed as they are; None: see :func:`are_whole`.
 
     Raises
     ------
     DataError
         No samples, an unknown or missing input, or a number of samples that does not go up in batches.
     """
-    rows = _rows(graph)
+    whole = are_whole(graph, data) if whole is None else whole
+    rows = {} if whole else _rows(graph)
     empty = True
     for item in _items(data):
         feeds = _by_name(graph, item)
@@ -54,7 +69,7 @@ def count_samples(graph: Graph, data: object) -> int | None:
     """How many pieces `samples` will cut, where that can be known without reading the data."""
     if not isinstance(data, (np.ndarray, Mapping, list, tuple)):
         return None
-    rows = _rows(graph)
+    rows = {} if are_whole(graph, data) else _rows(graph)
     return sum(_pieces(graph, _by_name(graph, item), rows) for item in _items(cast("object", data)))
 
 

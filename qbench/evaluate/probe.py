@@ -46,7 +46,8 @@ class Probe:
         truths = self._source.truths
         if truths is not None:
             truths = picked(truths, self.indices.tolist())
-        return Dataset(self._graph, self._source.pick(self._pieces), labels, what="probe", truths=truths)
+        pieces = self._source.pick(self._pieces)
+        return Dataset(self._graph, pieces, labels, what="probe", truths=truths, uncut=self._source.uncut)
 
     def named(self, report: Report) -> Report:
         """A report of the probe, with the samples' indices in the whole data."""

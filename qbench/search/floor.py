@@ -102,13 +102,16 @@ def measure_floats(
     parts = [range(data.pieces - held_back, data.pieces), range(held_back)] if held_back else [range(data.pieces)]
     work = max(1, sum(macs(prepared.graph, node) for node in prepared.graph.nodes))
     few = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS * len(parts))))
-    sides = list[_Side]()
+    split = list[tuple[list[int], list[int]]]()
     for part in parts if work < _MANY_MACS else parts[:1]:
         others = [number for number in range(data.pieces) if number not in part] or [*part]
-        seen = data.pick([others[at] for at in evenly(len(others), _SEEN)])
-        judged = data.pick([part[at] for at in evenly(len(part), few)])
-        statistics = collect(prepared.graph, seen, executor=executor, cancel=cancel)
-        sides.append(_Side(statistics, Exact.of(prepared.graph, judged), Memo()))
+        split.append(([others[at] for at in evenly(len(others), _SEEN)], [part[at] for at in evenly(len(part), few)]))
+    wanted = sorted({number for pair in split for numbers in pair for number in numbers})
+    pieces = dict(zip(wanted, data.pick(wanted), strict=True))  # data in files is read once
+    sides = list[_Side]()
+    for seen, judged in split:
+        statistics = collect(prepared.graph, [pieces[at] for at in seen], executor=executor, cancel=cancel)
+        sides.append(_Side(statistics, Exact.of(prepared.graph, [pieces[at] for at in judged]), Memo()))
     most = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few * len(sides))))
     return _Trials(prepared, sides, most, progress, cancel).floats(config)
 

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qbench.calibration.collect import collect
 from qbench.data.dataset import Dataset
 from qbench.errors import DataError
 from qbench.ir.build import build
+from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.types import TensorType
 from tests.networks import mlp, samples
@@ -155,3 +157,16 @@ def test_sequences_of_any_length_are_data_as_they_are() -> None:
     assert [chunk.feeds["x"].shape[:2] for chunk in batches] == [(2, 3), (1, 5), (3, 3), (1, 1)]
     np.testing.assert_array_equal(batches[2].feeds["x"][:, 0, 0], [3, 4, 5])
     np.testing.assert_array_equal(data.sample(2)["x"], items[2])
+
+
+def test_steps_of_time_along_axis_0_are_not_cut_into_samples() -> None:
+    kind = TensorType(("T", 2), "float32")
+    nodes = [Node("sum", "cumsum", ("x",), ("y",), FrozenMap({"axis": 0}))]
+    graph = build("g", {"x": kind}, ["y"], nodes)
+    items = [np.full((length, 2), length, np.float32) for length in (3, 3, 5)]
+    data = Dataset(graph, items)
+    assert data.samples == 3 and [len(piece["x"]) for piece in data.pieces_in_order()] == [3, 3, 5]
+    assert collect(graph, items)["y"].max == 25.0
+    assert Dataset(graph, items[0]).samples == 3, "of a single array axis 0 counts samples"
+    picked = Dataset(graph, data.pick([2]), uncut=data.uncut)
+    assert picked.samples == 1
