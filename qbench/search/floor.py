@@ -187,7 +187,7 @@ class _Trials:
         ratios = [side.exact.decibels(one.graph) for side, one in zip(self._sides, some, strict=True)]
         noise = {name: min(10 ** (-min(each[name] for each in ratios) / 10), _WORST) for name in ratios[0]}
         self._done += 1
-        if self._progress is not None:
+        if self._progress is not None and self._done > 1:  # most models need one trial
             self._progress(min(self._done, self._most), self._most)
         return some[0], noise
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from qbench.calibration.blocks import Blocks, blocks_of, collect_blocks
@@ -24,7 +24,7 @@ from qbench.ir.qparams import QParams
 from qbench.passes.equalize import EqualizePass, clamped_values
 from qbench.passes.pipeline import Step, Trace
 from qbench.passes.round_weights import RoundedTrace
-from qbench.progress import Cancel, Progress
+from qbench.progress import Cancel, Progress, showing
 from qbench.quant.config import QuantConfig
 from qbench.quantize.imported import template_of
 from qbench.quantize.quantized import Quantized, quantize_graph
@@ -136,20 +136,20 @@ class Quantizer:
         statistics = self.statistics(progress, cancel)
         with self._collecting:
             if self._measured is None:
-                path, found = self._measured_path, self._measure(statistics, progress, cancel)
+                path, found = self._measured_path, self._measure(statistics, cancel)
                 self._save(lambda: path is None or write_text(path, found.to_json()))
                 self._measured = found
             found = self._measured
         settled = config.with_value("activations.least_db", found.least_db)
         return kept_in_float(settled, self.prepared.graph, found.floats)
 
-    def _measure(
-        self, statistics: Mapping[str, Statistics], progress: Progress | None, cancel: Cancel | None
-    ) -> _Measured:
+    def _measure(self, statistics: Mapping[str, Statistics], cancel: Cancel | None) -> _Measured:
         base = QuantConfig.of_preset("default")
         least = measure_least_db(self.prepared, statistics, base, self.calibration, self.memo, cancel)
         base = base.with_value("activations.least_db", least)
-        return _Measured(least, measure_floats(self.prepared, base, self.calibration, progress, cancel, self.executor))
+        with showing() as tell:
+            told = partial(tell, "trials of float layers")
+            return _Measured(least, measure_floats(self.prepared, base, self.calibration, told, cancel, self.executor))
 
     def rounded(self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None) -> Trace:
         """The prepared model, with weights rounded on the calibration data where a config asks for that.
