@@ -28,8 +28,8 @@ def are_whole(graph: Graph, data: object) -> bool:
 
     Of a single item nothing better is known than that axis 0 counts samples.
     """
-    single = isinstance(data, (np.ndarray, Mapping)) or (isinstance(data, (list, tuple)) and len(data) == 1)  # pyright: ignore[reportUnknownArgumentType] of anything
-    if single or hasattr(data, "part"):  # shards say how they are cut
+    known = isinstance(data, (np.ndarray, Mapping)) or hasattr(data, "part")  # shards say how they are cut
+    if known or (isinstance(data, (list, tuple)) and len(cast("list[object]", data)) == 1):
         return False
     return bool(graph.nodes) and bool(rows_of_a_sample(graph)) and batch_symbol(graph) is None
 
@@ -69,7 +69,7 @@ def count_samples(graph: Graph, data: object) -> int | None:
     """How many pieces `samples` will cut, where that can be known without reading the data."""
     if not isinstance(data, (np.ndarray, Mapping, list, tuple)):
         return None
-    rows = {} if are_whole(graph, data) else _rows(graph)
+    rows = {} if are_whole(graph, cast("object", data)) else _rows(graph)
     return sum(_pieces(graph, _by_name(graph, item), rows) for item in _items(cast("object", data)))
 
 
