@@ -13,6 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 OPSET, IR_VERSION = 17, 8
 
+DIGITS = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("N", 784))
+CLASSES = helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ("N", 10))
+
 Parameters = Mapping[str, np.ndarray]
 
 
@@ -32,9 +35,7 @@ class Writer:
         self.nodes.append(helper.make_node(op, inputs, [output or name], name, **attributes))
         return output or name
 
-    def model(self) -> onnx.ModelProto:
-        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("N", 784))
-        y = helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ("N", 10))
+    def model(self, x: onnx.ValueInfoProto = DIGITS, y: onnx.ValueInfoProto = CLASSES) -> onnx.ModelProto:
         graph = helper.make_graph(self.nodes, self.title, [x], [y], self.parameters)
         opset = helper.make_opsetid("", OPSET)
         model = helper.make_model(graph, producer_name="qbench", ir_version=IR_VERSION, opset_imports=[opset])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qbench.ops.products import macs
 from qbench.passes.groups import group_of
 from qbench.progress import Progress
 from qbench.quant.config import QuantConfig
@@ -15,7 +16,7 @@ from qbench.search.cost import Cost
 from qbench.search.joint import PRICE, Edit, Joint, Rung, gain_db, joint_gains, promising, score
 from qbench.search.judge import Worth
 from qbench.search.regions import Region, groups_of, regions_of
-from qbench.search.repairs import KeepFloat, Repair, Widen, global_repairs
+from qbench.search.repairs import KeepFloat, Repair, Widen, global_repairs, tensor_repairs
 from qbench.search.subject import Quality, Subject
 
 if TYPE_CHECKING:
@@ -117,6 +118,9 @@ def regional(
     for groups, why in (*needed, *whole):
         for repair in group_repairs(subject, config, groups, why):
             found.setdefault((repair.what, repair.where), repair)
+    for groups, _ in needed:
+        for repair in tensor_repairs(config, _tensors(subject, config, groups), _weights(subject, config, groups)):
+            found.setdefault((repair.what, repair.where), repair)
     return list(found.values())
 
 
@@ -195,6 +199,14 @@ def _tensors(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> tu
     """What the groups make, as far as it is quantized."""
     encodings, made = subject.quantized(config).encodings, group_of(subject.prepared)
     return tuple(dict.fromkeys(made[name] for name in groups if made[name] in encodings))
+
+
+def _weights(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> tuple[str, ...]:
+    """The constants that the groups multiply by, as far as they are quantized."""
+    prepared, encodings = subject.prepared, subject.quantized(config).encodings
+    heads = (prepared.node(name) for name in groups)
+    second = (node.inputs[1] for node in heads if macs(prepared, node))
+    return tuple(name for name in second if name in prepared.constants and name in encodings)
 
 
 def _said(joint: Joint) -> str:

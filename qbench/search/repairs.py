@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,10 +22,13 @@ __all__ = [
     "RoundWeights",
     "Widen",
     "global_repairs",
+    "tensor_repairs",
 ]
 
 _FEW = 3
 _UNEVEN = "coarse weights: channels of small range lose most, and the next layer can take up what scales them"
+_NO_BEST = "no calibrator is best for every model, nor for every tensor; this one was measured"
+_SPECS = MseSpec(), MaxSpec(), PercentileSpec()
 _COARSE = "coarse weights: what one loses, others and later layers can make up for"
 
 
@@ -108,28 +111,44 @@ class NarrowWeights(Repair):
 
 @dataclass(frozen=True)
 class Calibrate(Repair):
-    """Another calibrator for all activations that no rule or override speaks of."""
+    """Another calibrator: for some tensors, or for all activations that no rule or override speaks of."""
 
     calibrator: MaxSpec | MseSpec | PercentileSpec
+    tensors: tuple[str, ...] = ()
 
     @property
     def what(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] it names the calibrator
         """Which calibrator."""
         return f"calibrator {self.calibrator.name}"
 
+    @property
+    def where(self) -> tuple[str, ...]:
+        """The tensors."""
+        return self.tensors
+
     def apply(self, config: QuantConfig) -> QuantConfig:
-        """The default of activations."""
+        """An override of each tensor, or the default of activations."""
+        if self.tensors:
+            return config.override_many("tensors", self.tensors, calibrator=self.calibrator)
         return config.with_value("activations.calibrator", self.calibrator)
 
 
 @dataclass(frozen=True)
 class PerChannel(Repair):
-    """A scale for each output channel of the weights."""
+    """A scale for each output channel: of some weights, or of all that no rule or override speaks of."""
 
     what: ClassVar[str] = "weights per channel"
+    tensors: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """The weights."""
+        return self.tensors
 
     def apply(self, config: QuantConfig) -> QuantConfig:
-        """The default of weights."""
+        """An override of each weight, or the default of weights."""
+        if self.tensors:
+            return config.override_many("tensors", self.tensors, axis="channel")
         return config.with_value("weights.axis", "channel")
 
 
@@ -173,15 +192,22 @@ class RoundWeights(Repair):
 
 def global_repairs(config: QuantConfig) -> tuple[Repair, ...]:
     """The few edits of the whole model that change this config."""
-    no_best = "no calibrator is best for every model; this one was measured"
     tried: Iterable[Repair] = (
-        *(Calibrate(no_best, spec) for spec in (MseSpec(), MaxSpec(), PercentileSpec())),
+        *(Calibrate(_NO_BEST, spec) for spec in _SPECS),
         CorrectBias("rounded weights shift what a layer makes; taking the shift back helps most models", True),
         CorrectBias("where means over the calibration data do not fit the data, corrected biases harm", False),
         PerChannel("one scale for all channels spoils those whose weights are small"),
         *((Equalize(_UNEVEN), RoundWeights(_COARSE)) if _coarse(config) else ()),
     )
     return tuple(repair for repair in tried if repair.apply(config) != config)
+
+
+def tensor_repairs(config: QuantConfig, activations: tuple[str, ...], weights: tuple[str, ...]) -> Iterator[Repair]:
+    """The edits of a region's tensors that cost no time: other calibrators, and scales for each channel."""
+    if activations:
+        yield from (Calibrate(_NO_BEST, spec, activations) for spec in _SPECS if spec != config.activations.calibrator)
+    if weights and config.weights.axis is None:
+        yield PerChannel("one scale for all channels spoils those whose weights are small", weights)
 
 
 def _coarse(config: QuantConfig) -> bool:

@@ -18,7 +18,7 @@ from qbench.runtime.interpreter import call
 from qbench.search.joint import gain_db, joint_gains, score
 from qbench.search.judge import Worth
 from qbench.search.regions import Region, groups_of, regions_of
-from qbench.search.repairs import CorrectBias, KeepFloat, RoundWeights, global_repairs
+from qbench.search.repairs import CorrectBias, KeepFloat, PerChannel, RoundWeights, global_repairs, tensor_repairs
 from qbench.session.session import Session
 from tests.search.planted import CULPRITS, GRAPH, X, session
 
@@ -147,3 +147,17 @@ def test_careful_rounding_is_proposed_for_coarse_weights_only():
     rounded = Session(GRAPH, X, config=coarse).repairs(progress=False)
     (row,) = [row for row in rounded.itertuples() if isinstance(row.repair, RoundWeights)]
     assert row.gain_db_probe > 0
+
+
+def test_repairs_of_single_tensors_are_overrides_that_cost_no_time():
+    plain = QuantConfig().with_value("weights.axis", None)
+    *calibrate, channels = tensor_repairs(plain, ("relu_0", "relu_1"), ("dense_0.weight",))
+    assert isinstance(channels, PerChannel)
+    assert channels.apply(plain).tensors["dense_0.weight"].axis == "channel"
+    assert channels.apply(plain).weights == plain.weights
+    assert [repair.what for repair in calibrate] == ["calibrator max", "calibrator percentile"]
+    for repair in calibrate:
+        after = repair.apply(plain)
+        assert (repair.where, {*after.tensors}) == (("relu_0", "relu_1"), {"relu_0", "relu_1"})
+        assert after.activations == plain.activations
+    assert [*tensor_repairs(QuantConfig(), (), ("dense_0.weight",))] == []  # it has them already
