@@ -18,7 +18,7 @@ from tests.browser.lab import jupyterlab, notebook, run_all
 from tests.conftest import BROWSER_FLAGS, ROOT, find_browser
 
 PICTURE = ROOT / "notebooks" / "images" / "workbench.png"
-SIZE = {"width": 1360, "height": 1400}
+SIZE = {"width": 1480, "height": 1080}
 CELLS = (
     f"""import numpy as np, qbench as qb
 calibration, evaluation = (np.load(f"{ROOT}/data/mnist_{{part}}.npz") for part in ("calibration", "evaluation"))
@@ -49,14 +49,14 @@ def take(folder: Path, theme: str) -> bytes:
         page = browser.new_page(viewport=SIZE)
         run_all(page, address, "workbench.ipynb")
         bench = page.locator(".qb")
-        bench.wait_for(timeout=120_000)
+        bench.wait_for(timeout=300_000)
         page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
         handle = bench.get_by_role("slider", name="Clipping threshold")
         handle.focus()
         for _ in range(4):
             page.keyboard.press("PageDown")
-        expect(bench.locator('[data-name="sqnr"]')).to_contain_text("by last edit", timeout=120_000)
-        expect(bench).to_have_attribute("data-busy", "false", timeout=120_000)
+        expect(bench.locator('[data-name="sqnr"]')).to_contain_text("by last edit", timeout=300_000)
+        expect(bench).to_have_attribute("data-busy", "false", timeout=300_000)
         bench.evaluate("element => element.closest('.jp-OutputArea').scrollIntoView({ block: 'start' })")
         return page.screenshot()
 

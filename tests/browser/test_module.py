@@ -123,6 +123,15 @@ def test_a_calibrator_can_be_chosen_and_a_layer_kept_in_float(stub: Stub):
     assert stub.sent()[-1]["settings"] == {"keep_float": True}
 
 
+def test_type_scales_and_symmetry_of_the_chosen_tensor_are_set_where_it_is_shown(stub: Stub, bench: Workbench):
+    values = stub.page.locator(".qb-values")
+    values.get_by_label("type").select_option("int16")
+    assert stub.sent()[-1]["settings"] == {"dtype": "int16"}
+    values.get_by_label("range").select_option("symmetric")
+    assert (stub.sent()[-1]["layer"], stub.sent()[-1]["settings"]) == ("relu_1", {"symmetric": True})
+    expect(values.get_by_label("type")).to_have_value("")
+
+
 def test_buttons_say_what_they_want(stub: Stub, bench: Workbench):
     expect(stub.page.get_by_role("button", name="Undo")).to_be_disabled()
     stub.update(status={**bench.status, "undo": "override relu_1", "redo": "reset relu_1"})

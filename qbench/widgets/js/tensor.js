@@ -13,7 +13,7 @@ const BESIDE = 900;
 const GAP = 24;
 
 /**
- * Returns { element, draw(view), tell(status), resize(width) }; `send(message)` talks to the kernel. `shows` says which of
+ * Returns { element, draw(view), offer(choices), tell(status), resize(width) }; `send(message)` talks to the kernel. `shows` says which of
  * "histogram" and "curves" are there.
  */
 export function tensorPanel(send, shows = ["histogram", "curves"]) {
@@ -75,8 +75,32 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
   const scale = entry("Scale", "scale");
   const keep = h("input", { type: "checkbox", onchange: () => act({ keep_float: keep.checked ? true : null }) });
   const back = h("button", { type: "button", class: "qb-small", onclick: () => send({ do: "reset", layer: view.layer, part: view.part }) }, "Take back edits");
+  const kinds = h("span", { class: "qb-fields" }); // type, scales, symmetry and calibrator, where the kernel says what there is
+  let offered = null;
+  let shownKinds = "";
+  const offer = () => {
+    const choices = view ? (offered?.[view.part] ?? []) : [];
+    const kind = JSON.stringify(choices);
+    if (kind === shownKinds) return; // or a list that is open would close
+    shownKinds = kind;
+    kinds.replaceChildren(
+      ...choices.map(({ key, label, choices: values }) =>
+        h(
+          "label",
+          {},
+          `${label} `,
+          h(
+            "select",
+            { onchange: ({ target }) => (act({ [key]: values[Number(target.value)].value }), (target.value = "")) },
+            h("option", { value: "" }, "\u2013 as is"),
+            values.map((one, at) => h("option", { value: at }, one.label)),
+          ),
+        ),
+      ),
+    );
+  };
   const fields = h("div", { class: "qb-fields" }, h("label", { class: "qb-grow" }, "Threshold ", slider, threshold), h("label", {}, "Scale ", scale));
-  const choices = h("div", { class: "qb-fields qb-edit" }, h("label", {}, keep, " keep this layer in float"), back);
+  const choices = h("div", { class: "qb-fields qb-edit" }, h("label", {}, keep, " keep this layer in float"), kinds, back);
 
   const top = h("div", { class: "qb-head" }, h("div", { class: "qb-grow" }, heading, about), h("div", { class: "qb-tabs", role: "group", "aria-label": "Tensor" }, tabs));
   const side = (name, ...children) => h("div", { class: `qb-side qb-${name}` }, children);
@@ -159,6 +183,8 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
       view = { ...next, histogram: next.histogram && finite(next.histogram) };
       arrange();
       const there = next.histogram !== null;
+      offer();
+      set(kinds, { hidden: !there });
       heading.textContent = short(next.layer ?? "no layer", 60);
       heading.title = (next.layer ?? "").slice(0, 400);
       about.textContent = next.about;
@@ -174,6 +200,11 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
       if (!there) return;
       const many = next.histogram.by_channel?.scales.length ?? 0;
       look(same && channel !== null && channel < many ? channel : null);
+    },
+    /** What can be set for a tensor, by its part. */
+    offer(choices) {
+      offered = choices;
+      offer();
     },
     /** What a probe has found out about a threshold of this tensor, while the evaluation goes on. */
     tell({ glance }) {

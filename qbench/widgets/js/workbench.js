@@ -86,6 +86,7 @@ function workbench(send) {
       },
       layers: (view) => {
         layers.draw(view, chosen);
+        tensor.offer(view.bulk);
         boxes.layers(view);
       },
       result: (view) => {
