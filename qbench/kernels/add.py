@@ -11,7 +11,6 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import register_jitable
 
-from qbench.kernels.floats.walk import extents
 from qbench.kernels.fma import fma
 from qbench.kernels.isa import ISAS, Element, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, call, vector
@@ -21,6 +20,7 @@ from qbench.kernels.memory import view
 from qbench.kernels.rounding import rescale_one, rescale_plain, round_shift
 from qbench.kernels.rows import Elementwise, walk_pairs
 from qbench.kernels.split import at, share
+from qbench.kernels.walk import extent, extents, index_of, stretch
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
 __all__ = ["SumKind", "Stored", "add_codes_kernel", "add_kernel", "code_weights"]
@@ -56,20 +56,18 @@ def add_kernel(kind: SumKind, a: Stored, b: Stored, y: Stored, rounding: Roundin
     a_type, b_type, y_type = (np.dtype(stored).type for stored in (a, b, y))
 
     def add(args, bases, thread, threads):
-        n1, n2, n3 = args.n1, args.n2, args.n3
-        first, end = share(args.n0 * n1 * n2 * n3, thread, threads, 64)
+        sizes = args.n0, args.n1, args.n2, args.n3
+        first, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 64)
         if first >= end:
             return
-        a = view(bases, args.a, _extent(args.n0, n1, n2, n3, args.a0, args.a1, args.a2, args.a3), a_type)
-        b = view(bases, args.b, _extent(args.n0, n1, n2, n3, args.b0, args.b1, args.b2, args.b3), b_type)
-        y = view(bases, args.y, _extent(args.n0, n1, n2, n3, args.y0, args.y1, args.y2, 1), y_type)
+        of_a, of_b = (args.a0, args.a1, args.a2, args.a3), (args.b0, args.b1, args.b2, args.b3)
+        of_y = args.y0, args.y1, args.y2, 1
+        a = view(bases, args.a, extent(sizes, of_a), a_type)
+        b = view(bases, args.b, extent(sizes, of_b), b_type)
+        y = view(bases, args.y, extent(sizes, of_y), y_type)
         while first < end:
-            row, i3 = first // n3, first % n3
-            count = min(n3 - i3, end - first)
-            i0, i1, i2 = row // (n1 * n2), row // n2 % n1, row % n2
-            start_a = i0 * args.a0 + i1 * args.a1 + i2 * args.a2 + i3 * args.a3
-            start_b = i0 * args.b0 + i1 * args.b1 + i2 * args.b2 + i3 * args.b3
-            start_y = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + i3
+            place, count = stretch(sizes, first, end)
+            start_a, start_b, start_y = index_of(place, of_a), index_of(place, of_b), index_of(place, of_y)
             if args.a3 == 1 and args.b3 == 1:  # the steps are constants for the compiler, so it makes vectors
                 add_row(args, a, b, y, start_a, 1, start_b, 1, start_y, count)
             else:
@@ -78,11 +76,6 @@ def add_kernel(kind: SumKind, a: Stored, b: Stored, y: Stored, rounding: Roundin
 
     name = f"add.{kind}.{a}.{b}.{y}.{rounding}{'.plain' if plain else ''}"
     return Kernel(name, record(a="i8", b="i8", y="i8", **_WALK, **_PARAMETERS), add)
-
-
-@register_jitable
-def _extent(n0: Any, n1: Any, n2: Any, n3: Any, s0: Any, s1: Any, s2: Any, s3: Any) -> Any:
-    return (n0 - 1) * s0 + (n1 - 1) * s1 + (n2 - 1) * s2 + (n3 - 1) * s3 + 1
 
 
 @cache

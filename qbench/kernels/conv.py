@@ -18,6 +18,7 @@ from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.pack import packing
+from qbench.kernels.panels import by_pixels, by_tiles, input_of
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rounding import rescale_one
 from qbench.kernels.stack import stack, stack_array
@@ -100,62 +101,13 @@ def conv_kernel(
     return Kernel(name, ARGUMENTS, make(tile, epilogue, x, result, each))
 
 
-@register_jitable
-def _share(count: int, thread: int, threads: int) -> tuple[int, int]:
-    return count * thread // threads, count * (thread + 1) // threads
-
-
-@register_jitable
-def _shares(blocks: int, panels: int, thread: int, threads: int) -> tuple[int, int, int, int]:
-    """A thread's blocks and panels: what splits more evenly is split, panels where both do alike."""
-    wasted_blocks = -(-blocks // threads) * threads * panels
-    wasted_panels = -(-panels // threads) * threads * blocks
-    if wasted_panels <= wasted_blocks:
-        first, last = _share(panels, thread, threads)
-        return 0, blocks, first, last
-    first, last = _share(blocks, thread, threads)
-    return first, last, 0, panels
-
-
 def _tiled(level: Level, shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: bool) -> KernelFunction:
     isa = isa_of(level, "i2" if each else x)
-    rows, width, group = shape.rows, shape.vectors * isa.lanes, isa.group
-    panel_bytes = shape.vectors * isa.weight_bytes
     item, size = np.dtype(x).itemsize, np.dtype(y).itemsize
-    offset_bytes, each_item = 4 * rows * (1 + each), item * each
-    sums = partial(make_tile, isa, shape, each=each_item)
+    sums = partial(make_tile, isa, shape, each=item * each)
     run_tile = _exact_tile(isa, shape, y, sums) if epilogue == "exact" else _vector_tile(epilogue, size, sums)
-
-    def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
-        x, table, weights = address_of(bases, args.x), address_of(bases, args.table), address_of(bases, args.weights)
-        zeros, out = address_of(bases, args.zeros), address_of(bases, args.out)
-        line = stack(offset_bytes)
-        line_of_offsets = view(bases, line, rows, np.int32)
-        blocks, panels = -(-args.pixels // rows), -(-args.channels // width)
-        steps = 1 if each else -(-args.depth // group)
-        first_block, last_block, first_panel, last_panel = _shares(blocks, panels * args.groups, thread, threads)
-        for chunk in range(first_block, last_block, args.chunk):
-            for panel in range(first_panel, last_panel):
-                in_group, first = panel // panels, panel % panels * width
-                panel_weights = weights + panel * args.taps * steps * panel_bytes
-                panel_out = out + (in_group * args.group_out + first) * size
-                channels = min(args.channels - first, width)
-                for block in range(chunk, min(chunk + args.chunk, last_block)):
-                    pixel = block * rows
-                    here = min(args.pixels - pixel, rows)
-                    source, offsets = x + in_group * args.group_pitch * item, table + block * args.taps * offset_bytes
-                    source += first * each_item
-                    if args.table == 0:
-                        source, offsets = source + pixel * args.pitch * item, line
-                        for r in range(rows):
-                            line_of_offsets[r] = min(r, here - 1) * args.pitch * item
-                    target = panel_out + pixel * args.out_pitch * size
-                    run_tile(
-                        args, bases, source, zeros, offsets, offset_bytes, steps, panel_weights, panel * width, target,
-                        here, channels,
-                    )  # fmt: skip
-
-    return conv
+    step = isa.group, shape.vectors * isa.weight_bytes
+    return by_tiles(shape.rows, shape.vectors * isa.lanes, step, (item, size), run_tile, each)
 
 
 def _vector_tile(epilogue: Any, size: int, make: Callable[[Epilogue], Any]) -> Callable[..., None]:
@@ -223,48 +175,36 @@ def _portable(shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: boo
     """The same in plain loops over arrays, one pixel after the other."""
     element, result, item, size = np.dtype(x).type, np.dtype(y).type, np.dtype(x).itemsize, np.dtype(y).itemsize
     weight, sum_type = (np.int8, np.int32) if x == "u1" and not each else (np.int16, np.int64)
-    weight_bytes, lines, each_item = np.dtype(weight).itemsize, 1 + each, item * each
+    weight_bytes, lines = np.dtype(weight).itemsize, 1 + each
     lanes, _ = packing(Level.PORTABLE)
     rows, width = shape.rows, shape.vectors * lanes
     keep_sums = epilogue == "accumulators"
     bias_type, bias_bytes = (np.int64, 8) if epilogue == "exact" else (np.int32, 4)
 
-    def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
-        panels, depth = -(-args.channels // width), 1 if each else args.depth
-        sums = stack_array(width, sum_type)
-        first_pixel, last_pixel, first_panel, last_panel = _shares(args.pixels, panels * args.groups, thread, threads)
-        for pixel in range(first_pixel, last_pixel):
-            block, row = pixel // rows, pixel % rows
-            for panel in range(first_panel, last_panel):
-                in_group, first = panel // panels, panel % panels * width
-                count = min(args.channels - first, width)
-                sums[:] = 0
-                for tap in range(args.taps * lines):
-                    place = args.x + (pixel * args.pitch + in_group * args.group_pitch) * item
-                    if args.table != 0:
-                        line = (block * args.taps * lines + tap) * rows + row
-                        offset = view(bases, args.table + line * 4, 1, np.int32)[0]
-                        source = args.x + offset + in_group * args.group_pitch * item + first * each_item
-                        place = args.zeros if offset < 0 else source
-                    weights = args.weights + (panel * args.taps * lines + tap) * depth * width * weight_bytes
-                    elements = view(bases, place, count if each else depth, element)
-                    factors = view(bases, weights, depth * width, weight)
-                    if each:
-                        for c in range(count):
-                            sums[c] += np.int64(elements[c]) * np.int64(factors[c])
-                    else:
-                        _add_products(sums, elements, factors.reshape(depth, width))
-                channel = panel * width
-                bias = view(bases, args.bias + channel * bias_bytes, count, bias_type)
-                place = args.out + (pixel * args.out_pitch + in_group * args.group_out + first) * size
-                out = view(bases, place, count, result)
-                if keep_sums:
-                    for c in range(count):
-                        out[c] = _wrapped(sums[c] + bias[c])
-                else:
-                    _finish(args, bases, sums[:count], bias, channel, out)
+    @register_jitable
+    def run_pixel(args, bases, source, pixel, line, panel, place, count):
+        sums, depth = stack_array(width, sum_type), 1 if each else args.depth
+        sums[:] = 0
+        for tap in range(args.taps * lines):
+            weights = args.weights + (panel * args.taps * lines + tap) * depth * width * weight_bytes
+            here = input_of(args, bases, source, pixel, line + tap * rows, item)
+            elements = view(bases, here, count if each else depth, element)
+            factors = view(bases, weights, depth * width, weight)
+            if each:
+                for c in range(count):
+                    sums[c] += np.int64(elements[c]) * np.int64(factors[c])
+            else:
+                _add_products(sums, elements, factors.reshape(depth, width))
+        channel = panel * width
+        bias = view(bases, args.bias + channel * bias_bytes, count, bias_type)
+        out = view(bases, place, count, result)
+        if keep_sums:
+            for c in range(count):
+                out[c] = _wrapped(sums[c] + bias[c])
+        else:
+            _finish(args, bases, sums[:count], bias, channel, out)
 
-    return conv
+    return by_pixels(rows, width, (item, size), run_pixel, each)
 
 
 @register_jitable

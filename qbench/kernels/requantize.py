@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.floats.walk import extents
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import finisher
 from qbench.kernels.split import at, share
+from qbench.kernels.walk import extent, extents, index_of, stretch
 from qbench.quant.rounding import Rounding
 
 __all__ = ["Narrow", "Wide", "multiply_kernel", "requantize_kernel"]
@@ -45,23 +45,20 @@ def requantize_kernel(x: Wide, y: Wide, rounding: Rounding, plain: bool) -> Kern
                 y[at(start_y + i)] = finish(value, mantissa[k], shift[k], multiplier[k], zero_point, low, high)
 
     def requantize(args, bases, thread, threads):
-        n1, n2, n3 = args.n1, args.n2, args.n3
-        first, end = share(args.n0 * n1 * n2 * n3, thread, threads, 64)
+        sizes = args.n0, args.n1, args.n2, args.n3
+        first, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 64)
         if first >= end:
             return
-        size = args.n0, n1, n2, n3
-        x = view(bases, args.x, _extent(size, (args.x0, args.x1, args.x2, args.x3)), kinds[0])
-        y = view(bases, args.y, _extent(size, (args.y0, args.y1, args.y2, 1)), kinds[1])
-        many = _extent(size, (args.m0, args.m1, args.m2, args.m3))
+        of_x, of_y = (args.x0, args.x1, args.x2, args.x3), (args.y0, args.y1, args.y2, 1)
+        of_m = args.m0, args.m1, args.m2, args.m3
+        x = view(bases, args.x, extent(sizes, of_x), kinds[0])
+        y = view(bases, args.y, extent(sizes, of_y), kinds[1])
+        many = extent(sizes, of_m)
         mantissa, shift = view(bases, args.mantissa, many, np.int32), view(bases, args.shift, many, np.int32)
         multiplier = view(bases, args.multiplier, many, np.float32)
         while first < end:
-            line, i3 = first // n3, first % n3
-            count = min(n3 - i3, end - first)
-            i0, i1, i2 = line // (n1 * n2), line // n2 % n1, line % n2
-            start_x = i0 * args.x0 + i1 * args.x1 + i2 * args.x2 + i3 * args.x3
-            start_m = i0 * args.m0 + i1 * args.m1 + i2 * args.m2 + i3 * args.m3
-            start_y = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + i3
+            place, count = stretch(sizes, first, end)
+            start_x, start_m, start_y = index_of(place, of_x), index_of(place, of_m), index_of(place, of_y)
             row(args, x, mantissa, shift, multiplier, y, start_x, args.x3, start_m, args.m3, start_y, count)
             first += count
 
@@ -98,25 +95,22 @@ def multiply_kernel(
                 y[at(start_y + i)] = finish(value, mantissa[k], shift[k], multiplier[k], zero_point, low, high)
 
     def multiply(args, bases, thread, threads):
-        n1, n2, n3 = args.n1, args.n2, args.n3
-        first, end = share(args.n0 * n1 * n2 * n3, thread, threads, 64)
+        sizes = args.n0, args.n1, args.n2, args.n3
+        first, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 64)
         if first >= end:
             return
-        size = args.n0, n1, n2, n3
-        a = view(bases, args.a, _extent(size, (args.a0, args.a1, args.a2, args.a3)), kinds[0])
-        b = view(bases, args.b, _extent(size, (args.b0, args.b1, args.b2, args.b3)), kinds[1])
-        y = view(bases, args.y, _extent(size, (args.y0, args.y1, args.y2, 1)), kinds[2])
-        many = _extent(size, (args.m0, args.m1, args.m2, args.m3))
+        of_a, of_b = (args.a0, args.a1, args.a2, args.a3), (args.b0, args.b1, args.b2, args.b3)
+        of_m, of_y = (args.m0, args.m1, args.m2, args.m3), (args.y0, args.y1, args.y2, 1)
+        a = view(bases, args.a, extent(sizes, of_a), kinds[0])
+        b = view(bases, args.b, extent(sizes, of_b), kinds[1])
+        y = view(bases, args.y, extent(sizes, of_y), kinds[2])
+        many = extent(sizes, of_m)
         mantissa, shift = view(bases, args.mantissa, many, np.int32), view(bases, args.shift, many, np.int32)
         multiplier = view(bases, args.multiplier, many, np.float32)
         while first < end:
-            line, i3 = first // n3, first % n3
-            count = min(n3 - i3, end - first)
-            i0, i1, i2 = line // (n1 * n2), line // n2 % n1, line % n2
-            start_a = i0 * args.a0 + i1 * args.a1 + i2 * args.a2 + i3 * args.a3
-            start_b = i0 * args.b0 + i1 * args.b1 + i2 * args.b2 + i3 * args.b3
-            start_m = i0 * args.m0 + i1 * args.m1 + i2 * args.m2 + i3 * args.m3
-            start_y = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + i3
+            place, count = stretch(sizes, first, end)
+            start_a, start_b = index_of(place, of_a), index_of(place, of_b)
+            start_m, start_y = index_of(place, of_m), index_of(place, of_y)
             row(
                 args, a, b, mantissa, shift, multiplier, y, start_a, args.a3, start_b, args.b3, start_m, args.m3,
                 start_y, count,
@@ -126,10 +120,3 @@ def multiply_kernel(
     fields = record(a="i8", b="i8", y="i8", **extents("a", "b", "m", "y"), zero_a="i4", zero_b="i4", **_PARAMETERS)
     mode = f"{rounding}{'.plain' if plain else ''}{'' if offset is None else f'.first{offset}'}"
     return Kernel(f"multiply.{a}.{b}.{y}.{mode}", fields, multiply)
-
-
-@register_jitable
-def _extent(size: Any, stride: Any) -> Any:
-    n0, n1, n2, n3 = size
-    s0, s1, s2, s3 = stride
-    return (n0 - 1) * s0 + (n1 - 1) * s1 + (n2 - 1) * s2 + (n3 - 1) * s3 + 1

@@ -10,7 +10,6 @@ from typing import Any
 from llvmlite import ir
 
 from qbench.kernels.epilogue import VectorCodes
-from qbench.kernels.floats.walk import extents
 from qbench.kernels.isa import ISAS, Element, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, call, load, pointer, splat, vector
 from qbench.kernels.kernel import Kernel, record
@@ -18,6 +17,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rows import Elementwise, walk_pairs
+from qbench.kernels.walk import extents
 
 __all__ = ["rescale_elements_kernel"]
 

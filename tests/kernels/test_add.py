@@ -8,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from qbench.kernels.add import add_codes_kernel, add_kernel, code_weights
-from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
+from qbench.kernels.walk import strided
 from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32
 from qbench.ops.onnx.add import OnnxAdd
 from qbench.quant.rounding import FIXED_POINT

@@ -41,7 +41,7 @@ def run(level, tile, x, weights, bias, table, out, threads=1, **fields):
         channels=channels,
         taps=taps,
         depth=depth,
-        **{"low": -np.inf, "high": np.inf, "x_group": depth, "out_group": channels, "chunk": 2} | fields,
+        **{"low": -np.inf, "high": np.inf, "group_pitch": depth, "group_out": channels, "chunk": 2} | fields,
     )
 
 
@@ -84,7 +84,7 @@ def test_convolutions(level, tile, size, kernel, strides, dilation, padding, gro
     )
     taps = weight.transpose(0, 2, 3, 1).reshape(groups, outputs, kernel[0] * kernel[1], depth)
     pixels = 2 * out_shape[2] * out_shape[3]
-    fields = {"pixels": pixels, "x_pitch": x.shape[3], "out_pitch": y.shape[3], "low": -1.5, "high": 6}
+    fields = {"pixels": pixels, "pitch": x.shape[3], "out_pitch": y.shape[3], "low": -1.5, "high": 6}
     run(level, tile, x, np.ascontiguousarray(taps), bias, table, y, threads, **fields)
     (sums,) = op.compute_all((x[..., : groups * depth].transpose(0, 3, 1, 2), weight))
     expected = np.clip(sums.transpose(0, 2, 3, 1) + bias, -1.5, 6)
@@ -131,10 +131,10 @@ def test_batched_products_with_an_operand_packed_on_the_way(level, batch, sizes,
         depth=depth,
         groups=batch,
         channels=columns,
-        x_pitch=depth,
-        x_group=rows * depth,
+        pitch=depth,
+        group_pitch=rows * depth,
         out_pitch=columns,
-        out_group=rows * columns,
+        group_out=rows * columns,
         chunk=choose_chunk(tile, rows, depth, packed[0].nbytes),
         low=-np.inf,
         high=np.inf,

@@ -11,8 +11,8 @@ from qbench.kernels.floats.binary import OPERATORS, binary_kernel
 from qbench.kernels.floats.convert import convert_kernel
 from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.floats.unary import unary_kernel
-from qbench.kernels.floats.walk import row_major, strided
 from qbench.kernels.levels import Level
+from qbench.kernels.walk import row_major, strided
 from tests.kernels.harness import launch
 
 LEVELS = [Level.PORTABLE, Level.AVX2]

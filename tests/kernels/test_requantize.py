@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbench.kernels.floats.walk import strided
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rounding import is_plain
+from qbench.kernels.walk import strided
 from qbench.quant.rounding import ROUNDINGS
 from tests.kernels.harness import codes, launch, stored
 from tests.kernels.requantizing import parameters, requantized

@@ -10,11 +10,11 @@ import numpy as np
 from numba.extending import register_jitable
 
 from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.floats.walk import extents
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
+from qbench.kernels.walk import extents, index_of, stretch
 
 __all__ = ["OPERATORS", "binary_kernel"]
 
@@ -59,18 +59,16 @@ def binary_kernel(operator: str, dtype: FloatType, level: Level) -> Kernel:
     kind, size, load, store = kept.dtype, kept.size, kept.load, kept.store
 
     def run(args, bases, thread, threads):
+        sizes = args.n0, args.n1, args.n2, args.n3
         position, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 16)
         low, high = args.low, args.high
         while position < end:
-            row = position // args.n3
-            start = position - row * args.n3
-            count = min(args.n3 - start, end - position)
-            i0, i1, i2 = row // (args.n1 * args.n2), row // args.n2 % args.n1, row % args.n2
-            at = i0 * args.a0 + i1 * args.a1 + i2 * args.a2 + start * args.a3
+            place, count = stretch(sizes, position, end)
+            at = index_of(place, (args.a0, args.a1, args.a2, args.a3))
             a = view(bases, args.a + at * size, (count - 1) * args.a3 + 1, kind)
-            at = i0 * args.b0 + i1 * args.b1 + i2 * args.b2 + start * args.b3
+            at = index_of(place, (args.b0, args.b1, args.b2, args.b3))
             b = view(bases, args.b + at * size, (count - 1) * args.b3 + 1, kind)
-            at = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + start
+            at = index_of(place, (args.y0, args.y1, args.y2, 1))
             y = view(bases, args.y + at * size, count, kind)
             if args.a3 == 1 and args.b3 == 1:
                 for i in range(count):

@@ -7,7 +7,6 @@ matrix.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
@@ -17,15 +16,15 @@ from qbench.kernels.floats.vectors import VECTORS
 from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
-from qbench.kernels.split import share
-from qbench.kernels.stack import stack, stack_array
+from qbench.kernels.panels import by_pixels, by_tiles, input_of
+from qbench.kernels.stack import stack_array
 from qbench.kernels.tile import Tile
 
 __all__ = ["ARGUMENTS", "TILES", "choose_chunk", "choose_tile", "float_conv_kernel", "panel_lanes"]
 
 _SIZES = (
     "x", "zeros", "table", "weights", "bias", "out", "pixels", "taps", "depth", "groups", "channels",
-    "x_pitch", "x_group", "out_pitch", "out_group", "chunk",
+    "pitch", "group_pitch", "out_pitch", "group_out", "chunk",
 )  # fmt: skip
 ARGUMENTS = record(**dict.fromkeys(_SIZES, "i8"), low="f4", high="f4")
 """Arguments of every kernel here.
@@ -33,7 +32,7 @@ ARGUMENTS = record(**dict.fromkeys(_SIZES, "i8"), low="f4", high="f4")
 x, zeros
     Input, and `depth` zeros that are read where a window sticks out.
 table
-    From `pack.offsets`; 0 where there is one tap and the pixels lie `x_pitch` apart.
+    From `pack.offsets`; 0 where there is one tap and the pixels lie `pitch` apart.
 weights, bias
     From `pack.pack_weights` with a group of 1 and `pack.pack_channels`.
 out
@@ -42,7 +41,7 @@ pixels, taps, depth
     Output pixels of all images; taps of the window; input elements of each.
 groups, channels
     Groups, and output channels of each.
-x_pitch, x_group, out_pitch, out_group
+pitch, group_pitch, out_pitch, group_out
     Elements from pixel to pixel and from group to group of input and output.
 chunk
     Blocks of pixels (of as many as the tile has rows) for which one panel of weights is used before the next.
@@ -121,90 +120,41 @@ def float_conv_kernel(level: Level, tile: Tile) -> Kernel:
     return Kernel(f"float.conv.{level}.{tile}", ARGUMENTS, function)
 
 
-@register_jitable
-def _shares(blocks: Any, panels: Any, thread: Any, threads: Any) -> Any:
-    """A thread's blocks and panels: what splits more evenly is split, panels where both do alike."""
-    if -(-panels // threads) * blocks <= -(-blocks // threads) * panels:
-        first, last = share(panels, thread, threads)
-        return 0, blocks, first, last
-    first, last = share(blocks, thread, threads)
-    return first, last, 0, panels
-
-
 def _tiled(level: Level, shape: Tile) -> KernelFunction:
     vectors = VECTORS[level]
-    tile, rows, width = float_tile(vectors, shape), shape.rows, shape.vectors * vectors.lanes
-    offset_bytes = 4 * rows
+    tile, width = float_tile(vectors, shape), shape.vectors * vectors.lanes
 
-    def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
-        x, table, weights = address_of(bases, args.x), address_of(bases, args.table), address_of(bases, args.weights)
-        zeros, out, bias = address_of(bases, args.zeros), address_of(bases, args.out), address_of(bases, args.bias)
-        line = stack(offset_bytes)
-        line_of_offsets = view(bases, line, rows, np.int32)
-        blocks, panels = -(-args.pixels // rows), -(-args.channels // width)
-        first_block, last_block, first_panel, last_panel = _shares(blocks, panels * args.groups, thread, threads)
-        for chunk in range(first_block, last_block, args.chunk):
-            for panel in range(first_panel, last_panel):
-                group, first = panel // panels, panel % panels * width
-                panel_weights = weights + panel * args.taps * args.depth * width * 4
-                for block in range(chunk, min(chunk + args.chunk, last_block)):
-                    pixel = block * rows
-                    here = min(args.pixels - pixel, rows)
-                    source, offsets = x + group * args.x_group * 4, table + block * args.taps * offset_bytes
-                    if args.table == 0:
-                        source, offsets = source + pixel * args.x_pitch * 4, line
-                        for r in range(rows):
-                            line_of_offsets[r] = min(r, here - 1) * args.x_pitch * 4
-                    tile(
-                        source,
-                        zeros,
-                        offsets,
-                        args.taps,
-                        args.depth,
-                        panel_weights,
-                        bias + panel * width * 4,
-                        out + (group * args.out_group + pixel * args.out_pitch + first) * 4,
-                        args.out_pitch * 4,
-                        here,
-                        args.channels - first,
-                        args.low,
-                        args.high,
-                    )
+    @register_jitable(inline="always")
+    def run_tile(args, bases, source, zeros, offsets, offset_bytes, depth, weights, channel, out, rows, channels):
+        bias = address_of(bases, args.bias) + channel * 4
+        pitch = args.out_pitch * 4
+        tile(
+            source, zeros, offsets, args.taps, depth, weights, bias, out, pitch, rows, channels, args.low, args.high
+        )  # fmt: skip
 
-    return conv
+    return by_tiles(shape.rows, width, (1, 4 * width), (4, 4), run_tile)
 
 
 def _portable(shape: Tile) -> KernelFunction:
     """The same in plain loops over arrays, one pixel after the other."""
     rows, width = shape.rows, shape.vectors * panel_lanes(Level.PORTABLE)
 
-    def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
-        panels = -(-args.channels // width)
+    @register_jitable
+    def run_pixel(args, bases, source, pixel, line, panel, place, count):
         sums = stack_array(width, np.float32)
-        first_pixel, last_pixel, first_panel, last_panel = _shares(args.pixels, panels * args.groups, thread, threads)
-        for pixel in range(first_pixel, last_pixel):
-            block, row = pixel // rows, pixel % rows
-            for panel in range(first_panel, last_panel):
-                group, first = panel // panels, panel % panels * width
-                count = min(args.channels - first, width)
-                bias = view(bases, args.bias + panel * width * 4, width, np.float32)
+        bias = view(bases, args.bias + panel * width * 4, width, np.float32)
+        for c in range(width):
+            sums[c] = bias[c]
+        for tap in range(args.taps):
+            x = view(bases, input_of(args, bases, source, pixel, line + tap * rows, 4), args.depth, np.float32)
+            packed = args.weights + (panel * args.taps + tap) * args.depth * width * 4
+            weights = view(bases, packed, args.depth * width, np.float32)
+            for k in range(args.depth):
+                element, column = x[k], weights[k * width : (k + 1) * width]
                 for c in range(width):
-                    sums[c] = bias[c]
-                for tap in range(args.taps):
-                    place = args.x + (pixel * args.x_pitch + group * args.x_group) * 4
-                    if args.table != 0:
-                        offset = view(bases, args.table + ((block * args.taps + tap) * rows + row) * 4, 1, np.int32)[0]
-                        place = args.zeros if offset < 0 else args.x + offset + group * args.x_group * 4
-                    x = view(bases, place, args.depth, np.float32)
-                    packed = args.weights + (panel * args.taps + tap) * args.depth * width * 4
-                    weights = view(bases, packed, args.depth * width, np.float32)
-                    for k in range(args.depth):
-                        element, column = x[k], weights[k * width : (k + 1) * width]
-                        for c in range(width):
-                            sums[c] += element * column[c]
-                out = args.out + (pixel * args.out_pitch + group * args.out_group + first) * 4
-                results = view(bases, out, count, np.float32)
-                for c in range(count):
-                    results[c] = min(max(sums[c], args.low), args.high)
+                    sums[c] += element * column[c]
+        results = view(bases, place, count, np.float32)
+        for c in range(count):
+            results[c] = min(max(sums[c], args.low), args.high)
 
-    return conv
+    return by_pixels(rows, width, (4, 4), run_pixel)

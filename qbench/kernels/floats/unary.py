@@ -6,11 +6,11 @@ from functools import cache
 
 from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.floats.walk import extents
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
+from qbench.kernels.walk import extents, index_of, stretch
 
 __all__ = ["unary_kernel"]
 
@@ -38,17 +38,15 @@ def unary_kernel(function: str, dtype: FloatType, level: Level) -> Kernel:
     kind, size, load, store = kept.dtype, kept.size, kept.load, kept.store
 
     def run(args, bases, thread, threads):
+        sizes = args.n0, args.n1, args.n2, args.n3
         position, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 16)
         alpha, beta = args.alpha, args.beta
         while position < end:
-            row = position // args.n3
-            start = position - row * args.n3
-            count = min(args.n3 - start, end - position)
-            i0, i1, i2 = row // (args.n1 * args.n2), row // args.n2 % args.n1, row % args.n2
+            place, count = stretch(sizes, position, end)
             step = args.x3
-            at = i0 * args.x0 + i1 * args.x1 + i2 * args.x2 + start * step
+            at = index_of(place, (args.x0, args.x1, args.x2, args.x3))
             x = view(bases, args.x + at * size, (count - 1) * step + 1, kind)
-            at = i0 * args.y0 + i1 * args.y1 + i2 * args.y2 + start
+            at = index_of(place, (args.y0, args.y1, args.y2, 1))
             y = view(bases, args.y + at * size, count, kind)
             if step == 1:
                 for i in range(count):

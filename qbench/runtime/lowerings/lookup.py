@@ -12,9 +12,9 @@ import numpy as np
 from qbench.ir.dtypes import integer_range, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.op import OPS, Array, Epilogue, bind, is_op
-from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
+from qbench.kernels.walk import strided
 from qbench.ops.float.activation import Clip, Relu
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize

@@ -11,13 +11,13 @@ from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, Epilogue, bind
 from qbench.kernels.epilogue import choose_epilogue
-from qbench.kernels.floats.walk import strided
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rescale_elements import rescale_elements_kernel
 from qbench.kernels.rounding import is_plain
+from qbench.kernels.walk import strided
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
 from qbench.ops.numeric.exact import centred

@@ -10,9 +10,9 @@ import numpy as np
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
 from qbench.kernels.add import add_codes_kernel, add_kernel, code_weights
-from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
+from qbench.kernels.walk import strided
 from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32
 from qbench.ops.onnx.add import OnnxAdd
 from qbench.ops.tflite.add import TfliteAdd

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind, is_op
 from qbench.kernels.floats.binary import OPERATORS, binary_kernel
-from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
+from qbench.kernels.walk import strided
 from qbench.ops.float.activation import PRelu
 from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.elementwise import Add, Binary

@@ -12,7 +12,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
 from qbench.kernels.floats.convert import convert_kernel
 from qbench.kernels.floats.storage import FloatType
-from qbench.kernels.floats.walk import row_major, strided
+from qbench.kernels.walk import row_major, strided
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction

@@ -9,8 +9,8 @@ from qbench.ir.op import Op, bind
 from qbench.kernels.floats.convert import convert_kernel
 from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.floats.unary import unary_kernel
-from qbench.kernels.floats.walk import strided
 from qbench.kernels.levels import Level
+from qbench.kernels.walk import strided
 from qbench.ops.float.activation import Clip, Gelu, Relu, Unary
 from qbench.ops.float.select import Cast
 from qbench.runtime.fuse import Fused

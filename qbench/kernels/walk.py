@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
-__all__ = ["extents", "row_major", "strided"]
+from numba.extending import register_jitable
+
+__all__ = ["extent", "extents", "index_of", "row_major", "strided", "stretch"]
 
 _RANK = 4
 
@@ -55,3 +58,24 @@ def strided(shape: Sequence[int], **strides: Sequence[int]) -> dict[str, int]:
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """Element strides of an array in row-major order."""
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+@register_jitable
+def stretch(sizes: Any, first: Any, end: Any) -> Any:
+    """The four indices of the element number `first`, and how many up to `end` lie on the last axis from there."""
+    _, n1, n2, n3 = sizes
+    row = first // n3
+    i3 = first - row * n3
+    return (row // (n1 * n2), row // n2 % n1, row % n2, i3), min(n3 - i3, end - first)
+
+
+@register_jitable
+def index_of(place: Any, strides: Any) -> Any:
+    """Where the element with four indices lies, in elements."""
+    return place[0] * strides[0] + place[1] * strides[1] + place[2] * strides[2] + place[3] * strides[3]
+
+
+@register_jitable
+def extent(sizes: Any, strides: Any) -> Any:
+    """How many elements lie from the first to the last one of four axes."""
+    return index_of((sizes[0] - 1, sizes[1] - 1, sizes[2] - 1, sizes[3] - 1), strides) + 1
