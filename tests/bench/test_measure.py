@@ -19,20 +19,9 @@ import pytest
 from qbench.bench import competitors, machine, measure
 from qbench.cli import main
 from tests.frontends import models
+from tests.frontends.models import classifier
 
 QUICK = ("--rounds", "2", "--seconds", "0.01", "--threads", "1")
-
-
-def tiny(folder: Path, batch: int | str = "N", name: str = "tiny.onnx") -> Path:
-    nodes = [
-        models.node("Conv", ["x", "w"], ["conv"], "conv", kernel_shape=[3, 3]),
-        models.node("Relu", ["conv"], ["relu"], "relu"),
-        models.node("GlobalAveragePool", ["relu"], ["pool"], "pool"),
-        models.node("Flatten", ["pool"], ["flat"], "flat"),
-        models.node("Gemm", ["flat", "v", "b"], ["y"], "gemm"),
-    ]
-    constants = {"w": models.random(6, 3, 3, 3), "v": models.random(6, 4, seed=2), "b": models.random(4, seed=3)}
-    return models.save(models.model(nodes, {"x": (batch, 3, 8, 8)}, ["y"], constants), folder, name)
 
 
 MACS = 6 * 6 * 6 * 27 + 24
@@ -54,7 +43,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_qbench_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = bench(tmp_path, tiny(tmp_path), "--peers", "", "--batch", "1,3", "--layers")
+    found = bench(tmp_path, classifier(tmp_path), "--peers", "", "--batch", "1,3", "--layers")
     assert [(row["engine"], row["dtype"], row["batch"]) for row in found["rows"]] == [
         ("qbench", "int8", 1),
         ("qbench", "float32", 1),
@@ -78,7 +67,7 @@ def test_all_peers_run_the_same_model(tmp_path: Path) -> None:
     for peer in competitors.PEERS:
         pytest.importorskip(peer)
     threads = str(min(2, machine.cores()))
-    found = bench(tmp_path, tiny(tmp_path), "--batch", "2", "--threads", threads)
+    found = bench(tmp_path, classifier(tmp_path), "--batch", "2", "--threads", threads)
     rows = {(row["engine"], row["dtype"]) for row in found["rows"]}
     assert rows >= {(engine, dtype) for engine in ("qbench", *competitors.PEERS) for dtype in ("int8", "float32")}
     assert found["errors"] == []
@@ -91,7 +80,7 @@ def test_all_peers_run_the_same_model(tmp_path: Path) -> None:
 
 def test_a_peer_that_fails_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
-    proto = onnx.load(tiny(tmp_path))
+    proto = onnx.load(classifier(tmp_path))
     proto.ir_version = 1000  # more than onnxruntime reads
     found = bench(tmp_path, models.save(proto, tmp_path), "--batch", "1", "--peers", "onnxruntime")
     assert {row["engine"] for row in found["rows"]} == {"qbench"}
@@ -103,12 +92,12 @@ def test_a_peer_that_fails_has_its_line(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_batch_that_the_file_does_not_allow_is_a_line(tmp_path: Path) -> None:
-    found = bench(tmp_path, tiny(tmp_path, 2), "--peers", "", "--batch", "1,2", "--dtype", "int8")
+    found = bench(tmp_path, classifier(tmp_path, 2), "--peers", "", "--batch", "1,2", "--dtype", "int8")
     assert [row["batch"] for row in found["rows"]] == [2]
     assert found["rows"][0]["gmac_per_s"] == pytest.approx(2 * MACS / found["rows"][0]["median_ms"] / 1e6)
     assert "the file fixes the batch at 2; where the model allows, --shape" in found["errors"][0]["error"]
     opened = bench(
-        tmp_path, tiny(tmp_path, 2), "--shape", "x=N,3,8,8", "--peers", "", "--batch", "1", "--dtype", "int8"
+        tmp_path, classifier(tmp_path, 2), "--shape", "x=N,3,8,8", "--peers", "", "--batch", "1", "--dtype", "int8"
     )
     assert [row["batch"] for row in opened["rows"]] == [1]
 
@@ -117,7 +106,7 @@ def test_a_missing_peer_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "installed", lambda package: None)
-    found = bench(tmp_path, tiny(tmp_path), "--batch", "1", "--dtype", "float32")
+    found = bench(tmp_path, classifier(tmp_path), "--batch", "1", "--dtype", "float32")
     told = "openvino is not installed, and left out: pip install openvino"
     assert told in found["notes"]
     assert f"qbench: {told}" in capsys.readouterr().err
@@ -127,7 +116,7 @@ def test_a_missing_peer_is_told(
 def test_the_int8_file_needs_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openvino")
     monkeypatch.setattr(competitors, "installed", lambda package: "1" if package == "openvino" else None)
-    found = bench(tmp_path, tiny(tmp_path), "--batch", "1", "--dtype", "int8", "--peers", "openvino")
+    found = bench(tmp_path, classifier(tmp_path), "--batch", "1", "--dtype", "int8", "--peers", "openvino")
     assert [error["error"] for error in found["errors"]] == [
         "onnxruntime makes the int8 file, and is not installed: pip install onnxruntime"
     ]
@@ -182,7 +171,7 @@ def test_ctrl_c_keeps_what_was_measured(
 
     monkeypatch.setattr(measure, "interleave", interrupted)
     arguments = ("--peers", "", "--batch", "1", "--json", str(tmp_path / "f.json"))
-    assert main(["bench", str(tiny(tmp_path)), *QUICK, *arguments]) == 130
+    assert main(["bench", str(classifier(tmp_path)), *QUICK, *arguments]) == 130
     assert len(json.loads((tmp_path / "f.json").read_text())["rows"]) == 2
     assert capsys.readouterr().err.endswith("qbench: interrupted\n")
 
@@ -199,7 +188,7 @@ def _children(pid: int) -> set[int]:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_process_is_left_behind(how: signal.Signals, tmp_path: Path) -> None:
     arguments = ("--peers", "", "--seconds", "600", "--threads", "1", "--batch", "1")
-    command = [sys.executable, "-m", "qbench", "bench", str(tiny(tmp_path)), *arguments]
+    command = [sys.executable, "-m", "qbench", "bench", str(classifier(tmp_path)), *arguments]
     bench = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         children: dict[int, int] = {}

@@ -27,16 +27,8 @@ Y = np.arange(40) % 4
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """A folder with a small network (convolution, relu, average pool, dense) and data for it."""
-    nodes = [
-        models.node("Conv", ["x", "w"], ["conv"], "conv", kernel_shape=[3, 3]),
-        models.node("Relu", ["conv"], ["relu"], "relu"),
-        models.node("GlobalAveragePool", ["relu"], ["pool"], "pool"),
-        models.node("Flatten", ["pool"], ["flat"], "flat"),
-        models.node("Gemm", ["flat", "v", "b"], ["logits"], "gemm"),
-    ]
-    constants = {"w": models.random(6, 3, 3, 3), "v": models.random(6, 4, seed=2), "b": models.random(4, seed=3)}
-    models.save(models.model(nodes, {"x": ("N", 3, 8, 8)}, ["logits"], constants), tmp_path)
+    """A folder with a small network and data for it."""
+    models.classifier(tmp_path)
     np.savez(tmp_path / "cal.npz", x=X[:20])
     np.savez(tmp_path / "eval.npz", x=X[20:], y=Y[20:])
     return tmp_path

@@ -23,15 +23,7 @@ def likeness(outputs, y):
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    nodes = [
-        models.node("Conv", ["x", "w"], ["conv"], "conv", kernel_shape=[3, 3]),
-        models.node("Relu", ["conv"], ["relu"], "relu"),
-        models.node("GlobalAveragePool", ["relu"], ["pool"], "pool"),
-        models.node("Flatten", ["pool"], ["flat"], "flat"),
-        models.node("Gemm", ["flat", "v", "b"], ["logits"], "gemm"),
-    ]
-    constants = {"w": models.random(6, 3, 3, 3), "v": models.random(6, 4, seed=2), "b": models.random(4, seed=3)}
-    models.save(models.model(nodes, {"x": ("N", 3, 8, 8)}, ["logits"], constants), tmp_path)
+    models.classifier(tmp_path)
     np.savez(tmp_path / "cal.npz", x=X[:12])
     np.savez(tmp_path / "eval.npz", x=X[12:], y=np.arange(12) % 4)
     (tmp_path / "own_metric_of_tune.py").write_text(METRIC)

@@ -48,6 +48,19 @@ def save(proto: ModelProto, folder: Path, name: str = "model.onnx") -> Path:
     return path
 
 
+def classifier(folder: Path, batch: int | str = "N") -> Path:
+    """A small network of images in 4 classes: convolution, relu, average pool, dense."""
+    nodes = [
+        node("Conv", ["x", "w"], ["conv"], "conv", kernel_shape=[3, 3]),
+        node("Relu", ["conv"], ["relu"], "relu"),
+        node("GlobalAveragePool", ["relu"], ["pool"], "pool"),
+        node("Flatten", ["pool"], ["flat"], "flat"),
+        node("Gemm", ["flat", "v", "b"], ["logits"], "gemm"),
+    ]
+    constants = {"w": random(6, 3, 3, 3), "v": random(6, 4, seed=2), "b": random(4, seed=3)}
+    return save(model(nodes, {"x": (batch, 3, 8, 8)}, ["logits"], constants), folder)
+
+
 def reference(path: Path, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

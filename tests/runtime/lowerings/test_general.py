@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import ml_dtypes
 import numpy as np
 from hypothesis import given, settings
@@ -11,9 +13,14 @@ from qbench.quant.rounding import ROUNDINGS
 from tests.runtime.lowerings.graphs import check, graph_of, numbers, requantize
 
 SEED = st.integers(0, 2**31)
-WEIGHTS = st.sampled_from(["int8", "uint8", "int16", "int4"])
-MODES = st.sampled_from([None, *ROUNDINGS[1:]])
+MODES = [None, *ROUNDINGS[1:]]
 SMALL = {"int4": ml_dtypes.int4}
+
+
+def kinds(*dtypes: str) -> st.SearchStrategy[tuple]:
+    """Types of data and of weights, each pair with two roundings."""
+    pairs = product(dtypes, ("int8", "uint8", "int16", "int4"))
+    return st.sampled_from([(*pair, MODES[(i + j) % len(MODES)]) for i, pair in enumerate(pairs) for j in (0, 3)])
 
 
 def weights(seed: int, dtype: str, shape) -> np.ndarray:
@@ -34,11 +41,12 @@ def layer(head, inputs, shape, weight, seed, rounding, dtype, rank):
 
 @settings(max_examples=60)
 @given(
-    dtype=st.sampled_from(["int16", "uint8"]), weight=WEIGHTS, seed=SEED, rounding=MODES,
+    kind=kinds("int16", "uint8"), seed=SEED,
     sizes=st.sampled_from([(1, 3, 5), (2, 2, 3), (6, 1, 1)]), kernel=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     strides=st.tuples(st.integers(1, 2), st.integers(1, 2)), batch=st.sampled_from([1, 2, "N"]),
 )  # fmt: skip
-def test_conv2d(dtype, weight, seed, rounding, sizes, kernel, strides, batch) -> None:
+def test_conv2d(kind, seed, sizes, kernel, strides, batch) -> None:
+    dtype, weight, rounding = kind
     groups, depth, units = sizes
     w = weights(seed, weight, (groups * units, depth, *kernel))
     zero = 0 if weight == "int4" else int(numbers(seed, weight, ()))
@@ -53,10 +61,11 @@ def test_conv2d(dtype, weight, seed, rounding, sizes, kernel, strides, batch) ->
 
 @settings(max_examples=40)
 @given(
-    dtype=st.sampled_from(["int16", "int8"]), weight=WEIGHTS, seed=SEED, rounding=MODES,
+    kind=kinds("int16", "int8"), seed=SEED,
     shape=st.sampled_from([(1, 30), ("N", 20), (2, 3, 9), (2, 1500)]),
 )  # fmt: skip
-def test_dense(dtype, weight, seed, rounding, shape) -> None:
+def test_dense(kind, seed, shape) -> None:
+    dtype, weight, rounding = kind
     w = weights(seed, weight, (70, shape[-1]))
     zeros = tuple(numbers(seed, "int8", (70,)).tolist())
     attrs = {"data_zero_point": int(numbers(seed, dtype, ())), "weight_zero_point": zeros, "accumulator": "int64"}
