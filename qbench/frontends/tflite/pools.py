@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from qbench.frontends.tflite.builder import Builder, Value
-from qbench.frontends.tflite.kinds import activated, is_quantized, padding, pair
+from qbench.frontends.tflite.kinds import activated, is_quantized, padding, pair, same_integers
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
@@ -29,8 +30,7 @@ def average_pool_2d(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """The mean of each window, padding not counted."""
     data = builder.nchw(x)
     window = _window(op, data)
-    if is_quantized(builder, x):
-        value = builder.emit("qnn.avg_pool2d", data, q=builder.q, semantics=builder.semantics, attrs=window)
-    else:
-        value = builder.emit("nn.avg_pool2d", data, attrs=window)
-    return activated(builder, op, value)
+    if not is_quantized(builder, x):
+        return activated(builder, op, builder.emit("nn.avg_pool2d", data, attrs=window))
+    same_integers(builder, x)
+    return activated(builder, op, quantized(builder, "nn.avg_pool2d", (data,), window, nchw=True))

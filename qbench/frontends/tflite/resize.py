@@ -5,8 +5,10 @@ from __future__ import annotations
 from qbench.errors import ModelError
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import is_quantized
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
+from qbench.ir.graph import Attr
 from qbench.ops.numeric.windows import Pair
 
 _MOST = 2**20
@@ -29,16 +31,10 @@ def resize_bilinear(builder: Builder, op: SourceOperator, x: Value, size: Value)
     to, corners, half = _size(op, size)
     mode = "align_corners" if corners else "half_pixel" if half else "asymmetric"
     data = builder.nchw(x)
+    attrs: dict[str, Attr] = {"size": to, "method": "linear", "coordinate_transformation_mode": mode}
     if is_quantized(builder, x):
-        return builder.emit(
-            "qnn.resize_linear",
-            data,
-            q=builder.q,
-            size=to,
-            coordinate_transformation_mode=mode,
-            semantics=builder.semantics,
-        )
-    return builder.emit("image.resize2d", data, size=to, method="linear", coordinate_transformation_mode=mode)
+        return quantized(builder, "image.resize2d", (data,), attrs, nchw=True)
+    return builder.emit("image.resize2d", data, attrs=attrs)
 
 
 @converter("RESIZE_NEAREST_NEIGHBOR", "image size", "ResizeNearestNeighborOptions align_corners half_pixel_centers")
