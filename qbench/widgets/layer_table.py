@@ -8,7 +8,6 @@ import traitlets
 from matplotlib.figure import Figure
 
 from qbench.plots import layers_figure
-from qbench.session.session import Session
 from qbench.views import LayerTableView, State, layer_table
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
@@ -30,9 +29,6 @@ class LayerTable(SessionWidget):
     layers: Any = traitlets.Dict().tag(sync=True)
     selected: Any = traitlets.Unicode(None, allow_none=True)
     """The layer that was chosen last, for code that wants to follow; None where none was."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
 
     def view(self) -> LayerTableView:
         """What is shown now, as frozen data."""

@@ -8,7 +8,6 @@ import traitlets
 from matplotlib.figure import Figure
 
 from qbench.plots import profile_figure
-from qbench.session.session import Session
 from qbench.views import ProfileView, State, profile_view
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
@@ -32,9 +31,6 @@ class NetworkProfile(SessionWidget):
     """The layer that was chosen last, for code that wants to follow; None where none was."""
     region: Any = traitlets.Tuple()
     """Names of the layers of the stretch that is chosen; empty for none."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
 
     def view(self) -> ProfileView:
         """What is shown now, as frozen data."""

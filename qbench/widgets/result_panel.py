@@ -8,7 +8,6 @@ import traitlets
 from matplotlib.figure import Figure
 
 from qbench.plots import result_figure
-from qbench.session.session import Session
 from qbench.views import ResultView, State, result_view
 from qbench.widgets.base import SessionWidget
 from qbench.widgets.modules import module
@@ -28,9 +27,6 @@ class ResultPanel(SessionWidget):
     _esm = module("resultpanel")
 
     result: Any = traitlets.Dict().tag(sync=True)
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
 
     def view(self) -> ResultView:
         """What is shown now, as frozen data."""

@@ -60,14 +60,6 @@ class AvxVnni(_Avx):
     instruction: ClassVar[str] = "vpdpbusd"
     """u8 times s8, summed in 32 bits with no saturation."""
 
-    def load_input(self, b: ir.IRBuilder, pointer: Value) -> Value:
-        """Broadcast four bytes."""
-        return vector(b, _INTS, load(b, pointer, I32))
-
-    def load_weights(self, b: ir.IRBuilder, pointer: Value) -> Value:
-        """Load 32 bytes."""
-        return load(b, pointer, _INTS)
-
     def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
         """Emit `instruction`."""
         return call(b, f"llvm.x86.avx512.{self.instruction}.256", _INTS, [accumulators, elements, weights])
@@ -108,14 +100,6 @@ class Avx2Words(_Avx):
     """The level ``avx2`` for elements of 16 bits."""
 
     group = 2
-
-    def load_input(self, b: ir.IRBuilder, pointer: Value) -> Value:
-        """Broadcast two elements."""
-        return vector(b, _INTS, load(b, pointer, I32))
-
-    def load_weights(self, b: ir.IRBuilder, pointer: Value) -> Value:
-        """Load 32 bytes."""
-        return load(b, pointer, _INTS)
 
     def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
         """Emit ``vpmaddwd``."""

@@ -9,7 +9,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from qbench.kernels.isa.base import Isa, Value
-from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, call, load, splat, vector
+from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, call, splat, vector
 
 __all__ = ["Avx512Vnni", "Avx512Words"]
 
@@ -30,14 +30,6 @@ class Avx512Vnni(Isa):
     weight_bytes = 64
     instruction: ClassVar[str] = "vpdpbusd"
     """u8 times s8, summed in 32 bits with no saturation."""
-
-    def load_input(self, b: ir.IRBuilder, pointer: Value) -> Value:
-        """Broadcast four bytes."""
-        return vector(b, _INTS, load(b, pointer, I32))
-
-    def load_weights(self, b: ir.IRBuilder, pointer: Value) -> Value:
-        """Load 64 bytes."""
-        return load(b, pointer, _INTS)
 
     def dot(self, b: ir.IRBuilder, accumulators: Value, elements: Value, weights: Value) -> Value:
         """Emit `instruction`."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from llvmlite import ir
 
-from qbench.kernels.isa.emit import F32, I8, I16, I32, at, call, splat, vector
+from qbench.kernels.isa.emit import F32, I8, I16, I32, at, call, load, splat, vector
 
 __all__ = ["Isa", "Products"]
 
@@ -74,6 +74,14 @@ class Isa(Products):
     def accumulator(self) -> ir.VectorType:
         """Vectors of int32."""
         return ir.VectorType(I32, self.lanes)
+
+    def load_input(self, b: ir.IRBuilder, pointer: Value) -> Value:
+        """Broadcast a step's bytes."""
+        return vector(b, self.accumulator, load(b, pointer, I32))
+
+    def load_weights(self, b: ir.IRBuilder, pointer: Value) -> Value:
+        """Load a vector."""
+        return load(b, pointer, self.accumulator)
 
     def multiply_round(self, b: ir.IRBuilder, accumulators: Value, multipliers: Value) -> Value:
         """Integers as float32, times float32, to the nearest integers, ties to even. The result must fit in int32."""

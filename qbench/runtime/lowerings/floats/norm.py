@@ -10,11 +10,12 @@ import numpy as np
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.floats.norm import instance_norm_kernel, norm_kernel
+from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.levels import Level
 from qbench.ops.float.norm import InstanceNorm, LayerNorm, RMSNorm
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
-from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, pitch_of, result, widened
+from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, rows_of, widened
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
@@ -30,7 +31,7 @@ class _Norm(Lowering):
         super().__init__(step, graph, level)
         self.data, *self.parameters = step.head.inputs
         self.output, self.rank = step.outputs[0], graph.types[self.data].rank
-        self.dtype = float_type(graph, self.data)
+        self.dtype: FloatType = float_type(graph, self.data)
         need_work(graph, self.data)
         if any(name not in graph.constants for name in self.parameters):
             raise Refused("its gamma and beta are no constants")
@@ -53,31 +54,11 @@ class FloatNormLowering(_Norm):
         self.layout = Layout(tuple(range(self.rank)))
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        x, y = (in_order(site.places[name], self.layout.axes) for name in (self.data, self.output))
-        even = None not in (pitch_of(x), pitch_of(y)) and (x.strides[-1], y.strides[-1]) == (1, 1)
-        before: list[Instruction] = []
-        after: list[Instruction] = []
-        if not even:
-            x, before = widened(site, x)
-            y, after = result(site, y)
-        rows = [site.constant(site.graph.constants[name].array.astype(np.float32)) for name in self.parameters]
-        return [
-            *before,
-            instruction(
-                norm_kernel(self.centred, self.dtype if even else "float32", site.level),
-                self.output,
-                x=x.reference,
-                y=y.reference,
-                gamma=rows[0],
-                beta=rows[-1],
-                rows=math.prod(x.shape[:-1]),
-                columns=x.shape[-1],
-                x_row=pitch_of(x),
-                y_row=pitch_of(y),
-                epsilon=self.epsilon,
-            ),
-            *after,
-        ]
+        rows = rows_of(site, self.data, self.output, self.layout, self.dtype)
+        parameters = [site.constant(site.graph.constants[name].array.astype(np.float32)) for name in self.parameters]
+        kernel = norm_kernel(self.centred, rows.dtype, site.level)
+        more = {"gamma": parameters[0], "beta": parameters[-1], "epsilon": self.epsilon}
+        return [*rows.before, instruction(kernel, self.output, **rows.fields, **more), *rows.after]
 
 
 @lowers(InstanceNorm, rank=5)

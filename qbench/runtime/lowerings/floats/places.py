@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,7 @@ __all__ = [
     "need_work",
     "pitch_of",
     "result",
+    "rows_of",
     "scratch",
     "strides_within",
     "widened",
@@ -114,6 +116,33 @@ def result(site: Site, place: Place, gaps: bool = True) -> tuple[Place, list[Ins
         return place, []
     wide = scratch(site, place.shape, place.axes)
     return wide, [convert(site, wide, place)]
+
+
+class Rows(NamedTuple):
+    """The last axis of a step's input and result as rows."""
+
+    dtype: FloatType
+    """float32 where only a copy has rows."""
+    fields: Mapping[str, int]
+    """Of a kernel: x, y, rows, columns, x_row and y_row."""
+    before: list[Instruction]
+    after: list[Instruction]
+    """Copies to and from."""
+
+
+def rows_of(site: Site, source: str, output: str, layout: Layout, dtype: FloatType) -> Rows:
+    """Rows of two values of one layout that lie evenly in memory, by way of copies where their places have none."""
+    data, made = (in_order(site.places[name], layout.axes) for name in (source, output))
+    before, after = list[Instruction](), list[Instruction]()
+    if None in (pitch_of(data), pitch_of(made)) or (data.strides[-1], made.strides[-1]) != (1, 1):
+        dtype = "float32"
+        data, before = widened(site, data)
+        made, after = result(site, made)
+    fields = {
+        "x": data.reference, "y": made.reference, "rows": math.prod(data.shape[:-1]), "columns": data.shape[-1],
+        "x_row": pitch_of(data) or 0, "y_row": pitch_of(made) or 0,
+    }  # fmt: skip
+    return Rows(dtype, fields, before, after)
 
 
 def _fits(place: Place, gaps: bool) -> bool:

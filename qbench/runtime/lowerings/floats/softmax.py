@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.floats.softmax import softmax_kernel
+from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.levels import Level
 from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
-from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, pitch_of, result, widened
+from qbench.runtime.lowerings.floats.places import float_type, need_work, rows_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
@@ -26,7 +26,7 @@ class FloatSoftmaxLowering(Lowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.data, self.output = step.head.inputs[0], step.outputs[0]
-        self.dtype = float_type(graph, self.data)
+        self.dtype: FloatType = float_type(graph, self.data)
         need_work(graph, self.data)
         op, rank = bind(step.head), graph.types[self.data].rank
         assert isinstance(op, Softmax | LogSoftmax)
@@ -37,24 +37,6 @@ class FloatSoftmaxLowering(Lowering):
         return Layouts({self.data: self.layout}, {self.output: self.layout})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        x, y = (in_order(site.places[name], self.layout.axes) for name in (self.data, self.output))
-        even = None not in (pitch_of(x), pitch_of(y)) and (x.strides[-1], y.strides[-1]) == (1, 1)
-        before: list[Instruction] = []
-        after: list[Instruction] = []
-        if not even:
-            x, before = widened(site, x)
-            y, after = result(site, y)
-        return [
-            *before,
-            instruction(
-                softmax_kernel(self.logarithm, self.dtype if even else "float32", site.level),
-                self.output,
-                x=x.reference,
-                y=y.reference,
-                rows=math.prod(x.shape[:-1]),
-                columns=x.shape[-1],
-                x_row=pitch_of(x),
-                y_row=pitch_of(y),
-            ),
-            *after,
-        ]
+        rows = rows_of(site, self.data, self.output, self.layout, self.dtype)
+        kernel = softmax_kernel(self.logarithm, rows.dtype, site.level)
+        return [*rows.before, instruction(kernel, self.output, **rows.fields), *rows.after]
