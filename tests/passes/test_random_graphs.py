@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings
 from numpy.typing import NDArray
 
 from qbench.ir.build import rebuild
@@ -18,63 +17,34 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.op import QuantRule
 from qbench.ir.qparams import QParams
 from qbench.ir.verify import verify
-from qbench.passes.annotate import FAKE, AnnotatePass, bind_qparams, quantized_value
+from qbench.passes.annotate import FAKE, quantized_value
 from qbench.passes.groups import rule_of
 from qbench.passes.legalize import LegalizePass
-from qbench.passes.realize import RealizePass
 from qbench.quant.arithmetic import dequantize, quantize
-from qbench.quant.choose import power_of_two
-from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
+from qbench.quant.rounding import Rounding
 from qbench.runtime.interpreter import run, step
-from tests.passes.quantizable import every_value, min_max_qparams
-from tests.passes.random_graphs import networks
+from tests.passes.calibrated import Calibrated, Values, calibrated
+from tests.passes.quantizable import every_value
 
-Values = dict[str, NDArray[np.generic]]
 BORDER = ("qnn.quantize", "qnn.dequantize")
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(
-    graph=networks(),
-    rounding=st.sampled_from(ROUNDINGS),
-    dtype=st.sampled_from(["uint8", "int8", "int16"]),
-    weights=st.sampled_from(["int8", "uint8", "int16", "int4", "uint4"]),
-    symmetric=st.tuples(st.booleans(), st.booleans()),
-    per_channel=st.booleans(),
-    seed=st.integers(0, 99),
-)
-def test_each_step_rounds_what_the_float_op_gives(
-    graph: Graph,
-    rounding: Rounding,
-    dtype: str,
-    weights: str,
-    symmetric: tuple[bool, bool],
-    per_channel: bool,
-    seed: int,
-) -> None:
-    random = np.random.default_rng(seed)
-    feeds: Values = {
-        k: random.normal(size=(2, *t.shape[1:])).astype(np.float32) for k, t in graph.input_types().items()
-    }
-    values = every_value(graph, feeds)
-    assume(all(np.isfinite(array).all() and np.abs(array).max(initial=0) < 1e6 for array in values.values()))
-    annotated = AnnotatePass()(graph)
-    q = min_max_qparams(annotated, values, dtype, per_channel, weights, symmetric)
-    if rounding in POWER_OF_TWO:
-        q = {tensor: power_of_two(found) for tensor, found in q.items()}
-    fake = bind_qparams(annotated, q)
-    realized = RealizePass(rounding)(fake)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(calibrated())
+def test_each_step_rounds_what_the_float_op_gives(network: Calibrated) -> None:
+    graph, feeds, rounding = network.graph, network.feeds, network.rounding
+    fake, realized = network.fake, network.realized
     legal = LegalizePass()(realized)
-    for after in (annotated, fake, realized, legal):
+    for after in (network.annotated, fake, realized, legal):
         check_structure(graph, after)
     check_floats_have_reasons(legal, rounding)
-    plain = run(annotated, feeds)
+    plain = run(network.annotated, feeds)
     for output in graph.outputs:
-        np.testing.assert_array_equal(plain[output], values[output])
+        np.testing.assert_array_equal(plain[output], network.values[output])
     integers = every_value(legal, feeds)
     for value, array in every_value(realized, feeds).items():
         np.testing.assert_array_equal(integers[value], array)
-    Oracle(fake, realized, q, rounding).compare(feeds, integers)
+    Oracle(fake, realized, network.q, rounding).compare(feeds, integers)
 
 
 def check_structure(graph: Graph, after: Graph) -> None:

@@ -15,53 +15,26 @@ from numpy.typing import NDArray
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.kernels.levels import Level
-from qbench.passes.annotate import AnnotatePass, bind_qparams
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
-from qbench.passes.realize import RealizePass
-from qbench.quant.choose import power_of_two
-from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
 from qbench.runtime.program import Program
 from qbench.runtime.programs import plan
-from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.calibrated import Calibrated, Values, calibrated, feeds_of
+from tests.passes.quantizable import every_value
 from tests.passes.random_graphs import networks
 from tests.runtime.lowerings.agree import LEVELS
-
-Values = dict[str, NDArray[np.generic]]
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
-    graph=networks(),
-    rounding=st.sampled_from(ROUNDINGS),
-    dtype=st.sampled_from(["uint8", "int8", "uint8", "int8", "int16"]),
-    weights=st.sampled_from(["int8", "int8", "uint8", "int16", "int4", "uint4"]),
-    symmetric=st.tuples(st.booleans(), st.booleans()),
-    per_channel=st.booleans(),
-    samples=st.integers(1, 3),
+    network=calibrated(
+        ("uint8", "int8", "uint8", "int8", "int16"), ("int8", "int8", "uint8", "int16", "int4", "uint4")
+    ),
     threads=st.integers(1, 3),
 )
-def test_quantized_networks(
-    level: Level,
-    graph: Graph,
-    rounding: Rounding,
-    dtype: str,
-    weights: str,
-    symmetric: tuple[bool, bool],
-    per_channel: bool,
-    samples: int,
-    threads: int,
-) -> None:
-    feeds = feeds_of(graph, samples)
-    annotated = AnnotatePass()(graph)
-    values = every_value(graph, feeds)
-    assume(all(np.isfinite(array).all() and np.abs(array).max(initial=0) < 1e6 for array in values.values()))
-    q = min_max_qparams(annotated, values, dtype, per_channel, weights, symmetric)
-    if rounding in POWER_OF_TWO:
-        q = {tensor: power_of_two(found) for tensor, found in q.items()}
-    legal = LegalizePass()(RealizePass(rounding)(bind_qparams(annotated, q)))
-    check(legal, feeds, level, threads)
+def test_quantized_networks(level: Level, network: Calibrated, threads: int) -> None:
+    check(LegalizePass()(network.realized), network.feeds, level, threads)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -69,14 +42,6 @@ def test_quantized_networks(
 @given(graph=networks(), half=st.booleans(), samples=st.integers(1, 3), threads=st.integers(1, 3))
 def test_float_networks(level: Level, graph: Graph, half: bool, samples: int, threads: int) -> None:
     check(Float16Pass()(graph) if half else graph, feeds_of(graph, samples), level, threads)
-
-
-def feeds_of(graph: Graph, samples: int) -> Values:
-    random = np.random.default_rng(samples)
-    return {
-        name: random.normal(size=(samples, *kind.shape[1:])).astype(np.float32)
-        for name, kind in graph.input_types().items()
-    }
 
 
 def check(graph: Graph, feeds: Values, level: Level, threads: int) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings
 
 from qbench.ir.graph import Graph
 from qbench.ir.verify import verify
 from qbench.passes.annotate import AnnotatePass, bind_qparams, points
 from qbench.passes.realize import RealizePass
 from qbench.passes.unbake import AnnotateTwinPass, RebakePass, Template, take_apart
-from qbench.quant.choose import power_of_two
-from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
 from qbench.quant.semantics import Semantics
 from qbench.runtime.interpreter import run
 from tests.forms.nets import CASES
+from tests.passes.calibrated import Calibrated, calibrated
 from tests.passes.quantizable import every_value, min_max_qparams
-from tests.passes.random_graphs import networks
 
 
 def rebaked(template: Template, annotate: AnnotateTwinPass | None = None) -> Graph:
@@ -28,34 +25,10 @@ def rebaked(template: Template, annotate: AnnotateTwinPass | None = None) -> Gra
     return RebakePass(template)(bind_qparams(annotated, own))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(
-    graph=networks(),
-    rounding=st.sampled_from(ROUNDINGS),
-    dtype=st.sampled_from(["uint8", "int8", "int16"]),
-    weights=st.sampled_from(["int8", "uint8", "int16", "int4", "uint4"]),
-    symmetric=st.tuples(st.booleans(), st.booleans()),
-    per_channel=st.booleans(),
-    seed=st.integers(0, 99),
-)
-def test_own_scales_give_the_same_graph(
-    graph: Graph,
-    rounding: Rounding,
-    dtype: str,
-    weights: str,
-    symmetric: tuple[bool, bool],
-    per_channel: bool,
-    seed: int,
-) -> None:
-    random = np.random.default_rng(seed)
-    feeds = {k: random.normal(size=(2, *t.shape[1:])).astype(np.float32) for k, t in graph.input_types().items()}
-    values = every_value(graph, feeds)
-    assume(all(np.isfinite(array).all() and np.abs(array).max(initial=0) < 1e6 for array in values.values()))
-    annotated = AnnotatePass()(graph)
-    q = min_max_qparams(annotated, values, dtype, per_channel, weights, symmetric)
-    if rounding in POWER_OF_TWO:
-        q = {tensor: power_of_two(found) for tensor, found in q.items()}
-    realized = RealizePass(rounding)(bind_qparams(annotated, q))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(calibrated())
+def test_own_scales_give_the_same_graph(network: Calibrated) -> None:
+    realized = network.realized
     template = take_apart(realized)
     verify(template.twin)
     again = rebaked(template)
@@ -63,9 +36,9 @@ def test_own_scales_give_the_same_graph(
     assert set(again.nodes) == set(realized.nodes)
     assert again.constants == realized.constants
     assert again.qparams == realized.qparams
-    twin = run(template.twin, feeds)
-    for output in graph.outputs:
-        assert twin[output].shape == values[output].shape
+    twin = run(template.twin, network.feeds)
+    for output in network.graph.outputs:
+        assert twin[output].shape == network.values[output].shape
 
 
 LOST_IN_INTEGERS = (".one", "clip", "bias")
