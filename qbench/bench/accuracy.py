@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import DataError, shown
-from qbench.evaluate.chunks import alone, check, in_order
+from qbench.evaluate.chunks import AHEAD, alone, check, in_order
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.parity.graph_runner import GraphRunner
@@ -26,7 +26,6 @@ __all__ = ["Accuracy", "accuracies", "accuracy_table", "ranks"]
 _WITH_BACKGROUND = 1001
 """Outputs of the ImageNet classifiers that have a class for no object, at index 0, which no label means."""
 
-_AHEAD = 32  # chunks that an executor has before the first of them is done
 
 _HEADERS = ("model", "runtime", "images", "top-1", "top-5", "outputs as qbench's")
 
@@ -98,7 +97,7 @@ def accuracies(
     results = (
         alone(classify, dataset.chunks(), look)
         if executor is None or len(runners) > 1
-        else in_order(partial(executor.submit, classify), dataset.batches(1), getattr(executor, "ahead", _AHEAD), look)
+        else in_order(partial(executor.submit, classify), dataset.batches(1), getattr(executor, "ahead", AHEAD), look)
     )
     with closing(results):
         each = [*results]

@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 from qbench.calibration.collect import collect, observed
 from qbench.calibration.counter import Counter, Found, Seen, counter_of, merged
 from qbench.calibration.statistics import Statistics
+from qbench.cluster.where import Cluster
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
 from qbench.ir.graph import Graph
 from qbench.progress import Cancel, Progress
 
-__all__ = ["Blocks", "Merging", "blocks_of", "collect_blocks"]
+__all__ = ["Blocks", "blocks_of", "collect_blocks"]
 
 _BLOCK = 256  # samples
 _PART = 32  # samples of a block that one worker of a cluster is given
 _PATIENCE = 0.1  # seconds between looks at `cancel`
-
-
-@runtime_checkable
-class Merging(Protocol):
-    """An executor that merges results where they are, before they come back."""
-
-    @property
-    def ahead(self) -> int:
-        """How many calls keep all workers busy."""
-        ...
-
-    def submit_merged(
-        self, fn: Callable[..., Seen], calls: Sequence[Sequence[object]], merge: Callable[..., Seen], /
-    ) -> Future[Seen]:
-        """One future of what several calls give, merged."""
-        ...
 
 
 @dataclass
@@ -107,7 +91,7 @@ def collect_blocks(
             progress(done, data.pieces)
 
     todo = (block for block in blocks_of(data) if not blocks.has(block))
-    if isinstance(executor, Merging):
+    if isinstance(executor, Cluster):
         for block, found in _in_parts(counter_of(graph, names), todo, executor, cancel):
             blocks.put(block, found, data)
             told(blocks.samples)
@@ -132,7 +116,7 @@ def blocks_of(data: Dataset) -> Iterator[Dataset]:
 
 
 def _in_parts(
-    counter: Counter, blocks: Iterator[Dataset], executor: Merging, cancel: Cancel | None
+    counter: Counter, blocks: Iterator[Dataset], executor: Cluster, cancel: Cancel | None
 ) -> Iterator[tuple[Dataset, Found]]:
     """Blocks in order, several at a time, each in parts that any worker takes."""
     running: deque[tuple[Dataset, Future[Seen]]] = deque()

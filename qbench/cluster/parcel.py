@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from qbench.errors import ClusterError, DataError, shown
 from qbench.ir.frozen import Constant
 
-__all__ = ["SHELF", "Parcel", "call", "packed", "versions"]
+__all__ = ["SHELF", "Missing", "Parcel", "call", "digest_of", "packed", "versions"]
 
 _LARGE = 1 << 12  # bytes of a constant that is sent by itself
 _OPEN = 8  # parcels that a worker keeps opened, with all that their objects have planned
@@ -30,6 +30,10 @@ _PACKAGES = ("qbench", "numpy", "numba", "cloudpickle")
 
 SHELF: dict[str, Any] = {}
 """Of a worker: bytes of parcels and arrays of constants, by digest."""
+
+
+class Missing(LookupError):
+    """A worker does not have, or no longer has, what a parcel needs: it is to be sent again."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ def call(sent: Mapping[str, str], function: Parcel, *arguments: Any) -> Any:
     ------
     ClusterError
         A package has another version here, or something cannot be imported here.
+    Missing
+        What was delivered was taken back meanwhile.
     """
     here = versions()
     other = [f"{name} {here[name]} instead of {wanted}" for name, wanted in sent.items() if here[name] != wanted]
@@ -134,9 +140,10 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid: str) -> Constant:
         """The constant of that digest."""
-        if not isinstance(SHELF[pid], Constant):
-            SHELF[pid] = Constant(SHELF[pid])
-        return SHELF[pid]
+        found = _from_shelf(pid)
+        if not isinstance(found, Constant):
+            found = SHELF[pid] = Constant(found)
+        return found
 
 
 _kept: OrderedDict[str, Callable[..., Any]] = OrderedDict()
@@ -148,13 +155,20 @@ def _opened(parcel: Parcel, keep: bool = True) -> Any:
         if parcel.digest in _kept:
             _kept.move_to_end(parcel.digest)
             return _kept[parcel.digest]
-        content = SHELF[parcel.digest] if parcel.content is None else parcel.content
+        content = _from_shelf(parcel.digest) if parcel.content is None else parcel.content
         thing = _Unpickler(io.BytesIO(content)).load()
         if keep:
             _kept[parcel.digest] = thing
             while len(_kept) > _OPEN:
                 _kept.popitem(last=False)
         return thing
+
+
+def _from_shelf(digest: str) -> Any:
+    try:
+        return SHELF[digest]
+    except KeyError:
+        raise Missing(digest) from None
 
 
 def _named(thing: object) -> str:

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from qbench.errors import ClusterError
 
-__all__ = ["executor_of"]
+__all__ = ["Cluster", "executor_of"]
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Cluster(Protocol):
+    """An executor that can leave results where they are, for other calls to start from."""
+
+    @property
+    def ahead(self) -> int:
+        """How many calls keep all workers busy."""
+        ...
+
+    def submit(self, fn: Callable[..., T], /, *args: object) -> Future[T]:
+        """One call; any of its arguments may be what :meth:`held` gave."""
+        ...
+
+    def submit_merged(
+        self, fn: Callable[..., T], calls: Sequence[Sequence[object]], merge: Callable[..., T], /
+    ) -> Future[T]:
+        """One future of what several calls give, merged."""
+        ...
+
+    def held(self, fn: Callable[..., object], /, *args: object) -> Future[object]:
+        """One call whose result stays there; the future gives what stands for it."""
+        ...
+
+    def repeated(self, work: Callable[[], T], /) -> T:
+        """What the work gives; it is done again where what was held is lost with those who held it."""
+        ...
 
 
 def executor_of(cluster: object, executor: Executor | None = None) -> Executor | None:

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from distributed import Client, KilledWorker, Status, Worker, WorkerPlugin
 from distributed import Future as Remote
 
-from qbench.cluster.parcel import SHELF, Parcel, call, digest_of, packed, versions
+from qbench.cluster.parcel import SHELF, Missing, Parcel, call, digest_of, packed, versions
 from qbench.errors import ClusterError
 
 __all__ = ["Workers"]
@@ -20,6 +21,7 @@ __all__ = ["Workers"]
 _INLINE = 1 << 16  # bytes of a function that travel with each of its calls
 _SCATTERED = 1 << 20  # bytes of an argument that go to a worker directly, not by way of the scheduler
 _FUNCTIONS = 8  # kept by the workers
+_BRANCHES = 8  # results that are merged at a time
 _TRIES = 10
 
 P = ParamSpec("P")
@@ -51,6 +53,7 @@ class Workers(Executor):
         self._functions: deque[tuple[object, Parcel, frozenset[str]]] = deque()
         self._constants: dict[str, str] = {}  # digest -> name of the delivery that brought it
         self._deliveries: dict[str, frozenset[str]] = {}
+        self._uses = WeakSet[_Use]()
 
     @property
     def ahead(self) -> int:
@@ -61,57 +64,76 @@ class Workers(Executor):
         """Call it on a worker; both must be what `qbench.cluster.parcel.packed` can pack."""
         if kwargs:
             raise TypeError("arguments of calls on a cluster have no names")
-        function = self._delivered(fn)
-        return _Call(lambda: self._sent(function, fn, args))
+        return _Call(self, lambda use: self._sent(use, fn, args), _is_held(args))
 
     def submit_merged(
-        self, fn: Callable[..., T], calls: Sequence[Sequence[object]], merge: Callable[..., T]
+        self, fn: Callable[..., T], calls: Sequence[Sequence[object]], merge: Callable[..., T], /
     ) -> Future[T]:
-        """Make several calls, and merge what they give where it lies: only that comes back."""
-        function, merging = self._delivered(fn), self._delivered(merge)
+        """Make several calls, and merge what they give where it lies, in a tree: only that comes back."""
 
-        def start() -> Remote[T]:
-            parts = [self._sent(function, fn, arguments) for arguments in calls]
-            return parts[0] if len(parts) == 1 else self._sent(merging, merge, parts)
+        def start(use: _Use) -> Remote[T]:
+            parts: list[Remote[T]] = [self._sent(use, fn, arguments) for arguments in calls]
+            while len(parts) > 1:
+                groups = [parts[first : first + _BRANCHES] for first in range(0, len(parts), _BRANCHES)]
+                parts = [some[0] if len(some) == 1 else self._sent(use, merge, some) for some in groups]
+            return parts[0]
 
-        return _Call(start)
+        return _Call(self, start, any(map(_is_held, calls)))
 
-    def _sent(self, function: Parcel, called: object, arguments: Iterable[object]) -> Remote[Any]:
-        given = [one if isinstance(one, Remote) else self._argument(one) for one in arguments]
+    def held(self, fn: Callable[..., object], /, *args: object) -> Future[object]:
+        """Call it on a worker, and leave the result there; the future gives what other calls can be given for it."""
+        return _Call(self, lambda use: self._sent(use, fn, args), _is_held(args), fetch=False)
+
+    def repeated(self, work: Callable[[], T], /) -> T:
+        """What the work gives; it is done again where what was held is lost with those who held it."""
+        for _ in range(_TRIES):
+            try:
+                return work()
+            except _HeldLost:
+                continue
+        return work()
+
+    def _sent(self, use: _Use, called: Callable[..., object], arguments: Iterable[object]) -> Remote[Any]:
+        function = self._delivered(use, called)
+        given = [one if isinstance(one, Remote) else self._argument(use, one) for one in arguments]
         name = getattr(called, "__name__", type(called).__name__).strip("_").lower()
         key = f"qbench-{name}-{uuid.uuid4().hex}"
         return self.client.submit(call, self._versions, function, *given, key=key, pure=False)
 
-    def _argument(self, argument: object) -> Parcel | Remote[Any]:
+    def _argument(self, use: _Use, argument: object) -> Parcel | Remote[Any]:
         content, constants = packed(argument)
         parcel = Parcel(digest_of(content), content)
-        if constants:
-            self._deliver(parcel.digest, constants)
+        with self._delivering:
+            self._deliver(use, parcel.digest, constants)
         return parcel if len(content) < _SCATTERED else self.client.scatter(parcel, hash=False)
 
-    def _delivered(self, function: object) -> Parcel:
+    def _delivered(self, use: _Use, function: object) -> Parcel:
         """What stands for a function, whose content is with the workers."""
         with self._delivering:
-            for known, parcel, _ in self._functions:
+            for known, parcel, names in self._functions:
                 if known is function:
+                    use.names |= names
                     return parcel
             content, constants = packed(function)
             digest = digest_of(content)
             if len(content) < _INLINE and not constants:
                 return Parcel(digest, content)
-            self._deliver(digest, {digest: content, **constants})
+            while len(self._functions) >= _FUNCTIONS:
+                self._functions.popleft()
+            self._deliver(use, digest, {digest: content, **constants})
             parcel = Parcel(digest, None)
             self._functions.append((function, parcel, frozenset({digest, *constants})))
             return parcel
 
-    def _deliver(self, digest: str, content: dict[str, Any]) -> None:
+    def _deliver(self, use: _Use, digest: str, content: dict[str, Any]) -> None:
         """Hand out what the workers do not have yet, and take back what nothing needs any more."""
+        use.names |= content.keys()
         new = {name: one for name, one in content.items() if name not in self._constants}
         if not new:
             return
-        while len(self._functions) >= _FUNCTIONS:
-            self._functions.popleft()
-        needed = frozenset[str]().union(content, *(names for _, _, names in self._functions))
+        needed = frozenset[str]().union(
+            *(names for _, _, names in self._functions), *(one.names for one in [*self._uses])
+        )
         for delivery, names in [*self._deliveries.items()]:
             if not names & needed:
                 del self._deliveries[delivery]
@@ -121,6 +143,27 @@ class Workers(Executor):
         _again(lambda: self.client.register_plugin(_Delivery(new), name=delivery))
         self._deliveries[delivery] = frozenset(new)
         self._constants |= dict.fromkeys(new, delivery)
+
+    def use(self) -> _Use:
+        """A place to note what a call needs."""
+        use = _Use()
+        self._uses.add(use)
+        return use
+
+
+class _Use:
+    """What a call that runs needs of what was delivered; for as long as anybody may ask for its result."""
+
+    def __init__(self) -> None:
+        self.names = set[str]()
+
+
+class _HeldLost(ClusterError):
+    """What a call was to start from is gone with the worker that held it."""
+
+
+def _is_held(arguments: Iterable[object]) -> bool:
+    return any(isinstance(one, Remote) for one in arguments)
 
 
 class _Delivery(WorkerPlugin):
@@ -141,28 +184,34 @@ class _Delivery(WorkerPlugin):
             SHELF.pop(name, None)
 
 
-class _Call(Future[T]):
+class _Call(Future[Any]):
     """A call on a worker, made anew where what it was called with is lost.
 
     Dask repeats what a dead worker was doing by itself; only data that was sent to that worker alone is beyond it.
     """
 
-    def __init__(self, start: Callable[[], Remote[T]]) -> None:
+    def __init__(
+        self, workers: Workers, start: Callable[[_Use], Remote[Any]], is_held: bool, fetch: bool = True
+    ) -> None:
         super().__init__()
-        self._start, self._left = start, _TRIES
+        self._use, self._start, self._is_held, self._fetch = workers.use(), start, is_held, fetch
+        self._left = _TRIES
         self._begin()
 
     def _begin(self) -> None:
-        self._remote: Any = self._start()
+        self._remote: Any = self._start(self._use)
         self._remote.add_done_callback(self._ended)
 
-    def _ended(self, remote: Remote[T]) -> None:
+    def _ended(self, remote: Remote[Any]) -> None:
         """Called by a thread of Dask's."""
         if self.cancelled():
             return
         try:
-            self.set_result(remote.result())
-        except CancelledError as error:
+            if self._fetch or remote.status != "finished":
+                self.set_result(remote.result())
+            else:
+                self.set_result(remote)
+        except (CancelledError, Missing) as error:
             self._lost(error)
         except BaseException as error:
             self._failed(_told(error))
@@ -170,7 +219,11 @@ class _Call(Future[T]):
     def _lost(self, error: BaseException) -> None:
         self._left -= 1
         try:
-            if self._left < 0 or self._remote.client is None or self._remote.client.status != "running":
+            if self._remote.client is None or self._remote.client.status != "running":
+                self._left = -1
+            if self._left >= 0 and self._is_held:
+                raise _HeldLost("a worker died with what other work was to start from") from error
+            if self._left < 0:
                 raise ClusterError(
                     "the cluster lost this work, and its scheduler is gone: start it and run again; what was saved by "
                     "then is not done again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.runtime.programs import Programs
 
-__all__ = ["ValueCache"]
+__all__ = ["ValueCache", "of_process"]
 
 _MAX_RESULTS = 1 << 17
 
@@ -99,6 +100,12 @@ class ValueCache:
             self._results[key] = result
             if len(self._results) > _MAX_RESULTS:
                 self._results.popitem(last=False)
+
+
+@lru_cache(maxsize=1)
+def of_process() -> ValueCache:
+    """Of a worker: programs and keys, but no values, which another worker would have and this one not."""
+    return ValueCache(0)
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:

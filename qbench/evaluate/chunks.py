@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
-from qbench.data.dataset import Chunk
+from qbench.cluster.where import Cluster
+from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import Cancelled
 from qbench.progress import Cancel, Progress
 
-__all__ = ["alone", "check", "in_order", "on_threads"]
+__all__ = ["AHEAD", "alone", "asked", "check", "gathered", "in_order", "on_threads"]
 
+AHEAD = 32
+"""Chunks that an executor has before the first of them is done."""
 _PATIENCE = 0.1  # seconds between looks while workers are busy
 
+P = TypeVar("P")
 T = TypeVar("T")
 
 
@@ -60,6 +65,67 @@ def in_order(
     finally:
         for _, future in running:
             future.cancel()
+
+
+def gathered(futures: Sequence[Future[T]], cancel: Cancel | None) -> list[T]:
+    """What they give, in their order; Cancelled where somebody asks to stop, and then those not begun never are."""
+    try:
+        while not_done := wait(futures, timeout=_PATIENCE, return_when=FIRST_EXCEPTION).not_done:
+            if cancel is not None and cancel.is_set():
+                raise Cancelled("stopped while other processes were at work")
+            if len(not_done) < len(futures):
+                for future in futures:
+                    if future.done():
+                        future.result()  # an error is told at once
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def asked(
+    function: Callable[[Sequence[P]], T],
+    run: Callable[[Chunk], P],
+    data: Dataset,
+    least: int,
+    executor: Executor | None = None,
+    cancel: Cancel | None = None,
+) -> T:
+    """What a function says of what a run makes of all data: on a cluster the function goes to where that is.
+
+    Parameters
+    ----------
+    function
+        Given what became of each batch, in order.
+    run
+        Given a batch.
+    data, least
+        Cut into batches of at least so many samples.
+    executor, cancel
+        Where batches are run; None: here, one after the other.
+    """
+    look = partial(check, data.samples, None, cancel)
+    if executor is None:
+        return function([*alone(run, data.batches(least), look)])
+    if not isinstance(executor, Cluster):
+        return function([*in_order(partial(executor.submit, run), data.batches(least), AHEAD, look)])
+
+    def work() -> T:
+        parts = [*in_order(partial(executor.held, run), data.batches(least), executor.ahead, look)]
+        (answer,) = gathered([executor.submit(_Asked(function), *parts)], cancel)
+        return answer
+
+    return executor.repeated(work)
+
+
+class _Asked:
+    """Asks a function about parts that are given one by one."""
+
+    def __init__(self, function: Callable[[Sequence[Any]], Any]) -> None:
+        self._function = function
+
+    def __call__(self, *parts: object) -> Any:
+        return self._function(parts)
 
 
 def check(samples: int, progress: Progress | None, cancel: Cancel | None, done: int) -> None:

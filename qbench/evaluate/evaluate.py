@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from operator import add
 from typing import Literal
 
+from qbench.cluster.where import Cluster
 from qbench.data.dataset import Dataset
 from qbench.errors import NotANumberError
-from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.cache import ValueCache, of_process
+from qbench.evaluate.chunks import asked, gathered
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import Layer, layers_of, value_of
 from qbench.evaluate.measure import Deviation
 from qbench.evaluate.metric import Metric
-from qbench.evaluate.outputs import outputs_of
+from qbench.evaluate.outputs import Outputs, all_of
 from qbench.evaluate.own_errors import Own, own_errors
 from qbench.evaluate.predictions import Score
-from qbench.evaluate.side_by_side import Measured, Pair, activation_bytes, measure
+from qbench.evaluate.side_by_side import BATCH, Measured, Pair, activation_bytes, measure
 from qbench.evaluate.unfinished import told_of, up_to
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
-from qbench.ir.op import is_op
+from qbench.ir.op import Array, is_op
 from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.progress import Cancel, Progress
 from qbench.quantize.quantized import Quantized
@@ -98,19 +100,24 @@ def evaluate(
     elements = _elements_per_sample(quantized, data)
     compared = [layer.pairs if elements is None else layer.ends for layer in layers]
     pairs = dict.fromkeys([*(pair for some in compared for pair in some), *outputs])
+    by_layer, probed = (
+        list(zip(layers, compared, strict=True)),
+        dict.fromkeys(p for layer in layers for p in layer.ends),
+    )
+    own = _Owning(quantized, tuple(probed), elements or _MOST)
+    alone = [executor.submit(own, probe)] if probe is not None and isinstance(executor, Cluster) else []
     try:
         choice, ends = _choice(quantized, outputs, data), _real(quantized, outputs)
         found = measure(quantized, data, pairs, choice, cache, progress, cancel, elements, executor, ends)
     except NotANumberError as error:
-        return _unfinished(quantized, data, cache, list(zip(layers, compared, strict=True)), error, data_name, cancel)
+        return _unfinished(quantized, data, cache, by_layer, error, data_name, cancel, executor)
     output = _output(found, outputs, data, data_name)
     if told is not None:
         told(output)
-    ends = {pair: None for layer in layers for pair in layer.ends}
-    own = {} if probe is None else own_errors(quantized, probe, ends, cache, elements or _MOST, cancel)
+    apart = gathered(alone, cancel)[0] if alone else own(probe, cache, cancel)
     return Report(
-        by_layer=tuple(_with_measurements(*layer, found, own) for layer in zip(layers, compared, strict=True)),
-        output=with_metric(output, quantized, data, cache, metric, cancel),
+        by_layer=tuple(_with_measurements(*layer, found, apart) for layer in by_layer),
+        output=with_metric(output, quantized, data, cache, metric, cancel, executor),
         steps_ran=_in_order(quantized.graph, found.steps),
         reference_steps_ran=_in_order(quantized.prepared, found.reference_steps),
     )
@@ -124,6 +131,7 @@ def _unfinished(
     error: NotANumberError,
     data_name: str,
     cancel: Cancel | None,
+    executor: Executor | None,
 ) -> Report:
     """The report up to where NaN arises."""
     elements = _elements_per_sample(quantized, data) or _MOST
@@ -135,7 +143,7 @@ def _unfinished(
         try:
             found = Measured({}, Score(), {}, set(), set())
             if pairs:
-                found = measure(part, data, pairs, None, cache, None, cancel, elements)
+                found = measure(part, data, pairs, None, cache, None, cancel, elements, executor)
         except NotANumberError as earlier:
             error, found = earlier, None
     return Report(
@@ -168,24 +176,59 @@ def with_metric(
     cache: ValueCache,
     metric: Metric | None,
     cancel: Cancel | None = None,
+    executor: Executor | None = None,
 ) -> OutputReport:
     """The same with what the user's metric says; what it said of the same outputs before is remembered."""
     if metric is None:
         return output
-    asked = metric.about(data.truths)
+    said = metric.about(data.truths)
 
     def answer(side: Literal["float", "quantized"]) -> float:
         graph = quantized.prepared if side == "float" else quantized.graph
         keys = value_keys(graph, cache.memo)
         made = tuple(keys[a if side == "float" else b] for a, b in _outputs(quantized))
-        key = ("metric", asked.identity, id(data.truths), made, data.digest)  # the truths live as long as the data
+        key = ("metric", said.identity, id(data.truths), made, data.digest)  # the truths live as long as the data
         known: float | None = cache.get_result(key)
         if known is None:
-            known = asked(outputs_of(quantized, side, data, cache, cancel))
+            run = Outputs(quantized, side)
+            if executor is None:
+                cache.begin()
+                run = partial(run, cache=cache, cancel=cancel)
+            known = asked(_OfOutputs(said), run, data, BATCH, executor, cancel)
             cache.put_result(key, known)
         return known
 
     return replace(output, metric_name=metric.name, metric_float=answer("float"), metric=answer("quantized"))
+
+
+@dataclass(frozen=True)
+class _Owning:
+    """Measures each layer's own error on a probe, wherever it is sent."""
+
+    quantized: Quantized
+    pairs: tuple[Pair, ...]
+    elements: int
+
+    def __call__(
+        self, probe: Dataset | None, cache: ValueCache | None = None, cancel: Cancel | None = None
+    ) -> dict[Pair, Own]:
+        if probe is None:
+            return {}
+        cache = of_process() if cache is None else cache
+        return own_errors(self.quantized, probe, self.pairs, cache, self.elements, cancel)
+
+    def __reduce__(self) -> tuple[type[_Owning], tuple[object, ...]]:
+        return _Owning, (self.quantized.without_trace(), self.pairs, self.elements)
+
+
+@dataclass(frozen=True)
+class _OfOutputs:
+    """What a metric says of the outputs of all batches."""
+
+    metric: Metric
+
+    def __call__(self, parts: Sequence[Mapping[str, Array]]) -> float:
+        return self.metric(all_of(parts))
 
 
 def _outputs(quantized: Quantized) -> list[Pair]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from qbench.data.dataset import Dataset
-from qbench.evaluate.cache import ValueCache
+from qbench.data.dataset import Chunk, Dataset
+from qbench.evaluate.cache import ValueCache, of_process
+from qbench.evaluate.chunks import asked
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import value_of
 from qbench.evaluate.partial import partial_run
@@ -17,7 +21,36 @@ from qbench.progress import Cancel
 from qbench.quant.arithmetic import dequantize
 from qbench.quantize.quantized import Quantized
 
-__all__ = ["joined", "outputs_of"]
+__all__ = ["Outputs", "all_of", "joined", "outputs_of"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Runs one of the two graphs: of a batch, real numbers by name of the model's output.
+
+    Integers are given only where the float model gives them.
+    """
+
+    quantized: Quantized
+    side: Literal["float", "quantized"]
+
+    def __call__(self, chunk: Chunk, cache: ValueCache | None = None, cancel: Cancel | None = None) -> dict[str, Array]:
+        """What the cache does not know is run."""
+        cache = of_process() if cache is None else cache
+        graph, names = self.quantized.prepared, self.quantized.prepared.outputs
+        pairs = [(name, value_of(self.quantized.graph, name) or name) for name in names]
+        if self.side == "quantized":
+            graph = self.quantized.graph
+        stand_in = {a: b if self.side == "quantized" else a for a, b in pairs}
+        programs = programs_of(self.quantized, pairs, cache)[self.side == "quantized"]
+        keys, wanted = value_keys(graph, cache.memo), {*stand_in.values()}
+        arrays = partial_run(programs, keys, chunk, wanted, cache, wanted, cancel=cancel).arrays
+        qparams = {name: graph.qparams.get(value) for name, value in stand_in.items()}
+        found = {name: arrays[value] for name, value in stand_in.items()}
+        return {name: array if (q := qparams[name]) is None else dequantize(array, q) for name, array in found.items()}
+
+    def __reduce__(self) -> tuple[type[Outputs], tuple[object, ...]]:
+        return Outputs, (self.quantized.without_trace(), self.side)
 
 
 def outputs_of(
@@ -43,19 +76,12 @@ def outputs_of(
         the other along axis 0. Where samples give results of different shapes: an array of one array for each sample.
     """
     cache.begin()
-    names = quantized.prepared.outputs
-    graph = quantized.prepared if side == "float" else quantized.graph
-    stand_in = {name: name if side == "float" else value_of(graph, name) or name for name in names}
-    pairs = [(name, value_of(quantized.graph, name) or name) for name in names]
-    programs = programs_of(quantized, pairs, cache)[side == "quantized"]
-    keys, wanted = value_keys(graph, cache.memo), {*stand_in.values()}
-    found: dict[str, list[Array]] = {name: [] for name in names}
-    for chunk in data.batches(BATCH):
-        arrays = partial_run(programs, keys, chunk, wanted, cache, wanted, cancel=cancel).arrays
-        for name, value in stand_in.items():
-            qparams = graph.qparams.get(value)
-            found[name].append(arrays[value] if qparams is None else dequantize(arrays[value], qparams))
-    return {name: joined(parts) for name, parts in found.items()}
+    return asked(all_of, partial(Outputs(quantized, side), cache=cache, cancel=cancel), data, BATCH, None, cancel)
+
+
+def all_of(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """The outputs of all batches."""
+    return {name: joined([part[name] for part in parts]) for name in parts[0]}
 
 
 def joined(parts: list[Array]) -> Array:

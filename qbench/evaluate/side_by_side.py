@@ -6,17 +6,17 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.data.dataset import Chunk, Dataset
-from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.cache import ValueCache, of_process
 from qbench.evaluate.checkpoints import checkpoints
-from qbench.evaluate.chunks import alone, check, in_order, on_threads
+from qbench.evaluate.chunks import AHEAD, alone, check, in_order, on_threads
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.losses import Losses, losses
 from qbench.evaluate.measure import Deviation, deviation, stride
@@ -25,7 +25,6 @@ from qbench.evaluate.predictions import Score, score
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import numel
-from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel, Progress
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.program import Program
@@ -40,7 +39,6 @@ Pair = tuple[str, str]
 BATCH = 128
 """Samples at a time, where samples of values are compared."""
 
-_AHEAD = 32  # chunks that an executor has before the first of them is done
 _SHARE = 8  # of the budget, that one evaluation keeps to start again from
 
 
@@ -132,7 +130,7 @@ def measure(
 
     look = partial(check, data.samples, progress, cancel)
     if executor is not None:
-        submit, ahead = partial(executor.submit, compare), getattr(executor, "ahead", _AHEAD)
+        submit, ahead = partial(executor.submit, compare), getattr(executor, "ahead", AHEAD)
         results = in_order(submit, chunks, ahead, look)
     else:
         results = alone(here, chunks, look) if workers == 1 else on_threads(here, chunks, workers, look)
@@ -180,7 +178,7 @@ class _Comparison:
         self, chunk: Chunk, cache: ValueCache | None = None, threads: int = 1, cancel: Cancel | None = None
     ) -> _Compared:
         if cache is None:
-            cache = _of_process()
+            cache = of_process()
         runs: list[Partial] = []
         whole = [*self.predicted, *self.losing, *(pair for pair in self.todo if not self.every[pair])]
         for i, side in enumerate(self._sides(chunk, cache)):
@@ -197,8 +195,16 @@ class _Comparison:
         return _Compared(made, sum(scored, Score()), lost, [run.nodes for run in runs])
 
     def __reduce__(self) -> tuple[type[_Comparison], tuple[object, ...]]:
-        only = replace(self.quantized, annotated=self.quantized.prepared, trace=Trace(self.quantized.prepared))
-        given = only, self.todo, self.every, self.predicted, self.losing, self.labels, self.pieces, self.whole
+        given = (
+            self.quantized.without_trace(),
+            self.todo,
+            self.every,
+            self.predicted,
+            self.losing,
+            self.labels,
+            self.pieces,
+            self.whole,
+        )
         return _Comparison, given
 
     def _sides(self, chunk: Chunk, cache: ValueCache) -> list[_Side]:
@@ -217,12 +223,6 @@ class _Comparison:
 
     def __post_init__(self) -> None:
         self._planning, self._planned = threading.Lock(), None
-
-
-@lru_cache(maxsize=1)
-def _of_process() -> ValueCache:
-    """Of a worker: programs and keys, but no values, which another worker would have and this one not."""
-    return ValueCache(0)
 
 
 def programs_of(quantized: Quantized, pairs: Iterable[Pair], cache: ValueCache) -> tuple[Programs, Programs]:

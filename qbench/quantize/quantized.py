@@ -73,6 +73,10 @@ class Quantized:
         realized = next(step.graph for step in self.trace.steps if step.name == RealizePass.name)
         return realized if template is None else integer_borders(realized, template.borders)
 
+    def without_trace(self) -> Quantized:
+        """What those need who run it: it travels light."""
+        return replace(self, annotated=self.prepared, trace=Trace(self.prepared))
+
 
 def quantize_graph(
     prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo | None = None

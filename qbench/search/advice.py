@@ -15,9 +15,10 @@ from qbench.search.attribution import Attribution
 from qbench.search.cost import Cost
 from qbench.search.joint import PRICE, Edit, Joint, Rung, gain_db, joint_gains, promising, score
 from qbench.search.judge import Worth
+from qbench.search.quality import Quality
 from qbench.search.regions import Region, groups_of, regions_of
 from qbench.search.repairs import KeepFloat, Repair, Widen, global_repairs, tensor_repairs
-from qbench.search.subject import Quality, Subject
+from qbench.search.subject import Subject
 
 if TYPE_CHECKING:
     import pandas as pd

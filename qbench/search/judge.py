@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from qbench.calibration.statistics import Statistics
+from qbench.evaluate.chunks import gathered
 from qbench.ir.memo import Memo
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
@@ -45,7 +46,7 @@ class Judge:
 
     Parameters
     ----------
-    statistics
+    prepared, statistics
         As for :func:`~qbench.quantize.quantized.quantize_graph`.
     answers
         Of the samples.
@@ -53,26 +54,27 @@ class Judge:
         Of earlier graphs; a copy in another process starts with its own.
     """
 
+    prepared: Trace
     statistics: Mapping[str, Statistics]
     answers: Answers
     memo: Memo = field(default_factory=Memo)
 
-    def __call__(self, prepared: Trace, config: QuantConfig, cancel: Cancel | None = None) -> Worth:
-        """What the config is worth to a prepared model."""
-        quantized = quantize_graph(prepared, self.statistics, config, self.memo)
+    def __call__(self, config: QuantConfig, cancel: Cancel | None = None) -> Worth:
+        """What the config is worth."""
+        quantized = quantize_graph(self.prepared, self.statistics, config, self.memo)
         ratio = self.answers.ratio(quantized.prepared, self.answers.of(quantized, cancel), cancel)
         return Worth(float("-inf") if ratio is None else ratio, effort(quantized.graph))
 
     def __reduce__(self) -> tuple[type[Judge], tuple[object, ...]]:
-        return Judge, (self.statistics, self.answers)
+        return Judge, (self.prepared, self.statistics, self.answers)
 
 
 def judged(
-    trials: Sequence[tuple[Judge, Trace, QuantConfig]],
+    trials: Sequence[tuple[Judge, QuantConfig]],
     executor: Executor | None = None,
     cancel: Cancel | None = None,
 ) -> list[Worth]:
     """What each config is worth, in their order: on an executor's workers, or here one after the other."""
     if executor is None:
-        return [judge(prepared, config, cancel) for judge, prepared, config in trials]
-    return list(executor.map(Judge.__call__, *zip(*trials, strict=True)))
+        return [judge(config, cancel) for judge, config in trials]
+    return gathered([executor.submit(judge, config) for judge, config in trials], cancel)

@@ -5,53 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.chunks import asked
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.metric import Metric, picked
 from qbench.evaluate.probe import Probe
+from qbench.evaluate.side_by_side import BATCH
 from qbench.ir.graph import Graph
 from qbench.ops.products import macs
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
-from qbench.search.answers import Answers, Outputs
+from qbench.search.answers import Answers
 from qbench.search.cost import Cost, Stopwatch
 from qbench.search.judge import Judge, Worth, judged
 from qbench.search.ledger import Ledger
+from qbench.search.quality import Checking, Measuring, Part, Quality, Tried
 
-__all__ = ["Quality", "Subject"]
+__all__ = ["Subject"]
 
 _PROBED = 64
 _MOST_MACS = 1 << 34
 """Of a trial: of models that take long, fewer samples are tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """What a config is worth on all the evaluation data.
-
-    Parameters
-    ----------
-    metric
-        The user's, or the SQNR of the output in dB where there is none.
-    chosen_on, held_back
-        The same on the samples that choices are made on, and on those that they never see; None where the metric can
-        only be asked about all samples.
-    sqnr_db
-        Of the output; None where it is not a number.
-    """
-
-    metric: float
-    chosen_on: float | None
-    held_back: float | None
-    sqnr_db: float | None
+_EXACT_BYTES = 1 << 29
+_JUDGES = 16
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +101,7 @@ class Subject:
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
             keys = [Ledger.key(config, place) for config in configs]
             todo = {key: config for key, config in zip(keys, configs, strict=True) if self.ledger.get(key) is None}
-            trials = [
-                (self._judge(answers, config), self.trace(config, self.cancel), config) for config in todo.values()
-            ]
+            trials = [(self._judge(answers, config), config) for config in todo.values()]
             found = judged(trials, self.executor, self.cancel) if trials else []
             for key, worth in zip(todo, found, strict=True):
                 self.ledger.put({key: {"sqnr_db": worth.sqnr_db, "effort": worth.effort}})
@@ -131,9 +115,7 @@ class Subject:
         key = Ledger.key(config, "quality", self.identity, self.data.digest, self.data.labels_digest, metric)
         known = self.ledger.get(key)
         if known is None:
-            made = self._made(config)
-            ratio = self._answers.ratio(self.prepared, made, self.cancel)
-            found = self._measured(None if made is None else self._answers.joined(made), ratio)
+            found = self._asked(Measuring(self.metric, self.data.samples), config)
             known = {name: getattr(found, name) for name in Quality.__slots__}
             self.ledger.put({key: known})
         return Quality(**known)
@@ -177,14 +159,20 @@ class Subject:
     @cached_property
     def float_quality(self) -> Quality:
         """What the float model is worth; its SQNR is infinite."""
-        return self._measured(self._answers.joined(self._exact), float("inf"))
+        return self._asked(Measuring(self.metric, self.data.samples), None)
 
     def check_metric(self, config: QuantConfig) -> None:
         """Raise DataError where nothing can be chosen by the metric."""
         if self.metric is not None and self.quality(config).metric == self.float_quality.metric:
-            made = self._made(config)
-            if made is not None:
-                self.metric.check(self._answers.joined(self._exact), self._answers.joined(made))
+            self._asked(Checking(self.metric), config)
+
+    def _asked(self, function: Callable[[Sequence[Part]], T], config: QuantConfig | None) -> T:
+        """What a function says of the float model's outputs on all data, and of those of a config."""
+        graph = None if config is None else self.quantized(config).graph
+        run = Tried(self.prepared, graph, self.metric is not None)
+        if self.executor is None:
+            run = partial(run, cache=self._exact, cancel=self.cancel)
+        return asked(function, run, self.data, BATCH, self.executor, self.cancel)
 
     def cost(self, config: QuantConfig) -> Cost:
         """Time of one sample on one thread, and bytes, measured by the program."""
@@ -195,26 +183,9 @@ class Subject:
         return Stopwatch(self.data.pick([0])[0])
 
     @cached_property
-    def _answers(self) -> Answers:
-        return Answers(self.data, ValueCache(0))
-
-    @property
-    def _exact(self) -> Outputs:
-        return self._answers.exact(self.prepared, self.cancel)
-
-    def _made(self, config: QuantConfig) -> Outputs | None:
-        return self._answers.of(self.quantized(config), self.cancel)
-
-    def _measured(self, outputs: Mapping[str, np.ndarray] | None, ratio: float | None) -> Quality:
-        if self.metric is None or outputs is None:
-            number = float("-inf") if ratio is None else ratio
-            return Quality(number, None, None, ratio)
-        whole = self.metric(outputs)
-        if self.metric.truths is None or self.data.samples < 2:
-            return Quality(whole, None, None, ratio)
-        rows = range(self.data.samples)
-        parts = [self.metric(outputs, [row for row in rows if row % 2 == part]) for part in (0, 1)]
-        return Quality(whole, parts[0], parts[1], ratio)
+    def _exact(self) -> ValueCache:
+        """Of the float model's outputs."""
+        return ValueCache(_EXACT_BYTES)
 
     @cached_property
     def _macs(self) -> int:
@@ -237,9 +208,12 @@ class Subject:
 
     def _judge(self, answers: Answers, config: QuantConfig) -> Judge:
         """One for each graph that configs are about, with what it remembers."""
-        key = answers.data.digest, config.weights.equalize
+        prepared = self.trace(config, self.cancel)
+        key = answers.data.digest, id(prepared)  # which lives as long as its judge
         if key not in self._judges:
-            self._judges[key] = Judge(self.statistics(config, self.cancel), answers)
+            while len(self._judges) >= _JUDGES:
+                del self._judges[next(iter(self._judges))]
+            self._judges[key] = Judge(prepared, self.statistics(config, self.cancel), answers)
         return self._judges[key]
 
     @cached_property
@@ -247,5 +221,5 @@ class Subject:
         return {}
 
     @cached_property
-    def _judges(self) -> dict[tuple[str, bool], Judge]:
+    def _judges(self) -> dict[tuple[str, int], Judge]:
         return {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from qbench.quant.config import QuantConfig
 from qbench.search.advice import Advice
-from qbench.search.subject import Quality
+from qbench.search.quality import Quality
 from qbench.views.state import State
 from qbench.views.view import View
 

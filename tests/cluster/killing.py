@@ -1,4 +1,4 @@
-"""Workers killed while they calibrate and evaluate: ``python -m tests.cluster.killing --rounds 100``."""
+"""Workers killed while they calibrate, evaluate and search: ``python -m tests.cluster.killing --rounds 100``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import argparse
 import os
 import signal
 import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 from distributed import Client, LocalCluster
 
 from qbench.cluster.connect import connected
+from qbench.search.front import Front
 from qbench.session.session import Session
 from tests.networks import residual
 
 SAMPLES = 700
 SHAPE = (3, 6, 7)
+TRIALS = 4  # of a search, which then ends
 
 
 def images(seed: int = 0) -> np.ndarray:
@@ -37,17 +42,40 @@ class Killer:
                 os.kill(pid, signal.SIGKILL)
 
 
+def right(outputs: Mapping[str, np.ndarray], truths: np.ndarray) -> float:
+    """A metric of the user's."""
+    (scores,) = outputs.values()
+    return float(np.mean(scores.reshape(len(truths), -1).argmax(axis=1) == truths))
+
+
 def ran(data: np.ndarray, **where: object) -> Session:
-    return Session(residual(), data, data[::-1].copy(), **where)
+    truths = np.arange(len(data)) % 3
+    return Session(residual(), data, (data[::-1].copy(), truths), metric=right, **where)
 
 
-def check(client: Client, data: np.ndarray, alone: Session, seed: int) -> list[str]:
+def found(session: Session, killer: Killer | None = None) -> list[tuple[object, ...]]:
+    """What a search tries, and what it finds of that; times apart, which differ."""
+
+    enough = threading.Event()
+
+    def tell(front: Front) -> None:
+        if killer is not None:
+            killer("search", len(front.rows), TRIALS)
+        if len(front.rows) == TRIALS:
+            enough.set()
+
+    rows = session.search(at_least=2.0, tell=tell, cancel=enough).rows
+    return [(row.label, row.config, row.metric, row.sqnr_db) for row in rows]
+
+
+def check(client: Client, data: np.ndarray, alone: Session, searched: list[tuple[object, ...]], seed: int) -> list[str]:
     """One round: which stages lost a worker; AssertionError where anything is not the same, bit for bit."""
     killer = Killer(client.cluster, seed)
     session = ran(data, cluster=client)
     report = session.run(killer)
     assert session.statistics == alone.statistics
     assert report == alone.report, "the reports differ"
+    assert found(session, killer) == searched, "the searches differ"
     return killer.killed
 
 
@@ -55,12 +83,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     rounds, data = parser.parse_args().rounds, images()
-    alone, killed = ran(data), 0
+    alone, killed = ran(data), Counter[str]()
     alone.run(False)
+    searched = found(alone)
     with connected("local:2") as client:
         for seed in range(rounds):
-            killed += len(check(client, data, alone, seed))
-            print(f"round {seed + 1} of {rounds}: the same; {killed} workers killed so far", flush=True)
+            killed.update(check(client, data, alone, searched, seed))
+            told = ", ".join(f"{count} in {stage}" for stage, count in killed.items())
+            print(f"round {seed + 1} of {rounds}: the same; workers killed so far: {told}", flush=True)
     return 0
 
 

@@ -16,7 +16,7 @@ from qbench.data.dataset import Dataset
 from qbench.data.load import load_data
 from qbench.errors import Cancelled, ClusterError, DataError
 from qbench.session.session import Session
-from tests.cluster.killing import check, images, ran
+from tests.cluster.killing import check, found, images, ran
 from tests.networks import mlp, residual, samples
 
 
@@ -26,13 +26,12 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def test_workers_killed_in_calibration_and_evaluation_change_nothing(client: Client):
+def test_workers_killed_in_calibration_evaluation_and_search_change_nothing(client: Client):
     data = images()
     alone = ran(data)
     alone.run(False)
-    killed = [check(client, data, alone, seed) for seed in range(2)]
-    assert "calibration" in killed[0] + killed[1]
-    assert "evaluation" in killed[0] + killed[1]
+    killed = check(client, data, alone, found(alone), seed=0)
+    assert {*killed} == {"calibration", "evaluation", "search"}
 
 
 def test_an_edit_a_sweep_and_a_search_on_a_cluster(client: Client):

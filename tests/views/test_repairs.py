@@ -11,8 +11,8 @@ from qbench.quant.config import QuantConfig
 from qbench.search.advice import Advice
 from qbench.search.cost import Cost
 from qbench.search.judge import Worth
+from qbench.search.quality import Quality
 from qbench.search.repairs import Calibrate, KeepFloat, Repair, Widen, global_repairs
-from qbench.search.subject import Quality
 from qbench.session.session import Session
 from qbench.views import State, repairs_view, workbench_view
 from tests.networks import mlp, samples
