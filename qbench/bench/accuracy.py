@@ -87,7 +87,7 @@ def accuracies(
     DataError
         Images or labels that do not fit, or an output that is none of classes.
     """
-    dataset = Dataset(graph, images, labels, what="image")
+    dataset = Dataset(graph, images, labels, what="image", executor=executor)
     if len(graph.outputs) != 1:
         raise DataError(f"{shown(model)} has {len(graph.outputs)} outputs: which of them are classes?")
     (output,) = graph.outputs

@@ -21,6 +21,7 @@ from qbench.cli.options import (
 )
 from qbench.cli.runtimes import add_kernels_option, runtime
 from qbench.data.images import ImageFolder, read_labels
+from qbench.data.places import place
 from qbench.errors import ConfigError, DataError
 from qbench.files import write_text
 from qbench.progress import showing
@@ -40,7 +41,7 @@ def add(commands: Any) -> None:
         "of 1001 outputs the first one, the background, is left out.",
     )
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="TFLite or ONNX classifiers")
-    parser.add_argument("--images", type=Path, required=True, metavar="FOLDER", help="folder of images")
+    parser.add_argument("--images", type=place, required=True, metavar="FOLDER", help="folder of images")
     parser.add_argument(
         "--labels", type=Path, metavar="CSV", help="columns file and class_index (default: FOLDER_labels.csv)"
     )
@@ -66,8 +67,8 @@ def _run(options: argparse.Namespace) -> None:
         check_writable("--json", options.json)
     if options.cluster is not None and options.peers:
         raise ConfigError("--cluster is for qbench alone: peers run in this process; leave out one of them")
-    if not options.images.is_dir():
-        raise DataError(f"--images {options.images} is no folder")
+    if not options.images.exists():
+        raise DataError(f"--images {options.images}: there is no such folder or file")
     rows: list[Accuracy] = []
     with showing() as told, cluster_of(options) as cluster:
         executor = executor_of(cluster)
@@ -75,11 +76,13 @@ def _run(options: argparse.Namespace) -> None:
             graph = read_graph(path, options)
             peers = [runtime(peer, "--peers", path, options.kernels) for peer in options.peers]
             samples = read_data(options.images, options, graph)
-            if not isinstance(samples.x, ImageFolder):
-                raise DataError(f"--images {options.images} holds arrays, and no images")
-            labels = samples.y if options.labels is None else read_labels(options.labels, samples.x.files)
+            labels = samples.y
+            if options.labels is not None:
+                if not isinstance(samples.x, ImageFolder):
+                    raise DataError(f"--labels is for a folder of images; {options.images} holds arrays or shards")
+                labels = read_labels(options.labels, samples.x.files)
             if labels is None:
-                raise DataError(f"{options.images} has no labels beside it: give --labels")
+                raise DataError(f"{options.images} has no labels with it: give --labels")
             data = quantized_inputs(graph, first(samples.x, options.limit))
             rows += accuracies(
                 path.stem,

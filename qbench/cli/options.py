@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from qbench.data.load import Samples, load_data
+import numpy as np
+
+from qbench.data.load import IMAGES_INSIDE, Samples, load_data
+from qbench.data.shards import Shards
 from qbench.errors import ConfigError, DataError
 from qbench.frontends import load
 from qbench.ir.graph import Graph
@@ -32,7 +35,10 @@ __all__ = [
     "words",
 ]
 
-DATA = ".npz with x and optionally y, .npy, a folder of images (with labels.csv or not) or of .npy files, or .zarr"
+DATA = (
+    ".npz with x and optionally y, .npy, a folder of images (with labels.csv or not), of .npy or .npz files, .zarr, "
+    ".parquet, WebDataset .tar, or a URL of those"
+)
 _FOLDER_ONLY = ("mean", "std", "size", "layout", "channels")
 
 
@@ -96,9 +102,9 @@ def read_graph(path: Path, options: argparse.Namespace) -> Graph:
 
 def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
     """Data for a graph, images made as the options say."""
-    if not path.is_dir():
+    if not _may_hold_images(path):
         return load_data(path, classes=getattr(options, "metric", None) is None)
-    if len(graph.inputs) != 1:
+    if len(graph.inputs) != 1 and not Shards.find(path):
         raise DataError(f"{path} is for one input, but the model has {len(graph.inputs)} inputs; give an .npz")
     wanted = graph.types[graph.inputs[0]]
     layout = options.layout or _layout_of(wanted)
@@ -129,7 +135,9 @@ def sized_by(graph: Graph, data: Samples, path: Path, options: argparse.Namespac
     shapes = dict[str, tuple[Dim, ...]](options.shape)
     for name, kind in graph.input_types().items():
         if name in arrays and len(arrays[name]) and any(isinstance(size, str) for size in kind.shape[1:]):
-            shapes[name] = (kind.shape[0], *arrays[name][0].shape)
+            given = arrays[name]
+            first = np.asarray(given[:1] if isinstance(given, np.ndarray) else given[0])
+            shapes[name] = (kind.shape[0], *first.shape[1:])
     return load(path, shapes=shapes) if len(shapes) > len(options.shape) else graph
 
 
@@ -145,8 +153,12 @@ def check_writable(option: str, path: Path) -> None:
 def check_image_options(options: argparse.Namespace, *paths: Path | None) -> None:
     """Refuse options for images where no folder of images is given."""
     given = [f"--{name}" for name in _FOLDER_ONLY if getattr(options, name) is not None]
-    if given and not any(path is not None and path.is_dir() for path in paths):
+    if given and not any(path is not None and _may_hold_images(path) for path in paths):
         raise DataError(f"{', '.join(given)} are for folders of images; arrays are taken as they are")
+
+
+def _may_hold_images(path: Path) -> bool:
+    return path.is_dir() or path.suffix in IMAGES_INSIDE
 
 
 def words(text: str) -> tuple[str, ...]:

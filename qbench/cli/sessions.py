@@ -20,6 +20,7 @@ from qbench.cli.options import (
     read_graph,
     sized_by,
 )
+from qbench.data.places import place
 from qbench.errors import shown
 from qbench.ir import archive
 from qbench.quant.config import Preset, QuantConfig
@@ -33,9 +34,9 @@ __all__ = ["add_session_options", "session_of"]
 def add_session_options(parser: argparse.ArgumentParser) -> None:
     """Declare what a session is made of, and the folder for what comes of it."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="ONNX or TFLite file, float or quantized")
-    parser.add_argument("--calibration", type=Path, required=True, metavar="X", help=DATA)
+    parser.add_argument("--calibration", type=place, required=True, metavar="X", help=DATA)
     parser.add_argument(
-        "--evaluation", type=Path, metavar="X", help="the same; without it, cost is measured on --calibration"
+        "--evaluation", type=place, metavar="X", help="the same; without it, cost is measured on --calibration"
     )
     parser.add_argument(
         "--config", type=Path, metavar="C", help="QuantConfig in JSON (default: qbench's; the file's own scales)"

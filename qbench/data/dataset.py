@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, islice
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.cluster.where import Cluster
+from qbench.data.ahead import ahead
+from qbench.data.foreign import adapted
 from qbench.data.layout import Layout
+from qbench.data.owned import joined, owned
+from qbench.data.portions import Feeds, Lazy, Pieces, Reader
 from qbench.data.samples import Data, are_whole, samples
 from qbench.errors import DataError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.runtime.feeds import check_feeds
 
-__all__ = ["Chunk", "Dataset", "Feeds"]
-
-Feeds = Mapping[str, NDArray[Any]]
+__all__ = ["Chunk", "Dataset", "Feeds", "Survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,12 @@ class Chunk:
     digest: str
     start: int
     stop: int
+
+
+Survey = Sequence[tuple[str, int, tuple[tuple[int, ...], ...]]]
+"""Of each chunk its digest, the number of the sample behind it, and the shapes of its samples."""
+
+_SURVEYED = 256  # samples that one worker of a cluster reads at a time
 
 
 class _Indexed:
@@ -67,6 +76,10 @@ class Dataset:
     uncut
         Whether each item is one sample whatever its axis 0 counts; None: see
         :func:`~qbench.data.samples.are_whole`.
+    executor
+        A cluster, whose workers read what lies in files for the first time, too; None: that is read here.
+    survey
+        What the first reading found, where somebody knows; then nothing is read yet.
 
     Raises
     ------
@@ -85,6 +98,8 @@ class Dataset:
         batch: int | None = None,
         truths: Sequence[Any] | NDArray[Any] | None = None,
         uncut: bool | None = None,
+        executor: Executor | None = None,
+        survey: Survey | None = None,
     ) -> None:
         self.uncut = are_whole(graph, data) if uncut is None else uncut
         self.layout = Layout.of(graph, batch, self.uncut)
@@ -92,10 +107,10 @@ class Dataset:
         self._graph = Graph(graph.name, graph.inputs, (), (), FrozenMap(), FrozenMap(inputs))  # travels with parts
         self._what = what
         self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
-        self._data = cast("Data", _owned(data) if self._in_memory else _readable(data, what))
+        self._data = cast("Data", owned(data) if self._in_memory else _readable(data, what, graph))
         self._digests: tuple[str, ...] = ()
         self._first = 0
-        chunks = [(chunk.digest, chunk.stop, self._shapes(chunk.feeds)) for chunk in self.chunks()]
+        chunks = survey or self._surveyed(executor)
         self._digests = tuple(digest for digest, _, _ in chunks)
         self._stops = tuple(stop for _, stop, _ in chunks)
         self._kinds = tuple(kind for _, _, kind in chunks)
@@ -104,6 +119,35 @@ class Dataset:
         self.truths = truths
         if truths is not None and len(truths) != self.samples:
             raise DataError(f"there are {self.samples} {what} samples but {len(truths)} truths for the metric")
+
+    @property
+    def survey(self) -> Survey:
+        """What the first reading has found."""
+        return [*zip(self._digests, self._stops, self._kinds, strict=True)]
+
+    def _surveyed(self, executor: Executor | None) -> Survey:
+        count = self._parts
+        if isinstance(executor, Cluster) and count is not None and self.layout.batched:
+            whole = self.layout.pieces_per_chunk
+            each = max(1, _SURVEYED // whole) * whole
+            firsts = range(0, count, each)
+            parts = [self._cut(first, min(first + each, count)) for first in firsts]
+            found = [future.result() for future in [executor.submit(_survey, part) for part in parts]]
+            kinds = {kind for some in found for _, _, kind in some}
+            if len(kinds) == 1:  # then parts are cut as the whole would be
+                return [chunk for some in found for chunk in some]
+        return _survey(self)
+
+    @property
+    def _parts(self) -> int | None:
+        """How many samples there are that can be had part by part; None where they cannot."""
+        sized = hasattr(self._data, "part") and hasattr(self._data, "__len__") and self.layout.step == 1
+        return len(cast("Sequence[Any]", self._data)) if sized else None
+
+    def _cut(self, first: int, last: int) -> Dataset:
+        made = copy(self)
+        made._data, made._first = cast("Any", self._data).part(first, last), first
+        return made
 
     @property
     def pieces(self) -> int:
@@ -155,13 +199,13 @@ class Dataset:
     def batches(self, least: int) -> Iterator[Chunk]:
         """Chunks of one shape joined until each has so many samples; they are read when they are first asked for."""
         joined = -(-least // self.layout.pieces_per_chunk) if self.layout.batched else 1
-        reader, first = _Reader(self), 0
+        reader, first = Reader(self), 0
         while first < len(self._digests):
             last = first + 1
             while last < min(first + joined, len(self._digests)) and self._kinds[last] == self._kinds[first]:
                 last += 1
             portion = self._portion(reader, first, last)
-            feeds = _Lazy(self._graph.inputs, portion.whole)
+            feeds = Lazy(self._graph.inputs, portion.whole)
             yield Chunk(feeds, portion.digest, portion.start, portion.start + portion.samples)
             first = last
 
@@ -170,7 +214,7 @@ class Dataset:
 
         They go to other processes: data that lies in files (what has a method ``part``) is read there.
         """
-        joined, reader = -(-least // (self.layout.pieces_per_chunk * self.layout.step)), _Reader(self)
+        joined, reader = -(-least // (self.layout.pieces_per_chunk * self.layout.step)), Reader(self)
         for first in range(0, len(self._digests), joined):
             yield self._portion(reader, first, min(first + joined, len(self._digests)))
 
@@ -183,12 +227,12 @@ class Dataset:
         """Number of the first sample, in the data that this is a portion of."""
         return self._first
 
-    def _portion(self, reader: _Reader, first: int, last: int) -> Dataset:
+    def _portion(self, reader: Reader, first: int, last: int) -> Dataset:
         made = copy(self)
         made._first = self._stops[first - 1] if first else self._first
         pieces = [(number - self._first) // self.layout.step for number in (made._first, self._stops[last - 1])]
-        part = getattr(self._data, "part", None)
-        made._data = part(*pieces) if part is not None else _Pieces(reader, *pieces)
+        part = None if self._parts is None else getattr(self._data, "part", None)
+        made._data = part(*pieces) if part is not None else Pieces(reader, *pieces)
         made._digests, made._stops = self._digests[first:last], self._stops[first:last]
         made._kinds, made.samples = self._kinds[first:last], made._stops[-1] - made._first
         made.labels = made.truths = None
@@ -201,7 +245,7 @@ class Dataset:
             return {name: a[rows] if name in self.layout.batched else a for name, a in chunk.feeds.items()}
 
         digest = hashlib.sha256(f"{chunk.digest} {[*rows]}".encode()).hexdigest()
-        return Chunk(_Lazy(self._graph.inputs, read), digest, 0, len(rows))
+        return Chunk(Lazy(self._graph.inputs, read), digest, 0, len(rows))
 
     def __iter__(self) -> Iterator[Feeds]:
         """The arrays by input name, as they were given, item by item."""
@@ -229,13 +273,13 @@ class Dataset:
         (piece,) = self.pick([number])
         return {name: a[row : row + 1] if self.layout.step > 1 and a.ndim else a for name, a in piece.items()}
 
-    def _shapes(self, feeds: Feeds) -> tuple[tuple[int, ...], ...]:
+    def shapes(self, feeds: Feeds) -> tuple[tuple[int, ...], ...]:
         """What must be the same in pieces that are joined: sequences and images may be of any size."""
         return tuple(array.shape[1:] if name in self.layout.batched else array.shape for name, array in feeds.items())
 
     def _groups(self) -> Iterator[list[Feeds]]:
         """Pieces of one shape, as many as are fed at a time, in the order of the data."""
-        for _, pieces in groupby(self.pieces_in_order(), self._shapes):
+        for _, pieces in groupby(self.pieces_in_order(), self.shapes):
             while group := list(islice(pieces, self.layout.pieces_per_chunk)):
                 yield group
 
@@ -243,8 +287,9 @@ class Dataset:
         """The smallest pieces that the graph can be fed; DataError where they do not fit it."""
         where = ""
         try:
-            for number, piece in enumerate(samples(self._graph, self._data, self.uncut)):
-                where = f"sample {number * self.layout.step}: "
+            pieces = samples(self._graph, self._data, self.uncut)
+            for number, piece in enumerate(pieces if self._in_memory else ahead(pieces, _nbytes)):
+                where = f"sample {self._first + number * self.layout.step}: "
                 if not self._digests:
                     check_feeds(self._graph, piece)
                 where = ""
@@ -257,111 +302,21 @@ class Dataset:
         if len(group) == 1:
             return group[0]
         batched = self.layout.batched
-        return {k: _joined([f[k] for f in group]) if k in batched else a for k, a in group[0].items()}
+        return {k: joined([f[k] for f in group]) if k in batched else a for k, a in group[0].items()}
 
 
-class _Lazy(Feeds):
-    """Arrays by input name, read when the first of them is asked for."""
-
-    def __init__(self, names: Sequence[str], read: Callable[[], Feeds]) -> None:
-        self._names, self._read = names, read
-
-    def __reduce__(self) -> tuple[type[_Lazy], tuple[Sequence[str], Callable[[], Feeds]]]:
-        return _Lazy, (self._names, self._read)
-
-    @cached_property
-    def _feeds(self) -> Feeds:
-        return self._read()
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        return self._feeds[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+def _survey(data: Dataset) -> Survey:
+    """What reading for the first time finds; run by any worker."""
+    return [(chunk.digest, chunk.stop, data.shapes(chunk.feeds)) for chunk in data.chunks()]
 
 
-class _Reader:
-    """Reads pieces by number; front to back for as long as the numbers ascend."""
-
-    def __init__(self, data: Dataset) -> None:
-        self._data, self._next = data, 0
-        self._pieces = iter(data.pieces_in_order())
-
-    def read(self, first: int, last: int) -> Iterator[Feeds]:
-        """The pieces from the first up to the one before the last."""
-        if first < self._next:
-            self._next, self._pieces = 0, iter(self._data.pieces_in_order())
-        for piece in islice(self._pieces, first - self._next, last - self._next):
-            self._next = first = first + 1
-            yield piece
+def _nbytes(feeds: Feeds) -> int:
+    return sum(array.nbytes for array in feeds.values())
 
 
-class _Pieces:
-    """Some pieces of data that can only be read front to back, or lies in memory; another process gets copies."""
-
-    def __init__(self, reader: _Reader, first: int, last: int) -> None:
-        self._reader, self._range = reader, (first, last)
-
-    def __iter__(self) -> Iterator[Feeds]:
-        return self._reader.read(*self._range)
-
-    def __reduce__(self) -> tuple[type[list[Feeds]], tuple[list[Feeds]]]:
-        return list, ([*self],)
-
-
-def _owned(data: object) -> object:
-    """The same with arrays that nobody else can write into."""
-    if isinstance(data, np.ndarray):
-        array = cast("NDArray[Any]", data)
-        if array.flags.writeable or not array.flags.c_contiguous:
-            array = np.array(array, order="C", copy=True)
-            array.flags.writeable = False
-        return array
-    if isinstance(data, Mapping):
-        return {name: _owned(value) for name, value in cast("Mapping[Any, object]", data).items()}
-    if isinstance(data, (list, tuple)):
-        return _side_by_side([*cast("Sequence[object]", data)])
-    return data
-
-
-def _side_by_side(items: list[object]) -> list[object]:
-    """Items that nobody else can write into, arrays of one kind one behind the other in memory: `_joined` is free."""
-    if items and all(isinstance(item, np.ndarray) and item.ndim for item in items):
-        arrays = cast("list[NDArray[Any]]", items)
-        if len({(array.dtype, array.shape[1:]) for array in arrays}) == 1:
-            block = np.concatenate(arrays)
-            block.flags.writeable = False
-            return [*np.split(block, np.cumsum([len(array) for array in arrays[:-1]]))]
-    if items and all(isinstance(item, Mapping) for item in items):
-        mappings = cast("list[Mapping[Any, object]]", items)
-        names = mappings[0].keys()
-        if all(mapping.keys() == names for mapping in mappings):
-            columns = [_side_by_side([mapping[name] for mapping in mappings]) for name in names]
-            return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    return [_owned(item) for item in items]
-
-
-def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays one behind the other along axis 0: a view where they lie so in one array already."""
-    first, base = arrays[0], arrays[0].base
-    if isinstance(base, np.ndarray) and base.flags.c_contiguous and base.dtype == first.dtype:
-        place = begin = first.ctypes.data
-        for array in arrays:
-            if array.base is not base or array.ctypes.data != place or not array.flags.c_contiguous:
-                break
-            place += array.nbytes
-        else:
-            start = (begin - base.ctypes.data) // first.itemsize
-            size = sum(array.size for array in arrays)
-            return base.reshape(-1)[start : start + size].reshape(-1, *first.shape[1:])
-    return np.concatenate(arrays)
-
-
-def _readable(data: object, what: str) -> object:
+def _readable(data: object, what: str, graph: Graph) -> object:
     """Something that can be read again and again."""
+    data = adapted(data, graph.inputs)
     if isinstance(data, Iterator):
         raise DataError(f"the {what} data is an iterator, which can be read once only; give a list, or a re-iterable")
     if not hasattr(data, "__iter__") and hasattr(data, "__len__") and hasattr(data, "__getitem__"):

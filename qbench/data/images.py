@@ -1,4 +1,4 @@
-"""A folder of images as data: decoded one at a time, whenever they are read."""
+"""Images as data: decoded one at a time, whenever they are read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,25 +15,24 @@ from PIL import Image
 
 from qbench.errors import DataError, shown
 
-__all__ = ["ImageFolder", "find_labels", "read_labels"]
+__all__ = ["AS_IT_IS", "SUFFIXES", "ImageFolder", "ImageForm", "find_labels", "read_labels"]
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+"""Of files that hold an image."""
 _MODES = {"RGB": "RGB", "BGR": "RGB", "L": "L"}
 _FILE_COLUMNS = ("file", "filename", "path", "image")
 _CLASS_COLUMNS = ("class_index", "label", "class", "y")
 
 
 @dataclass(frozen=True)
-class ImageFolder(Sequence[NDArray[np.generic]]):
-    """The images of a folder (and of those in it), by name, each as an array with a batch axis of one.
+class ImageForm:
+    """How an image becomes an array with a batch axis of one.
 
     An image that is not of the wanted size is scaled (bicubic) until it just covers that size, then cropped around its
     centre.
 
     Parameters
     ----------
-    files
-        From :meth:`of`.
     mean, std
         Taken from each element, and divided by: in units of 0..255, one number or one per channel in the order of
         `channels`.
@@ -47,7 +46,6 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
         ``float32``, or ``uint8`` where the model takes pixels as they are.
     """
 
-    files: tuple[Path, ...]
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
     size: tuple[int, int] | None = None
@@ -68,10 +66,65 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
                 raise DataError(f"{what} needs one number or one per channel of {self.channels}, not {len(values)}")
         if not all(np.isfinite((*self.mean, *self.std))) or min(self.std) <= 0:
             raise DataError(f"mean {self.mean} and std {self.std} must be finite, and std positive")
-        if self.dtype == "uint8" and (set(self.mean), set(self.std)) != ({0.0}, {1.0}):
+        if self.dtype == "uint8" and self.is_normal:
             raise DataError("the model takes uint8 pixels as they are: leave out mean and std")
         if self.size is not None and min(self.size) < 1:
             raise DataError(f"size {self.size} must be positive")
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether there is a mean or a standard deviation."""
+        return (set(self.mean), set(self.std)) != ({0.0}, {1.0})
+
+    def array(self, stream: IO[bytes], name: object) -> NDArray[np.generic]:
+        """The image in a file; DataError, which names it, where it cannot be read."""
+        try:
+            with Image.open(stream) as image:
+                pixels = np.asarray(self._fitted(image.convert(_MODES[self.channels])), np.uint8)
+        except Exception as error:  # of damaged files Pillow makes errors of every kind
+            raise DataError(f"cannot read the image {name}: {error}") from error
+        return self.of_pixels(pixels)
+
+    def of_pixels(self, pixels: NDArray[np.uint8]) -> NDArray[np.generic]:
+        """Of uint8[height, width] or [height, width, channels], as Pillow gives them in the wanted mode."""
+        pixels = pixels.reshape(*pixels.shape[:2], -1)
+        if self.channels == "BGR":
+            pixels = pixels[:, :, ::-1]
+        array = pixels if self.dtype == "uint8" else self._normal(pixels)
+        return np.ascontiguousarray(array.transpose(2, 0, 1) if self.layout == "NCHW" else array)[np.newaxis]
+
+    def _normal(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        return (pixels.astype(np.float32) - np.asarray(self.mean, np.float32)) / np.asarray(self.std, np.float32)
+
+    def _fitted(self, image: Image.Image) -> Image.Image:
+        if self.size is None or image.size == self.size[::-1]:
+            return image
+        height, width = self.size
+        scale = max(height / image.height, width / image.width)
+        wide, high = max(width, round(image.width * scale)), max(height, round(image.height * scale))
+        scaled = image.resize((wide, high), Image.Resampling.BICUBIC)
+        left, top = (wide - width) // 2, (high - height) // 2
+        return scaled.crop((left, top, left + width, top + height))
+
+
+AS_IT_IS = ImageForm()
+"""Pixels from 0 to 255, channels first."""
+
+
+@dataclass(frozen=True)
+class ImageFolder(Sequence[NDArray[np.generic]]):
+    """The images of a folder (and of those in it), by name, each as an array with a batch axis of one.
+
+    Parameters
+    ----------
+    files
+        From :meth:`find`.
+    form
+        How images become arrays; without a size, all must have that of the first.
+    """
+
+    files: tuple[Path, ...]
+    form: ImageForm = AS_IT_IS
 
     @staticmethod
     def find(folder: Path) -> tuple[Path, ...]:
@@ -90,40 +143,26 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
 
     def __getitem__(self, index: int) -> NDArray[np.generic]:  # pyright: ignore[reportIncompatibleMethodOverride] no slices
         path = self.files[index]
+        array, wanted = self._array(path), self._size
+        rows = array.shape[2:] if self.form.layout == "NCHW" else array.shape[1:3]
+        if rows != wanted:
+            raise DataError(f"{path} is {_by(rows)}, but the first image is {_by(wanted)}: give a size")
+        return array
+
+    def _array(self, path: Path) -> NDArray[np.generic]:
         try:
-            wanted = self._size
-            with Image.open(path) as image:
-                pixels = np.asarray(self._fitted(image.convert(_MODES[self.channels])), np.uint8)
-        except Exception as error:  # of damaged files Pillow makes errors of every kind
+            with path.open("rb") as stream:
+                return self.form.array(stream, path)
+        except OSError as error:
             raise DataError(f"cannot read the image {path}: {error}") from error
-        if pixels.shape[:2] != wanted:
-            raise DataError(f"{path} is {_by(pixels.shape)}, but the first image is {_by(wanted)}: give a size")
-        pixels = pixels.reshape(*pixels.shape[:2], -1)
-        if self.channels == "BGR":
-            pixels = pixels[:, :, ::-1]
-        array = pixels if self.dtype == "uint8" else self._normal(pixels)
-        return np.ascontiguousarray(array.transpose(2, 0, 1) if self.layout == "NCHW" else array)[np.newaxis]
 
     @cached_property
     def _size(self) -> tuple[int, ...]:
         """Height and width of every image: the wanted ones, else those of the first."""
-        if self.size is not None:
-            return self.size
-        with Image.open(self.files[0]) as image:
+        if self.form.size is not None:
+            return self.form.size
+        with self.files[0].open("rb") as stream, Image.open(stream) as image:
             return image.size[::-1]
-
-    def _normal(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return (pixels.astype(np.float32) - np.asarray(self.mean, np.float32)) / np.asarray(self.std, np.float32)
-
-    def _fitted(self, image: Image.Image) -> Image.Image:
-        if self.size is None or image.size == self.size[::-1]:
-            return image
-        height, width = self.size
-        scale = max(height / image.height, width / image.width)
-        wide, high = max(width, round(image.width * scale)), max(height, round(image.height * scale))
-        scaled = image.resize((wide, high), Image.Resampling.BICUBIC)
-        left, top = (wide - width) // 2, (high - height) // 2
-        return scaled.crop((left, top, left + width, top + height))
 
 
 def _by(shape: tuple[int, ...]) -> str:

@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.data.arrays import read_arrays
-from qbench.data.images import ImageFolder, find_labels, read_labels
+from qbench.data.images import ImageFolder, ImageForm, find_labels, read_labels
+from qbench.data.places import place
 from qbench.data.shards import Shards
 from qbench.errors import DataError
 
-__all__ = ["Samples", "load_data"]
+__all__ = ["IMAGES_INSIDE", "Samples", "load_data"]
+
+IMAGES_INSIDE = frozenset({".parquet", ".tar"})
+"""Ends of the names of files that may hold images."""
 
 
 class Samples(NamedTuple):
@@ -45,11 +49,13 @@ def load_data(
     path
         An ``.npz`` with ``x`` (or an array for each input of the model, by its name) and optionally ``y``, an ``.npy``,
         or a folder of images, with classes in its ``labels.csv`` or in ``FOLDER_labels.csv`` beside it (see
-        :func:`qbench.data.images.read_labels`). Or a folder of ``.npy`` files, or a Zarr array ``NAME.zarr`` (with the
-        extra ``zarr``) or a folder of those: their rows are read when they are needed, and ``y.npy`` in the folder has
-        their classes. float64 arrays become float32, which is what models take.
+        :func:`qbench.data.images.read_labels`). Or what is read when it is needed: a folder of ``.npy`` or ``.npz``
+        files, Zarr arrays ``NAME.zarr`` (extra ``zarr``), ``.parquet`` files (extra ``parquet``) or WebDataset ``.tar``
+        files, or one of the latter three; ``y.npy`` in the folder has the classes where the files do not. Or a URL of
+        any of those, such as ``s3://bucket/images`` (extra ``remote``). float64 arrays become float32, which is what
+        models take.
     mean, std, size, layout, channels, dtype
-        For folders; see :class:`qbench.data.images.ImageFolder`.
+        For images; see :class:`qbench.data.images.ImageForm`.
     classes
         Whether ``y`` holds class numbers; False where a metric of the user's knows what it is.
 
@@ -63,21 +69,21 @@ def load_data(
     DataError
         No such file, not a format from above, damaged, pickled, or labels that do not fit.
     """
-    source = Path(path)
-    if source.is_dir():
+    source = place(path)
+    edges = (size, size) if isinstance(size, int) else size
+    form = ImageForm(_numbers(mean), _numbers(std), edges, layout, channels, dtype)
+    if source.is_dir() or (source.suffix in IMAGES_INSIDE and source.is_file()):
         shards = Shards.find(source)
         if shards:
-            if {*_numbers(mean), *_numbers(std)} - {0.0, 1.0}:
+            if form.is_normal and not {file.suffix for file in shards} & IMAGES_INSIDE:
                 raise DataError(f"{source} holds arrays, which are taken as they are: leave out mean and std")
-            return _shards(source, shards, classes)
+            return _shards(source, shards, form, classes)
         files = ImageFolder.find(source)
-        edges = (size, size) if isinstance(size, int) else size
-        images = ImageFolder(files, _numbers(mean), _numbers(std), edges, layout, channels, dtype)
         table = find_labels(source)
-        return Samples(images, None if table is None else read_labels(table, files))
+        return Samples(ImageFolder(files, form), None if table is None else read_labels(table, files))
     if source.suffix not in (".npz", ".npy"):
         missing = "" if source.exists() else " (and there is no such file or folder)"
-        raise DataError(f"{source} is neither .npz, .npy nor a folder of images{missing}")
+        raise DataError(f"{source} is neither .npz, .npy, .parquet, .tar nor a folder of images{missing}")
     arrays = {name: _single(array) for name, array in read_arrays(source).items()}
     if source.suffix == ".npy":
         return Samples(arrays["x"], None)
@@ -89,13 +95,13 @@ def load_data(
     )
 
 
-def _shards(folder: Path, files: tuple[Path, ...], classes: bool) -> Samples:
-    """Rows of arrays in files, with what ``y.npy`` among them says."""
+def _shards(folder: Path, files: tuple[Path, ...], form: ImageForm, classes: bool) -> Samples:
+    """Samples in files, with what ``y.npy`` among them says, or they themselves."""
     truth = folder / "y.npy"
-    x = Shards(tuple(path for path in files if path != truth))
+    x = Shards(tuple(path for path in files if path != truth), form)
     if not x.files:
         raise DataError(f"{folder} has nothing but {truth.name}")
-    y = read_arrays(truth)["x"] if truth in files else None
+    y = read_arrays(truth)["x"] if truth in files else x.labels()
     return Samples(x, y if y is None or not classes else _labels(truth, y))
 
 

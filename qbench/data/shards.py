@@ -1,9 +1,9 @@
-"""Arrays in files as data, however many there are: rows are read where they are needed, and when."""
+"""Samples in files as data, however many there are: they are read where they are needed, and when."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -13,99 +13,110 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.data.images import AS_IT_IS, ImageForm
+from qbench.data.readers import READERS, Reader, Rows
 from qbench.errors import DataError
 
 __all__ = ["Shards"]
 
-_ROWS = 32  # read at a time
-_SUFFIXES = (".npy", ".zarr")
-
 
 @dataclass(frozen=True)
-class Shards(Sequence[NDArray[np.generic]]):
-    """The rows of several arrays in files, one file after the other by name; axis 0 of each counts samples.
+class Shards(Sequence[Rows]):
+    """The samples in several files, one file after the other by name; axis 0 of each array counts samples.
 
     Parameters
     ----------
     files
-        ``.npy`` files, which are mapped to memory, or folders of Zarr arrays (with the extra ``zarr``).
+        Each of a kind that `qbench.data.readers.READERS` has.
+    form
+        How encoded images become arrays.
     first, last
-        The rows that are meant, of all; `last` None: to the end.
+        The samples that are meant, of all; `last` None: to the end.
     """
 
     files: tuple[Path, ...]
+    form: ImageForm = AS_IT_IS
     first: int = 0
     last: int | None = None
 
     @staticmethod
-    def find(folder: Path) -> tuple[Path, ...]:
-        """The arrays in a folder by name, or the folder itself where it is one; none where it holds something else."""
-        if folder.suffix == ".zarr":
-            return (folder,)
-        return tuple(sorted(path for path in folder.iterdir() if path.suffix in _SUFFIXES))
+    def find(path: Path) -> tuple[Path, ...]:
+        """The files in a folder by name, or the path itself where it is one; none where it holds something else."""
+        if path.suffix in READERS:
+            return (path,)
+        return tuple(sorted(file for file in path.iterdir() if file.suffix in READERS))
 
     def part(self, first: int, last: int) -> Shards:
-        """Some of the rows, which whoever gets it reads for himself."""
+        """Some of the samples, which whoever gets it reads for himself."""
         return replace(self, first=self.first + first, last=self.first + last)
+
+    def labels(self) -> NDArray[Any] | None:
+        """What the files say of each sample, if all do."""
+        try:
+            found = [self._reader(shard).labels() for shard in range(len(self.files))]
+        except (OSError, ValueError) as error:
+            raise DataError(f"cannot read the labels in {self.files[0].parent}: {error}") from error
+        known = [labels for labels in found if labels is not None]
+        return np.concatenate(known) if len(known) == len(found) else None
 
     def __len__(self) -> int:
         return (self._stops[-1] if self.last is None else self.last) - self.first
 
-    def __getitem__(self, index: int) -> NDArray[np.generic]:  # pyright: ignore[reportIncompatibleMethodOverride] no slices
+    def __getitem__(self, index: int) -> Rows:  # pyright: ignore[reportIncompatibleMethodOverride] no slices
         if not 0 <= index < len(self):
             raise IndexError(index)
         return self._read(self.first + index, 1)
 
-    def __iter__(self) -> Iterator[NDArray[np.generic]]:
+    def __iter__(self) -> Iterator[Rows]:
         row, last = self.first, self.first + len(self)
         while row < last:
-            rows = self._read(row, min(_ROWS, last - row))
+            rows = self._read(row, last - row)
             yield rows
-            row += len(rows)
+            row += len(next(iter(rows.values())) if isinstance(rows, Mapping) else rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: vars(self)[name] for name in ("files", "first", "last")}  # no open files
+        return {name: vars(self)[name] for name in ("files", "form", "first", "last")}  # no open files
 
-    def _read(self, row: int, count: int) -> NDArray[np.generic]:
-        """So many rows from one on, as far as its file goes."""
+    def _read(self, row: int, most: int) -> Rows:
+        """Some samples from one on: as many as are read together, and as its file has."""
         shard = bisect_right(self._stops, row)
         start = row - (self._stops[shard - 1] if shard else 0)
+        for other in self._open.difference({shard}):
+            self._reader(other).release()
+        self._open.clear()
+        self._open.add(shard)
+        reader = self._reader(shard)
         try:
-            rows = np.array(self._arrays[shard][start : start + count])
+            rows = reader.rows(start, min(start + most, start + reader.at_once, len(reader)))
+        except DataError:
+            raise
         except Exception as error:  # of damaged files libraries make errors of every kind
             raise DataError(f"cannot read {self.files[shard]}: {error}") from error
-        return rows.astype(np.float32) if rows.dtype == np.float64 else rows
+        return {name: _single(a) for name, a in rows.items()} if isinstance(rows, Mapping) else _single(rows)
+
+    @cached_property
+    def _open(self) -> set[int]:
+        return set()
 
     @cached_property
     def _stops(self) -> list[int]:
-        return [*accumulate(array.shape[0] for array in self._arrays)]  # Zarr's have no length
+        return [*accumulate(len(self._reader(shard)) for shard in range(len(self.files)))]
+
+    def _reader(self, shard: int) -> Reader:
+        if shard not in self._readers:
+            path = self.files[shard]
+            try:
+                self._readers[shard] = READERS[path.suffix](path, self.form)
+            except DataError:
+                raise
+            except Exception as error:  # as above
+                raise DataError(f"cannot read {path}: {error}") from error
+        return self._readers[shard]
 
     @cached_property
-    def _arrays(self) -> list[Any]:
-        return [_opened(path) for path in self.files]
+    def _readers(self) -> dict[int, Reader]:
+        return {}
 
 
-def _opened(path: Path) -> Any:
-    """An array that reads from its file when it is indexed."""
-    reader: Callable[[Path], Any] = _zarr if path.suffix == ".zarr" else _mapped
-    try:
-        array = reader(path)
-    except DataError:
-        raise
-    except Exception as error:  # as above
-        raise DataError(f"cannot read {path}: {error}") from error
-    if not array.ndim:
-        raise DataError(f"{path} holds one number; axis 0 counts samples")
-    return array
-
-
-def _mapped(path: Path) -> NDArray[Any]:
-    return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-def _zarr(path: Path) -> Any:
-    try:
-        import zarr
-    except ImportError as error:
-        raise DataError(f"{path} needs the package zarr: pip install 'qbench[zarr]'") from error
-    return zarr.open_array(path, mode="r")  # pyright: ignore[reportUnknownMemberType]
+def _single(rows: NDArray[Any]) -> NDArray[Any]:
+    return rows.astype(np.float32) if rows.dtype == np.float64 else rows

@@ -113,11 +113,11 @@ class Session(Searches):
         x, y = evaluation, None
         if isinstance(evaluation, tuple) and len(cast("tuple[object, ...]", evaluation)) == 2:
             x, y = cast("tuple[object, object]", evaluation)
-        model = Model(graph, float_model, fold_scale_axis)
-        cases = None if x is None else _cases(model, x, y, metric is not None)
+        model, where = Model(graph, float_model, fold_scale_axis), executor_of(cluster, executor)
+        cases = None if x is None else _cases(model, x, y, metric is not None, where)
         given = calibration.x if isinstance(calibration, Samples) else calibration
-        data = Dataset(model.fed, model.reals(given), what="calibration")
-        quantizer = Quantizer(model, data, executor_of(cluster, executor))
+        data = Dataset(model.fed, model.reals(given), what="calibration", executor=where)
+        quantizer = Quantizer(model, data, where)
         history, folder = History.start(config or model.config_of(preset)), None
         check_config(model.prepared, history.config)
         if path is not None:
@@ -205,10 +205,10 @@ class Session(Searches):
         return report
 
 
-def _cases(model: Model, x: object, y: object, has_metric: bool) -> Dataset:
+def _cases(model: Model, x: object, y: object, has_metric: bool, executor: Executor | None) -> Dataset:
     """The evaluation data; y is the right class of each sample, or with a metric whatever that compares with."""
     if not has_metric or y is None:
-        return Dataset(model.fed, model.reals(x), y, what="evaluation")
+        return Dataset(model.fed, model.reals(x), y, what="evaluation", executor=executor)
     if not (hasattr(y, "__len__") and hasattr(y, "__getitem__")):
         raise DataError(f"y is {type(y).__name__}: give an array or a list with one entry for each evaluation sample")
-    return Dataset(model.fed, model.reals(x), what="evaluation", truths=cast("Sequence[Any]", y))
+    return Dataset(model.fed, model.reals(x), what="evaluation", truths=cast("Sequence[Any]", y), executor=executor)

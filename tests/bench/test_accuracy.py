@@ -84,7 +84,7 @@ def test_the_command_counts_what_a_person_would(classifier, images, tmp_path, ca
     [
         (["--peers", "tvm"], "'tvm' is none of litert, onnxruntime"),
         (["--peers", "onnxruntime"], "runs ONNX files"),
-        (["--images", "nowhere"], "is no folder"),
+        (["--images", "nowhere"], "there is no such folder or file"),
         (["--labels", "nowhere.csv"], "cannot read the labels"),
         (["--labels", "../labels.csv", "--limit", "0"], "at least 1"),
         ([], "give --labels"),

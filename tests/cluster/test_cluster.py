@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 from distributed import Client
 from PIL import Image
 
+from qbench.cli import main
 from qbench.cluster.connect import connected
 from qbench.data.dataset import Dataset
 from qbench.data.load import load_data
 from qbench.errors import Cancelled, ClusterError, DataError
+from qbench.ir.archive import save
 from qbench.session.session import Session
 from tests.cluster.killing import check, found, images, ran
 from tests.networks import mlp, residual, samples
@@ -120,3 +123,21 @@ def test_where_work_runs_is_said_once(client: Client):
         Session(mlp(), samples(4), cluster=client, executor=client.get_executor())
     with pytest.raises(ClusterError, match=r"takes a dask\.distributed\.Client, not str"):
         Session(mlp(), samples(4), cluster="tcp://127.0.0.1:1")
+
+
+def test_the_whole_job_on_the_command_line(client: Client, tmp_path: Path):
+    save(mlp(), tmp_path / "m.qbench")
+    np.savez(tmp_path / "x.npz", x=samples(60), y=np.arange(60) % 5)
+    data = str(tmp_path / "x.npz")
+    words = [str(tmp_path / "m.qbench"), "--calibration", data, "--evaluation", data]
+    told: list[list[object]] = []
+    for where in ([], ["--cluster", client.scheduler.address]):
+        out = tmp_path / f"out{len(where)}"
+        assert main(["quantize", *words, "--out", str(out), *where]) == 0
+        assert main(["tune", *words, "--at-least", "20", "--out", str(out / "tuned"), *where]) == 0
+        rows = json.loads((out / "tuned" / "front.json").read_text())["rows"]
+        report = json.loads((out / "report.json").read_text())
+        told.append([report, sorted((row["label"], row["metric"], str(row["config"])) for row in rows)])
+        told[-1].append((out / "model.qdq.onnx").read_bytes())
+    assert told[0] == told[1]
+    assert main(["quantize", *words, "--out", str(tmp_path), "--cluster", "here"]) == 2

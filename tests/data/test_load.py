@@ -101,8 +101,11 @@ def test_damaged_files_are_errors_at_worst(tmp_path: Path, name: str, data: st.D
     ("name", "message"),
     [
         ("missing.npz", "cannot read arrays from .*missing.npz.*No such file"),
-        ("missing", "is neither .npz, .npy nor a folder of images \\(and there is no such file or folder\\)"),
-        ("data.csv", "is neither .npz, .npy nor a folder of images$"),
+        (
+            "missing",
+            "nor a folder of images \\(and there is no such file or folder\\)",
+        ),
+        ("data.csv", "is neither .npz, .npy, .parquet, .tar nor a folder of images$"),
         ("only_y.npz", "has no array x"),
         ("text.npz", "text.npz: this is no .npz archive, or one that is cut off"),
         ("float_y.npz", "must be class numbers \\(integers\\), not float32 of shape \\(1,\\)"),

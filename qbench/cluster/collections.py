@@ -1,0 +1,19 @@
+"""Dask's own collections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["computed", "culled"]
+
+
+def culled(collection: Any) -> Any:
+    """The same collection, with no more than it is made of: what travels to a worker."""
+    from dask.base import optimize
+
+    return optimize(collection)[0]
+
+
+def computed(collection: Any) -> Any:
+    """What it holds, computed in this thread: work is spread by whoever asks."""
+    return collection.compute(scheduler="synchronous")
