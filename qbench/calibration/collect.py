@@ -74,6 +74,16 @@ def collect(
     names = observed(graph, tensors)
     total = count_samples(graph, data)
     counter = counter_of(graph, names)
+
+    def look() -> None:
+        if cancel is not None and cancel.is_set():
+            raise Cancelled("calibration was cancelled; a later run goes on from what was done")
+
+    if counter.stages and executor is None:
+        done, found = counter.staged(enumerate(samples(graph, data), first), look)
+        if progress is not None:
+            progress(done, total)
+        return {name: found[name] for name in names if name in found}
     workers = _Elsewhere(counter, executor) if executor else _Threads(counter)
     tasks = _tasks(enumerate(samples(graph, data), first), workers.task)
     running: deque[Future[Seen]] = deque()
@@ -83,8 +93,7 @@ def collect(
             running.extend(map(workers.submit, islice(tasks, workers.ahead - len(running))))
             if not running:
                 break
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("calibration was cancelled; a later run goes on from what was done")
+            look()
             if wait([running[0]], timeout=_PATIENCE).done:  # in order, so that the first bad sample is the one told
                 seen = merged(seen, running.popleft().result())
                 if progress is not None:

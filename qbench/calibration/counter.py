@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
+from qbench.calibration.stages import stages_of
 from qbench.calibration.statistics import Statistics, count
 from qbench.data.dataset import Dataset
 from qbench.data.samples import Data, samples
 from qbench.errors import DataError
+from qbench.ir.frozen import release
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, Array, QuantRule, bind
@@ -19,6 +22,10 @@ __all__ = ["Counter", "Found", "Numbered", "Seen", "counter_of", "merged"]
 
 Numbered = tuple[int, Mapping[str, Array]]
 Found = dict[str, Statistics]
+Places = Mapping[str, tuple[int | None, int]]
+"""By value: its channel axis, and how many channels there are."""
+
+_CARRIED = 1 << 28  # bytes of values between two stages
 
 
 Seen = tuple[int, Found]
@@ -28,38 +35,69 @@ Seen = tuple[int, Found]
 class Counter:
     """Runs samples and counts what it sees; goes to other threads, processes and machines."""
 
-    def __init__(self, graph: Graph, names: tuple[str, ...]) -> None:
+    def __init__(self, graph: Graph, names: tuple[str, ...], places: Places | None = None) -> None:
         self.graph, self.names = graph, names
         self._programs = Programs(graph, keep=[name for name in names if name not in graph.inputs])
-        axes = _channel_axes(graph)
-        self._places = {name: (axes.get(name), _channels(graph, name, axes.get(name))) for name in names}
+        axes = _channel_axes(graph) if places is None else {}
+        self._places = places or {name: (axes.get(name), _channels(graph, name, axes.get(name))) for name in names}
+        self.stages = stages_of(graph, names) if places is None else []
+        """Of a model that is too large to be planned as a whole."""
 
     def __reduce__(self) -> tuple[Callable[..., Counter], tuple[object, ...]]:
         return counter_of, (self.graph, self.names)
 
     def __call__(self, start: int, data: Data | Dataset) -> Seen:
         """How many samples there are in the data, and their statistics; the first one is called sample `start`."""
-        tallies = self.tallies()
         pieces = data.checked() if isinstance(data, Dataset) else samples(self.graph, data)
+        if self.stages:
+            return self.staged(enumerate(pieces, start))
+        tallies = self.tallies()
         return self.count(enumerate(pieces, start), tallies), self.statistics(tallies)
 
     def tallies(self) -> dict[str, Tally]:
         """What samples can be counted into."""
-        return {name: Tally(*place) for name, place in self._places.items()}
+        return {name: Tally(*self._places[name]) for name in self.names}
 
     def count(self, numbered: Iterable[Numbered], tallies: dict[str, Tally]) -> int:
         """Run samples, and say how many; DataError where values are not finite, which leaves the tallies useless."""
         done = 0
         for number, feeds in numbered:
-            try:
-                program = self._programs.of(feeds)
-                program.run(feeds, observe=tallies)
-                if any(tally["bad"] for tally in tallies.values()):
-                    self._complain(program, feeds)
-                done += 1
-            except DataError as error:
-                raise DataError(f"calibration sample {number}: {error}") from error
+            self._run(number, feeds, tallies)
+            done += 1
         return done
+
+    def staged(self, numbered: Iterable[Numbered], look: Callable[[], object] = lambda: None) -> Seen:
+        """The same of a large model: as many samples as can be carried go through one stage after the other.
+
+        `look` is called before each of them.
+        """
+        few = max(1, _CARRIED // max(1, *(stage.carried for stage in self.stages)))
+        coming, total, found = iter(numbered), 0, Found()
+        while some := [(number, {**feeds}) for number, feeds in islice(coming, few)]:
+            for stage in self.stages:
+                look()
+                counter = Counter(stage.graph, stage.observed, self._places)
+                tallies = counter.tallies()
+                for number, values in some:
+                    feeds = {name: values[name] for name in stage.graph.inputs}
+                    values |= counter._run(number, feeds, tallies)
+                    for name in stage.done:
+                        values.pop(name, None)
+                _, found = merged((0, found), (0, counter.statistics(tallies)))
+                release(stage.graph.constants.values())
+            total += len(some)
+        return total, found
+
+    def _run(self, number: int, feeds: Mapping[str, Array], tallies: dict[str, Tally]) -> Mapping[str, Array]:
+        """The outputs of one sample."""
+        try:
+            program = self._programs.of(feeds)
+            outputs = program.run(feeds, observe=tallies)
+            if any(tally["bad"] for tally in tallies.values()):
+                self._complain(program, feeds)
+            return outputs
+        except DataError as error:
+            raise DataError(f"calibration sample {number}: {error}") from error
 
     def statistics(self, tallies: dict[str, Tally]) -> Found:
         """Of each value that was not always empty."""

@@ -16,7 +16,7 @@ from distributed import Future as Remote
 from qbench.cluster.parcel import SHELF, Missing, Parcel, call, digest_of, packed, versions
 from qbench.errors import ClusterError
 
-__all__ = ["Workers"]
+__all__ = ["Workers", "told"]
 
 _INLINE = 1 << 16  # bytes of a function that travel with each of its calls
 _SCATTERED = 1 << 20  # bytes of an argument that go to a worker directly, not by way of the scheduler
@@ -214,7 +214,7 @@ class _Call(Future[Any]):
         except (CancelledError, Missing) as error:
             self._lost(error)
         except BaseException as error:
-            self._failed(_told(error))
+            self._failed(told(error))
 
     def _lost(self, error: BaseException) -> None:
         self._left -= 1
@@ -244,7 +244,7 @@ class _Call(Future[Any]):
         return done
 
 
-def _told(error: BaseException) -> BaseException:
+def told(error: BaseException) -> BaseException:
     """What to do about it, where that is known."""
     if isinstance(error, KilledWorker):
         return ClusterError(
@@ -263,7 +263,7 @@ def _again(ask: Callable[[], object]) -> None:
             ask()
             break
         except ModuleNotFoundError as error:
-            raise _told(error) from error
+            raise told(error) from error
         except OSError:
             if not left:
                 raise

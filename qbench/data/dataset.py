@@ -121,6 +121,16 @@ class Dataset:
             raise DataError(f"there are {self.samples} {what} samples but {len(truths)} truths for the metric")
 
     @property
+    def is_one_array(self) -> bool:
+        """Whether all samples lie in memory, and :meth:`whole` joins them."""
+        return self._in_memory and bool(self.layout.batched) and len({*self._kinds}) == 1
+
+    @property
+    def source(self) -> object:
+        """What the samples are read from."""
+        return self._data
+
+    @property
     def survey(self) -> Survey:
         """What the first reading has found."""
         return [*zip(self._digests, self._stops, self._kinds, strict=True)]

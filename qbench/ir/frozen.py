@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+import mmap
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from qbench.ir.dtypes import DType, dtype_of
 from qbench.ir.types import TensorType
 
-__all__ = ["Constant", "FrozenMap"]
+__all__ = ["Constant", "FrozenMap", "release"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -99,8 +100,9 @@ class Constant:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over dtype, shape and bytes: the identity of the content."""
-        head = f"{self.dtype}{self.shape}".encode()
-        return hashlib.sha256(head + self.array.tobytes()).hexdigest()
+        digest = hashlib.sha256(f"{self.dtype}{self.shape}".encode())
+        digest.update(self.array.reshape(-1).view(np.uint8).data)  # without a copy
+        return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constant) and (self is other or self.digest == other.digest)
@@ -110,3 +112,13 @@ class Constant:
 
     def __repr__(self) -> str:
         return f"Constant({self.dtype}{list(self.shape)}, {self.digest[:12]})"
+
+
+def release(constants: Iterable[Constant]) -> None:
+    """Let the system take back the memory of those that lie in files; what is read of them again comes from there."""
+    for constant in constants:
+        owner: Any = constant.array
+        while isinstance(owner, np.ndarray):
+            owner = owner.base
+        if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            owner.madvise(mmap.MADV_DONTNEED)

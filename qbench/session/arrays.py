@@ -1,4 +1,4 @@
-"""Data sets and statistics as npz files; never pickled."""
+"""Data sets and statistics on disk; never pickled. What lies in files already is referred to."""
 
 from __future__ import annotations
 
@@ -6,45 +6,87 @@ import json
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import pydantic
 from numpy.typing import NDArray
 
 from qbench.calibration.means import ChannelMeans
 from qbench.calibration.statistics import Statistics
-from qbench.data.dataset import Dataset, Feeds
+from qbench.data.dataset import Dataset, Feeds, Survey
+from qbench.data.images import ImageFolder, ImageForm
+from qbench.data.places import place
+from qbench.data.shards import Shards
 from qbench.errors import DataError, SessionError
-from qbench.files import replacing
+from qbench.files import replacing, write_text
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
+
+_FILES = "files.json"
 
 __all__ = ["load_dataset", "load_statistics", "save_dataset", "save_statistics"]
 
 
 def save_dataset(data: Dataset, folder: Path) -> None:
-    """Write each item of the data as ``NUMBER.npz`` (inputs by number: zip archives limit names), and the labels."""
+    """Write the data as ``NUMBER.npz`` (inputs by number: zip archives limit names), and the labels.
+
+    Of images and shards their paths alone, with the digests of what they hold: ``files.json``.
+    """
     folder.mkdir()
-    for index, feeds in enumerate(data):
-        arrays = {f"input{i}": array for i, array in enumerate(feeds.values())}
-        np.savez(folder / f"{index:08d}.npz", **arrays)  # pyright: ignore[reportArgumentType] the stub's allow_pickle
+    if isinstance(data.source, (ImageFolder, Shards)):
+        write_text(folder / _FILES, _Files.of(data.source, data.survey).model_dump_json())
+    else:
+        for index, feeds in enumerate([data.whole()] if data.is_one_array else data):
+            arrays = {f"input{i}": array for i, array in enumerate(feeds.values())}
+            np.savez(folder / f"{index:08d}.npz", **arrays)  # pyright: ignore[reportArgumentType] the stub's allow_pickle
     if data.labels is not None:
         np.save(folder / "labels.npy", data.labels)
 
 
 def load_dataset(graph: Graph, folder: Path, what: str, digest: str) -> Dataset:
-    """Read what `save_dataset` wrote for that graph; SessionError where it is not what it was."""
-    saved = _SavedItems(graph, sorted(folder.glob("*.npz")))
-    labels = folder / "labels.npy"
+    """Read what `save_dataset` wrote for that graph; SessionError where it is not what it was.
+
+    Files that are referred to are read when they are needed; whoever finds them changed then says so.
+    """
+    saved, survey = _SavedItems(graph, sorted(folder.glob("*.npz"))), None
+    labels, files = folder / "labels.npy", folder / _FILES
     try:
         items: object = list(saved) if len(saved.paths) == 1 else saved
+        if files.exists():
+            said = _Files.model_validate_json(files.read_bytes())
+            items, survey = said.source(), said.survey
         classes = np.load(labels, allow_pickle=False) if labels.exists() else None
-        data = Dataset(graph, items, classes, what=what)
+        data = Dataset(graph, items, classes, what=what, survey=survey)
     except (OSError, ValueError, EOFError, DataError) as error:
         raise SessionError(f"{folder}: the {what} data cannot be read: {error}") from error
     if data.digest != digest:
         raise SessionError(f"{folder}: the {what} data was changed after it was saved")
     return data
+
+
+class _Files(pydantic.BaseModel, extra="forbid", frozen=True):
+    """What ``files.json`` says."""
+
+    kind: Literal["images", "shards"]
+    paths: tuple[str, ...]
+    form: ImageForm
+    first: int = 0
+    last: int | None = None
+    survey: list[tuple[str, int, tuple[tuple[int, ...], ...]]]
+
+    @classmethod
+    def of(cls, source: ImageFolder | Shards, survey: Survey) -> _Files:
+        here = [str(path if "://" in str(path) else path.resolve()) for path in source.files]
+        span = (source.first, source.last) if isinstance(source, Shards) else (0, None)
+        kind = "shards" if isinstance(source, Shards) else "images"
+        return cls(kind=kind, paths=tuple(here), form=source.form, first=span[0], last=span[1], survey=[*survey])
+
+    def source(self) -> ImageFolder | Shards:
+        files = tuple(map(place, self.paths))
+        if self.kind == "images":
+            return ImageFolder(files, self.form)
+        return Shards(files, self.form, self.first, self.last)
 
 
 def save_statistics(statistics: Mapping[str, Statistics], path: Path) -> None:

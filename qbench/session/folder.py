@@ -5,7 +5,7 @@
     session.json          format, digest of the model, digests of the data: which of the parts below count
     model.qbench/         the model as it was given
     float.qbench/         the float model that came with a quantized one
-    calibration-D/        the data, as npz; D says which data
+    calibration-D/        the data, as npz, or files.json that says in which files it lies; D says which data
     evaluation-D/         the same, with labels.npy
     blocks-M/             what calibration saw in blocks of samples: a killed pass goes on; M says in which model
     statistics-K.npz      what calibration saw; K says in which data and in which graph

@@ -13,7 +13,6 @@ from distributed import Client
 from PIL import Image
 
 from qbench.cli import main
-from qbench.cluster.connect import connected
 from qbench.data.dataset import Dataset
 from qbench.data.load import load_data
 from qbench.errors import Cancelled, ClusterError, DataError
@@ -21,12 +20,6 @@ from qbench.ir.archive import save
 from qbench.session.session import Session
 from tests.cluster.killing import check, found, images, ran
 from tests.networks import mlp, residual, samples
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    with connected("local:2") as client:
-        yield client
 
 
 def test_workers_killed_in_calibration_evaluation_and_search_change_nothing(client: Client):
@@ -88,9 +81,8 @@ def test_a_file_that_changes_between_two_passes_is_named(client: Client, tmp_pat
 
 
 def test_what_cannot_be_sent_is_told(client: Client):
-    session = Session(mlp(), Unsendable(), cluster=client)
     with pytest.raises(ClusterError, match=r"cannot be sent to the workers of a cluster: .*lock"):
-        session.run(False)
+        Session(mlp(), Unsendable(), cluster=client)
 
 
 class Unsendable:
@@ -101,6 +93,9 @@ class Unsendable:
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter(samples(40)[:, None])
+
+    def __len__(self) -> int:
+        return 40
 
     def part(self, first: int, last: int) -> Unsendable:
         return self

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
-from qbench.errors import SessionError
+from qbench.data.load import load_data
+from qbench.errors import DataError, SessionError
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
 from qbench.quant.config import QuantConfig
 from qbench.session import quantizer
 from qbench.session.arrays import load_dataset, load_statistics, save_dataset, save_statistics
 from qbench.session.session import Session
-from tests.networks import mlp, samples
+from tests.networks import mlp, residual, samples
 
 GRAPH = mlp()
 X, Y = samples(40, seed=2), np.random.default_rng(3).integers(0, 5, 40)
@@ -291,3 +293,21 @@ def test_what_8_bits_can_hold_is_measured_once(tmp_path: Path, monkeypatch: pyte
     assert again.quantized().config.activations.least_db == 24.0 and len(calls) == 1
     again.config = again.config.with_value("activations.least_db", None)
     assert again.quantized().config.activations.least_db is None and len(calls) == 1
+
+
+def test_images_are_referred_to(tmp_path: Path):
+    (tmp_path / "images").mkdir()
+    for number in range(40):
+        pixels = np.random.default_rng(number).integers(0, 256, (6, 7, 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "images" / f"{number:02d}.png")
+    x = load_data(tmp_path / "images", std=128).x
+    session = Session(residual(), x, path=tmp_path / "s")
+    report = session.run(False)
+    assert not [*(tmp_path / "s").glob("calibration-*/*.npz")]
+    again = Session.resume(tmp_path / "s")
+    assert again.run(False).output == report.output
+    (tmp_path / "images" / "39.png").unlink()
+    missing = Session.resume(tmp_path / "s")  # reads no image
+    missing.override("conv_1", threshold=1.0)
+    with pytest.raises(DataError, match=r"39\.png"):
+        missing.run(False)

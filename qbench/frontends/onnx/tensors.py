@@ -15,6 +15,8 @@ from qbench.frontends.onnx.source import Array
 __all__ = ["read_tensor"]
 
 _MAX_ELEMENTS = 2**40
+_MAPPED = 1 << 20
+"""Bytes of a tensor that stays in its file, mapped to memory."""
 
 
 def read_tensor(proto: TensorProto, folder: Path, what: str) -> Array:
@@ -40,12 +42,25 @@ def read_tensor(proto: TensorProto, folder: Path, what: str) -> Array:
     if proto.data_type not in TensorProto.DataType.values() or proto.data_type == TensorProto.UNDEFINED:
         raise ModelError(f"{what} has the unknown element type {proto.data_type}")
     if proto.data_location == TensorProto.EXTERNAL:
-        inline = TensorProto(dims=shape, data_type=proto.data_type, raw_data=_external(proto, folder, what))
+        path, offset, length = _external(proto, folder, what)
+        try:
+            if length >= _MAPPED and offset % 8 == 0 and _bits(proto) >= 8:
+                dtype = helper.tensor_dtype_to_np_dtype(proto.data_type)
+                return _checked(np.asarray(np.memmap(path, dtype, "r", offset, shape)), shape, what)
+            with path.open("rb") as file:
+                file.seek(offset)
+                inline = TensorProto(dims=shape, data_type=proto.data_type, raw_data=file.read(length))
+        except OSError as error:
+            raise ModelError(f"{what}: external data cannot be read: {error}") from None
         return read_tensor(inline, folder, what)
     try:
         array = np.asarray(numpy_helper.to_array(proto))
     except (ValueError, TypeError, KeyError, NotImplementedError, OverflowError) as error:
         raise ModelError(f"{what} cannot be read: {error}") from None
+    return _checked(array, shape, what)
+
+
+def _checked(array: Array, shape: tuple[int, ...], what: str) -> Array:
     if array.shape != shape:
         raise ModelError(f"{what} has data for the shape {array.shape}, not {shape}")
     if array.dtype.kind == "c":
@@ -56,7 +71,8 @@ def read_tensor(proto: TensorProto, folder: Path, what: str) -> Array:
     return array
 
 
-def _external(proto: TensorProto, folder: Path, what: str) -> bytes:
+def _external(proto: TensorProto, folder: Path, what: str) -> tuple[Path, int, int]:
+    """The file, where in it the tensor begins, and its length."""
     entries = {entry.key: entry.value for entry in proto.external_data}
     try:
         path = _inside(folder, entries["location"])
@@ -69,9 +85,7 @@ def _external(proto: TensorProto, folder: Path, what: str) -> bytes:
                 f"{what}: external data {shown(entries['location'])} has {size} bytes, "
                 f"but the tensor needs {wanted} and the model points at {length} from {offset}"
             )
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read(length)
+        return path, offset, length
     except KeyError:
         raise ModelError(f"{what}: its external data has no location") from None
     except (OSError, ValueError) as error:

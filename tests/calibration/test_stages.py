@@ -1,0 +1,56 @@
+"""A model in stages is calibrated to the same bits as a whole one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from qbench.calibration import counter, stages
+from qbench.calibration.collect import collect
+from qbench.errors import Cancelled, DataError
+from tests.networks import mlp, residual, samples
+
+
+@pytest.fixture(params=["mlp", "residual"])
+def case(request: pytest.FixtureRequest):
+    if request.param == "mlp":
+        return mlp(), samples(20)
+    return residual(), np.random.default_rng(0).normal(size=(20, 3, 6, 7)).astype(np.float32)
+
+
+def small(monkeypatch: pytest.MonkeyPatch, carried: int = 1 << 20) -> None:
+    """Everything is large."""
+    monkeypatch.setattr(stages, "_LARGE", 0)
+    monkeypatch.setattr(stages, "_STAGE", 64)
+    monkeypatch.setattr(counter, "_CARRIED", carried)
+    monkeypatch.setattr(counter, "_latest", counter.Memo())
+
+
+@pytest.mark.parametrize("carried", [1, 1 << 20])
+def test_the_same_statistics(case, monkeypatch: pytest.MonkeyPatch, carried: int):
+    graph, x = case
+    whole = collect(graph, x)
+    small(monkeypatch, carried)
+    assert len(stages.stages_of(graph, [*whole])) > 2
+    told = list[int]()
+    assert collect(graph, x, progress=lambda done, total: told.append(done)) == whole
+    assert told[-1] == 20
+
+
+def test_errors_and_cancel_are_told(monkeypatch: pytest.MonkeyPatch):
+    small(monkeypatch)
+    x = samples(3)
+    x[2] = np.nan
+    with pytest.raises(DataError, match="sample 2"):
+        collect(mlp(), x)
+
+    class Set:
+        def is_set(self) -> bool:
+            return True
+
+    with pytest.raises(Cancelled):
+        collect(mlp(), samples(3), cancel=Set())
+
+
+def test_small_models_are_planned_as_a_whole():
+    assert stages.stages_of(mlp(), ["x"]) == []
