@@ -23,6 +23,10 @@ _SCATTERED = 1 << 20  # bytes of an argument that go to a worker directly, not b
 _FUNCTIONS = 8  # kept by the workers
 _BRANCHES = 8  # results that are merged at a time
 _TRIES = 10
+_GONE = (
+    "the cluster lost this work, and its scheduler is gone: start it and run again; what was saved by then is not done "
+    "again"
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -195,12 +199,21 @@ class _Call(Future[Any]):
     ) -> None:
         super().__init__()
         self._use, self._start, self._is_held, self._fetch = workers.use(), start, is_held, fetch
-        self._left = _TRIES
+        self._client, self._left = workers.client, _TRIES
         self._begin()
 
     def _begin(self) -> None:
-        self._remote: Any = self._start(self._use)
+        try:
+            self._remote: Any = self._start(self._use)
+        except Exception as error:  # Dask raises several kinds
+            if self._is_connected:
+                raise
+            raise ClusterError(_GONE) from error
         self._remote.add_done_callback(self._ended)
+
+    @property
+    def _is_connected(self) -> bool:
+        return self._client.status == "running"
 
     def _ended(self, remote: Remote[Any]) -> None:
         """Called by a thread of Dask's."""
@@ -219,15 +232,10 @@ class _Call(Future[Any]):
     def _lost(self, error: BaseException) -> None:
         self._left -= 1
         try:
-            if self._remote.client is None or self._remote.client.status != "running":
-                self._left = -1
-            if self._left >= 0 and self._is_held:
+            if self._left < 0 or not self._is_connected:
+                raise ClusterError(_GONE) from error
+            if self._is_held:
                 raise _HeldLost("a worker died with what other work was to start from") from error
-            if self._left < 0:
-                raise ClusterError(
-                    "the cluster lost this work, and its scheduler is gone: start it and run again; what was saved by "
-                    "then is not done again"
-                ) from error
             self._begin()
         except BaseException as failure:
             self._failed(failure)
@@ -239,7 +247,7 @@ class _Call(Future[Any]):
     def cancel(self) -> bool:
         """Neither begin it nor wait for it."""
         done = super().cancel()
-        if done:
+        if done and self._is_connected:
             self._remote.cancel()
         return done
 
