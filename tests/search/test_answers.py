@@ -10,24 +10,20 @@ from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.evaluate import evaluate_output
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import call
-from qbench.search.answers import Answers, Outputs
+from qbench.search.answers import Answers
 from qbench.search.cost import Stopwatch, constant_bytes
 from tests.search.planted import GRAPH, X, session
 
 
-def all_of_y(outputs: Outputs) -> np.ndarray:
-    return np.concatenate(outputs["y"])
-
-
 def test_answers_are_the_models():
     s, answers = session(), Answers(Dataset(GRAPH, X))
-    exact = all_of_y(answers.exact(s.prepared))
+    exact = answers.joined(answers.exact(s.prepared))["y"]
     assert np.allclose(exact, call(GRAPH, X), atol=1e-5)
     for config in (s.config, QuantConfig(), s.config.override_layer("dense_2", keep_float=True), s.config):
         quantized = s.quantized(config)
         made = answers.of(quantized)
         assert made is not None
-        assert np.allclose(all_of_y(made), call(quantized.graph, X), atol=1e-5)
+        assert np.allclose(answers.joined(made)["y"], call(quantized.graph, X), atol=1e-5)
         wanted = evaluate_output(quantized, answers.data, ValueCache(0)).sqnr_db
         assert answers.ratio(s.prepared, made) == pytest.approx(wanted, abs=1e-3)
         fresh = Answers(answers.data)
