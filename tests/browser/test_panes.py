@@ -46,7 +46,7 @@ def test_table_and_histogram_are_in_sight_together_in_one_height(
 def test_parts_are_tabs_that_keys_reach_and_that_change_panes(page: Page, bench: dict[str, Any]):
     stub = Stub(page, bench | {"height": 860})
     first, second = page.get_by_role("tablist").all()
-    assert second.get_by_role("tab").all_text_contents() == ["Search", "Chosen layer", "Boxes", "Graph"]
+    assert second.get_by_role("tab").all_text_contents() == ["Chosen layer", "Boxes", "Graph", "Search"]
     tab(page, "Chosen layer").focus()
     page.keyboard.press("ArrowRight")
     expect(tab(page, "Boxes")).to_be_focused()

@@ -49,12 +49,12 @@ function workbench(send) {
   const parts = [
     { key: "flips", title: "Flips", element: results.flips, pane: 0, isThere: () => !results.flips.hidden },
     { key: "repairs", title: "What to do", element: repairs.element, pane: 0 },
-    { key: "front", title: "Search", element: front.element, pane: 1 },
     { key: "layers", title: "Layers", element: layers.element, pane: 0 },
     { key: "tensor", title: "Chosen layer", element: tensor.element, pane: 1 },
     { key: "boxes", title: "Boxes", element: boxes.element, pane: 1, isThere: () => !boxes.element.hidden },
     { key: "exactness", title: "Bit-exactness", element: exactness.element, pane: 1, isThere: () => !exactness.element.hidden },
     { key: "graph", title: "Graph", element: graph.element, pane: 1 },
+    { key: "front", title: "Search", element: front.element, pane: 1 },
     { key: "history", title: "History", element: history.element, pane: 0 },
   ];
   const element = h("div", { class: "qb-bench" });
