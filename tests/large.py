@@ -72,7 +72,7 @@ def job(model: Path, width: int, tell: Callable[[str], object] = print) -> qb.Gr
     config = QuantConfig.of_preset("int8")
     quantized = step("quantize", lambda: quantize_graph(prepared, found, config))
     release(graph.constants.values())
-    step("export", lambda: write_onnx(quantized.qnn, model.with_name("large.qdq.onnx")))
+    step("export", lambda: write_onnx(quantized.annotated, model.with_name("large.qdq.onnx")))
     return quantized.graph
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import qbench as qb
 from qbench.bench.networks import NETWORKS
 
+STAGES = ("calibration", "evaluation")
 GROWTH = 1 << 26
 """Bytes that an allocator may keep in pieces."""
 
@@ -49,6 +50,8 @@ def watched(graph: qb.Graph, images: int, every: int) -> dict[str, list[int]]:
     seen: dict[str, list[int]] = {}
 
     def tell(stage: str, done: int, total: int) -> None:
+        if stage not in STAGES:
+            return
         stretches = seen.setdefault(stage, [])
         if done and len(stretches) <= (done - 1) // every:
             stretches.append(0)
