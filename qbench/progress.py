@@ -40,13 +40,26 @@ def showing(progress: bool | StageProgress = True) -> Generator[StageProgress]:
     """
     outer = _outer.get()
     bars = _Bars()
-    tell = progress if callable(progress) else _silent if not progress else outer or bars.show
+    tell = _apart(progress) if callable(progress) else _silent if not progress else outer or bars.show
     token = _outer.set(tell)
     try:
         yield tell
     finally:
         _outer.reset(token)
         bars.close()
+
+
+def _apart(tell: StageProgress) -> StageProgress:
+    """What tells the same; what it does on hearing so is no part of the work that tells."""
+
+    def told(stage: str, done: int, total: int) -> None:
+        token = _outer.set(None)
+        try:
+            tell(stage, done, total)
+        finally:
+            _outer.reset(token)
+
+    return told
 
 
 def _silent(stage: str, done: int, total: int) -> None: ...
