@@ -43,6 +43,25 @@ def requantized(acc, real, rounding):
     return rescale(acc, mantissa[column], shift[column], rounding), mantissa, shift, multiplier
 
 
+def epilogue_of(rng, sums, bound, rounding, exponents, exact, floats=False):
+    """An epilogue for scales of such powers of two, what it takes, and what it makes of the sums before the clip."""
+    channels = len(bound)
+    if rounding is None:
+        none = np.zeros(channels, np.int32)
+        return "accumulators", {"rounding": 0, "mantissa": none, "shift": none, "multiplier": none}, sums
+    real = 2.0 ** rng.uniform(*exponents, channels)
+    if rounding in POWER_OF_TWO:
+        real = 2.0 ** np.floor(np.log2(real))
+    scaled, mantissa, shift, multiplier = requantized(sums, real, rounding)
+    name = "exact" if exact else choose_epilogue(rounding, bound, mantissa, shift, multiplier, floats)
+    taken = {"rounding": ROUNDINGS.index(rounding), "mantissa": mantissa, "shift": shift, "multiplier": multiplier}
+    return name, taken, scaled
+
+
+def bias_of(epilogue, bias):
+    return bias.astype(np.int64 if epilogue == "exact" else np.int32)
+
+
 def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, size, y="u1", runs=None):
     """Lay out one convolution as the planner does; x is (n, c, h, w) codes or int16."""
     element = x.dtype.str[1:]
@@ -132,27 +151,14 @@ def test_equals_the_integer_convolution(level, case, data, rounding, threads, sl
     channels = len(weight)
     bias = rng.integers(-(2**16), 2**16, channels)
     sums = op.compute(x, weight).astype(np.int64) + bias[:, None, None]
-    folded = bias - op.data_zero_point * weight.reshape(channels, -1).astype(np.int64).sum(1)
-    fields = {"rounding": 0, "zero_point": 3, "low": 1, "high": 250}
-    pitch = channels + slack
-    if rounding is None:
-        none = np.zeros(channels, np.int32)
-        fields |= {"mantissa": none, "shift": none, "multiplier": none}
-        got = run(level, tile, "accumulators", x, weight, op, folded.astype(np.int32), fields, threads, pitch, chunk)
-        np.testing.assert_array_equal(got, sums)
-        return
-    real = 2.0 ** rng.uniform(-20, largest, channels)
-    if rounding in POWER_OF_TWO:
-        real = 2.0 ** np.floor(np.log2(real))
-    scaled, mantissa, shift, multiplier = requantized(sums, real, rounding)
-    bound = np.abs(weight.reshape(channels, -1).astype(np.int64)).sum(1) * 255 + np.abs(bias)
-    epilogue = choose_epilogue(rounding, bound, mantissa, shift, multiplier, floats and rounds_down(level))
-    if exact:
-        epilogue = "exact"
-    bias_type = np.int64 if epilogue == "exact" else np.int32
-    fields |= {"rounding": ROUNDINGS.index(rounding), "mantissa": mantissa, "shift": shift, "multiplier": multiplier}
-    got = run(level, tile, epilogue, x, weight, op, folded.astype(bias_type), fields, threads, pitch, chunk)
-    np.testing.assert_array_equal(got, np.clip(scaled + 3, 1, 250))
+    flat = weight.reshape(channels, -1).astype(np.int64)
+    bound, folded = np.abs(flat).sum(1) * 255 + np.abs(bias), bias - op.data_zero_point * flat.sum(1)
+    name, taken, scaled = epilogue_of(
+        rng, sums, bound, rounding, (-20, largest), exact=exact, floats=floats and rounds_down(level)
+    )
+    fields = {"zero_point": 3, "low": 1, "high": 250, **taken}
+    got = run(level, tile, name, x, weight, op, bias_of(name, folded), fields, threads, channels + slack, chunk)
+    np.testing.assert_array_equal(got, scaled if rounding is None else np.clip(scaled + 3, 1, 250))
 
 
 @pytest.mark.parametrize("level", RUNNABLE)
@@ -179,27 +185,18 @@ def test_equals_the_integer_convolution_of_16_bits(level, case, data, rounding, 
     sums = op.compute(x, weight) + bias[:, None, None]
     folded = bias - zero_point * flat.sum(1)
     target, low, high = (3, 1, 250) if y == "u1" else (-300, -(2**15), 32000)
-    fields = {"rounding": 0, "zero_point": target, "low": low, "high": high}
-    wide = weight.astype(np.int16)
     bound = np.abs(flat).sum(1) * 2**16 + np.abs(bias)
-    if rounding is None:
-        none = np.zeros(channels, np.int32)
-        fields |= {"mantissa": none, "shift": none, "multiplier": none}
-        got = run(level, tile, "accumulators", x, wide, op, folded.astype(np.int32), fields, threads, channels, 2)
-        np.testing.assert_array_equal(got, sums.astype(np.int32))
-        return
-    real = 2.0 ** rng.uniform(-30, largest, channels)
-    if rounding in POWER_OF_TWO:
-        real = 2.0 ** np.floor(np.log2(real))
-    scaled, mantissa, shift, multiplier = requantized(sums, real, rounding)
     exact |= level is Level.PORTABLE
-    epilogue = "exact" if exact else choose_epilogue(rounding, bound, mantissa, shift, multiplier)
+    name, taken, scaled = epilogue_of(rng, sums, bound, rounding, (-30, largest), exact=exact)
+    fields = {"zero_point": target, "low": low, "high": high, **taken}
     taps = weight[0, 0].size
     runs = data.draw(st.sampled_from([(taps, depth), (2, depth), (1, depth), (1, 3), (1, 1)]))
-    fields |= {"rounding": ROUNDINGS.index(rounding), "mantissa": mantissa, "shift": shift, "multiplier": multiplier}
-    bias = folded if epilogue == "exact" else folded.astype(np.int32)
-    got = run(level, tile, epilogue, x, wide, op, bias, fields, threads, channels, 2, y, runs)
-    np.testing.assert_array_equal(got, np.clip(scaled + target, low, high))
+    ends = () if rounding is None else (y, runs)
+    wide = weight.astype(np.int16)
+    got = run(level, tile, name, x, wide, op, bias_of(name, folded), fields, threads, channels, 2, *ends)
+    np.testing.assert_array_equal(
+        got, sums.astype(np.int32) if rounding is None else np.clip(scaled + target, low, high)
+    )
 
 
 @pytest.mark.parametrize("level", RUNNABLE)
