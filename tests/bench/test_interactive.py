@@ -10,12 +10,12 @@ import pytest
 
 from qbench.bench.interactive import interactive, random_samples
 from qbench.cli import main
-from tests.bench.test_measure import tiny
+from tests.frontends.models import classifier
 
 
 def test_every_edit_is_timed_with_both_answers(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    answers = interactive(str(tiny(tmp_path)), random_samples, {}, lambda stage, i, n: seen.append((stage, i, n)))
+    answers = interactive(str(classifier(tmp_path)), random_samples, {}, lambda stage, i, n: seen.append((stage, i, n)))
     count = len(answers.layers)
     assert 1 < count <= 20
     assert len(set(answers.layers)) == count
@@ -29,7 +29,7 @@ def test_every_edit_is_timed_with_both_answers(tmp_path: Path) -> None:
 
 def test_the_command_writes_medians_and_worst(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "answers.json"
-    assert main(["bench", "--interactive", str(tiny(tmp_path)), "--json", str(path)]) == 0
+    assert main(["bench", "--interactive", str(classifier(tmp_path)), "--json", str(path)]) == 0
     content = json.loads(path.read_text())
     for kind in ("probe_ms", "full_ms"):
         taken = [edit[kind] for edit in content["edits"]]
@@ -44,7 +44,7 @@ def test_given_data_is_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     x = np.random.default_rng(0).normal(size=(9, 3, 8, 8)).astype(np.float32)
     np.savez(tmp_path / "x.npz", x=x, y=np.zeros(9, np.int64))
     path = tmp_path / "answers.json"
-    main(["bench", "--interactive", str(tiny(tmp_path)), "--data", str(tmp_path / "x.npz"), "--json", str(path)])
+    main(["bench", "--interactive", str(classifier(tmp_path)), "--data", str(tmp_path / "x.npz"), "--json", str(path)])
     content = json.loads(path.read_text())
     assert (content["samples"], content["data"]) == (9, str(tmp_path / "x.npz"))
     assert "random" not in capsys.readouterr().err

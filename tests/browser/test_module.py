@@ -21,6 +21,7 @@ TRAITS = (
     "result",
     "profile",
     "repairs",
+    "front",
     "graph",
     "boxes",
     "history",

@@ -12,9 +12,9 @@ from qbench.runtime.memory import GUARDED, SLACK, aligned, empty, held, zeros
 
 def ending(far: int, size: int = 100) -> np.ndarray:
     """An array that ends so many bytes before the end of a page."""
-    memory = np.arange(2 * PAGE + size) % 251
+    memory = np.arange(3 * PAGE) % 251
     memory = memory.astype(np.uint8)
-    last = -memory.ctypes.data % PAGE + PAGE - far
+    last = -memory.ctypes.data % PAGE + 2 * PAGE - far
     return memory[last - size : last]
 
 

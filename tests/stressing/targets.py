@@ -102,10 +102,10 @@ class SessionTarget:
 
     def __init__(self, name: str, graph: Graph, x: NDArray[Any]) -> None:
         self.name = f"session of {name}"
-        self._session = qb.Session(graph, x, x[: len(x) // 2], probe_samples=4)
+        self._session = qb.Session(graph, x, x[: len(x) // 2], probe_samples=4, preset="int8")
         layers = [layer for layer in self._session.probe().by_layer if isinstance(layer.threshold, float)]
         alone, self._configs = (
-            qb.Session(graph, x, x[: len(x) // 2], probe_samples=4, cache_bytes=0),
+            qb.Session(graph, x, x[: len(x) // 2], probe_samples=4, cache_bytes=0, preset="int8"),
             [self._session.config],
         )
         for layer, factor in ((layers[0], 0.5), (layers[len(layers) // 2], 0.7), (layers[-1], 0.9)):

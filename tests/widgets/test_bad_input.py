@@ -65,7 +65,7 @@ def test_no_evaluation_data_and_no_labels():
 def test_one_layer():
     weight = {"w": Constant(np.ones((3, 12), np.float32))}
     graph = build("one", {"x": TensorType(("N", 12), "float32")}, ["y"], [node("nn.dense", ["x", "w"], "y")], weight)
-    bench = Workbench(Session(graph, samples(9)))
+    bench = Workbench(Session(graph, samples(9), preset="int8"))
     behaves(bench)
     send(bench, do="override", layer="y", part="weight", settings={"threshold": 0.5})
     assert bench.status["error"] is None

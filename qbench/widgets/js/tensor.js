@@ -181,6 +181,7 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
         typing = null;
       }
       view = { ...next, histogram: next.histogram && finite(next.histogram) };
+      costs.draw(next.curves); // what is gone is not drawn in a new width
       arrange();
       const there = next.histogram !== null;
       offer();
@@ -195,7 +196,6 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
       set(choices, { hidden: !next.can_keep_float && !next.overridden });
       keep.checked = next.keep_float;
       set(keep.parentElement, { hidden: !next.can_keep_float });
-      costs.draw(next.curves);
       set(absent, { hidden: absent.textContent === "" });
       if (!there) return;
       const many = next.histogram.by_channel?.scales.length ?? 0;

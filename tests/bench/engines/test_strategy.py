@@ -11,7 +11,7 @@ from qbench.bench.engines import Task, engine, strategy, write_arrays
 from qbench.bench.engines.strategy import Strategy, fastest, joined, samples
 from qbench.frontends import load
 from qbench.runtime.interpreter import call
-from tests.bench.test_measure import tiny
+from tests.frontends.models import classifier
 
 X = np.arange(3 * 3 * 8 * 8, dtype=np.float32).reshape(3, 3, 8, 8) % 7
 
@@ -43,7 +43,7 @@ def test_every_way_of_a_peer_gives_the_same(
     module = pytest.importorskip(f"qbench.bench.engines.{peer}")
     pytest.importorskip(peer)
     monkeypatch.setattr(module, "fastest", lambda strategies: strategies[number])
-    path = tiny(tmp_path)
+    path = classifier(tmp_path)
     write_arrays(tmp_path / "x.npz", {"x": X})
     made = engine(peer, Task(str(path), "float32", 2, str(tmp_path / "x.npz"), {"N": 3}, ("x",)))
     np.testing.assert_allclose(made.run()[0], call(load(path), X), rtol=1e-4)
