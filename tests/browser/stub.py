@@ -21,6 +21,8 @@ STATUS: dict[str, Any] = {
     "path": None,
 }  # fmt: skip
 """What a widget says while nothing goes on."""
+BENCH_STATUS: dict[str, Any] = {**STATUS, "folder": "out", "files": {}, "usual": []}
+"""The same of a workbench."""
 _RENDER = """async ([code, data]) => {
   const listeners = {};
   const model = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.stub import STATUS, Stub
+from tests.browser.stub import BENCH_STATUS, Stub
 from tests.browser.test_repairs import data
 
 __all__ = ["data"]  # the fixture
@@ -27,24 +27,19 @@ FRONT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def shown(page: Page, data: dict[str, Any], front: dict[str, Any] | None = None) -> Stub:
-    status = {**STATUS, "folder": "out", "files": {}, "usual": []}
-    return Stub(page, {**data, "status": status, **({} if front is None else {"front": front})})
-
-
 def points(page: Page) -> Any:
     return page.locator(".qb-front .qb-point")
 
 
 def test_a_search_is_asked_for_with_what_is_wanted_and_grows_while_it_goes_on(page: Page, data: dict[str, Any]):
-    stub = shown(page, data)
+    stub = Stub(page, {**data, "status": BENCH_STATUS})
     panel = page.get_by_role("region", name="Search")
     panel.get_by_label("Metric wanted").fill("0.85")
     panel.get_by_role("button", name="Search").click()
     asked = {"do": "search", "at_least": 0.85, "max_ms": None, "seconds": 60, "where": "front"}
     assert stub.sent()[-1] == asked
     expect(points(page)).to_have_count(0)
-    stub.update(status={**STATUS, "folder": "out", "files": {}, "usual": [], "is_busy": True, "is_searching": True})
+    stub.update(status={**BENCH_STATUS, "is_busy": True, "is_searching": True})
     expect(panel.get_by_role("button", name="Searching")).to_be_disabled()
     for count in (1, 2, 3):
         stub.update(front={**FRONT, "points": FRONT["points"][:count]})
@@ -57,7 +52,7 @@ def test_a_search_is_asked_for_with_what_is_wanted_and_grows_while_it_goes_on(pa
 
 
 def test_a_click_takes_a_config_and_the_current_one_is_marked(page: Page, data: dict[str, Any]):
-    stub = shown(page, data, FRONT)
+    stub = Stub(page, {**data, "status": BENCH_STATUS, "front": FRONT})
     expect(page.locator(".qb-front .qb-ring")).to_have_count(1)
     expect(page.locator(".qb-point.qb-current")).to_have_attribute(
         "aria-label", "Current: start: AP50 0.5 (0.48 held back), 9.0 dB, 2 ms, 1.00 kB"
@@ -70,7 +65,7 @@ def test_a_click_takes_a_config_and_the_current_one_is_marked(page: Page, data: 
 
 
 def test_the_keyboard_goes_from_the_fastest_to_the_slowest_and_takes(page: Page, data: dict[str, Any]):
-    stub = shown(page, data, FRONT)
+    stub = Stub(page, {**data, "status": BENCH_STATUS, "front": FRONT})
     page.get_by_label("Seconds to search").focus()
     page.keyboard.press("Tab")
     expect(page.locator(".qb-point:focus")).to_have_attribute("data-place", "1")  # the one to take
@@ -85,7 +80,7 @@ def test_the_keyboard_goes_from_the_fastest_to_the_slowest_and_takes(page: Page,
 
 @pytest.mark.parametrize("way", ["hover", "focus"])
 def test_pointing_at_a_config_marks_its_layers(page: Page, data: dict[str, Any], way: str):
-    stub = shown(page, data, FRONT)
+    stub = Stub(page, {**data, "status": BENCH_STATUS, "front": FRONT})
     marked = page.locator(".qb-layers .qb-hinted")
     expect(page.locator(".qb-front .qb-told")).to_contain_text("Now: start")
     getattr(points(page).last, way)()
@@ -99,7 +94,14 @@ def test_pointing_at_a_config_marks_its_layers(page: Page, data: dict[str, Any],
 def test_names_are_text_and_numbers_that_are_none_are_left_out(page: Page, data: dict[str, Any]):
     evil = '<img src=x onerror="window.hacked=1">'
     wrong = {**POOR, "metric": "-inf", "sqnr_db": None}
-    stub = shown(page, data, {**FRONT, "points": [{**START, "label": evil}, wrong], "metric_name": None})
+    stub = Stub(
+        page,
+        {
+            **data,
+            "status": BENCH_STATUS,
+            "front": {**FRONT, "points": [{**START, "label": evil}, wrong], "metric_name": None},
+        },
+    )
     expect(points(page)).to_have_count(1)
     expect(page.locator(".qb-front .qb-told")).to_contain_text("<img src=x")
     assert page.evaluate("window.hacked") is None

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from qbench.session.session import Session
 from qbench.views import State, history_view, ir_diff_view, workbench_view
-from tests.browser.stub import STATUS, Stub
+from tests.browser.stub import BENCH_STATUS, Stub
 from tests.networks import mlp, samples
 
 ROW: dict[str, Any] = {
@@ -33,27 +33,22 @@ def data() -> dict[str, Any]:
     return {**shown, "graph": ir_diff_view(state).to_dict(), "history": history, "versions": {}, "exactness": {}}
 
 
-def shown(page: Page, data: dict[str, Any], repairs: dict[str, Any] | None = None) -> Stub:
-    status = {**STATUS, "folder": "out", "files": {}, "usual": []}
-    return Stub(page, {**data, "status": status, **({} if repairs is None else {"repairs": repairs})})
-
-
 def rows(page: Page) -> Any:
     return page.locator(".qb-repair-table tbody tr")
 
 
 def test_they_are_found_on_demand_with_progress_and_a_way_out(page: Page, data: dict[str, Any]):
-    stub = shown(page, data)
+    stub = Stub(page, {**data, "status": BENCH_STATUS})
     panel = page.get_by_role("region", name="What to do")
     panel.get_by_role("button", name="Find repairs").click()
     assert stub.sent()[-1] == {"do": "repairs", "where": "repairs"}
     busy = {"is_busy": True, "is_finding": True, "message": "finding repairs: 1 of 4 tried", "progress": 0.25}
-    stub.update(status={**STATUS, "folder": "out", "files": {}, "usual": [], **busy})
+    stub.update(status={**BENCH_STATUS, **busy})
     expect(panel).to_contain_text("1 of 4 tried")
     expect(panel.get_by_role("button", name="Find repairs")).to_be_hidden()
     panel.get_by_role("button", name="Cancel").click()
     assert stub.sent()[-1] == {"do": "cancel"}
-    stub.update(status={**STATUS, "folder": "out", "files": {}, "usual": []}, repairs=REPAIRS)
+    stub.update(status=BENCH_STATUS, repairs=REPAIRS)
     expect(panel.get_by_role("button", name="Find again")).to_be_visible()
     expect(rows(page)).to_have_count(2)
     stub.update(repairs={**REPAIRS, "rows": []})
@@ -62,7 +57,7 @@ def test_they_are_found_on_demand_with_progress_and_a_way_out(page: Page, data: 
 
 
 def test_gains_and_costs_are_numbers_with_bars(page: Page, data: dict[str, Any]):
-    shown(page, data, REPAIRS)
+    Stub(page, {**data, "status": BENCH_STATUS, "repairs": REPAIRS})
     first, second = rows(page).all()
     for words in ("dense_0, bias_0 and 1 more", "+6.0 dB", "+0.5 ms to 2.5 ms", "+100 B to 1.10 kB", "prefix: 6.0 dB"):
         expect(first).to_contain_text(words)
@@ -74,12 +69,12 @@ def test_gains_and_costs_are_numbers_with_bars(page: Page, data: dict[str, Any])
 
 def test_a_metric_stands_before_the_decibels(page: Page, data: dict[str, Any]):
     row = {**ROW, "gain_metric": 0.139, "gain_held_back": 0.12}
-    shown(page, data, {**REPAIRS, "metric_name": "AP50", "rows": [row]})
+    Stub(page, {**data, "status": BENCH_STATUS, "repairs": {**REPAIRS, "metric_name": "AP50", "rows": [row]}})
     expect(rows(page)).to_contain_text("+0.139 AP50, +6.0 dB, +0.12 on held-back data")
 
 
 def test_apply_is_a_message_and_what_is_applied_keeps_the_focus(page: Page, data: dict[str, Any]):
-    stub = shown(page, data, REPAIRS)
+    stub = Stub(page, {**data, "status": BENCH_STATUS, "repairs": REPAIRS})
     apply = rows(page).first.get_by_role("button")
     apply.focus()
     page.keyboard.press("Enter")
@@ -95,7 +90,7 @@ def test_apply_is_a_message_and_what_is_applied_keeps_the_focus(page: Page, data
 
 @pytest.mark.parametrize("way", ["hover", "focus"])
 def test_pointing_at_a_repair_marks_its_layers(page: Page, data: dict[str, Any], way: str):
-    stub = shown(page, data, REPAIRS)
+    stub = Stub(page, {**data, "status": BENCH_STATUS, "repairs": REPAIRS})
     hint, marked = page.locator(".qb-profile .qb-hint"), page.locator(".qb-layers .qb-hinted")
     expect(marked).to_have_count(0)
     getattr(rows(page).first if way == "hover" else rows(page).first.get_by_role("button"), way)()
@@ -110,7 +105,14 @@ def test_pointing_at_a_repair_marks_its_layers(page: Page, data: dict[str, Any],
 
 def test_names_are_text(page: Page, data: dict[str, Any]):
     evil = '<img src=x onerror="window.hacked=1">'
-    stub = shown(page, data, {**REPAIRS, "rows": [{**ROW, "where": [evil], "label": evil, "why": evil}]})
+    stub = Stub(
+        page,
+        {
+            **data,
+            "status": BENCH_STATUS,
+            "repairs": {**REPAIRS, "rows": [{**ROW, "where": [evil], "label": evil, "why": evil}]},
+        },
+    )
     expect(rows(page)).to_contain_text("<img src=x")
     assert page.evaluate("window.hacked") is None
     assert page.locator(".qb-repairs img").count() == 0
