@@ -23,7 +23,6 @@ RESUME = """
 import numpy as np, qbench as qb
 session = qb.Session.resume("mnist.session")
 """
-PATIENCE = 60_000
 
 
 @pytest.fixture
@@ -32,13 +31,10 @@ def lab(page: Page, tmp_path: Path, data_dir: Path) -> Generator[str]:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.set_viewport_size({"width": 1500, "height": 1300})
-    page.set_default_timeout(PATIENCE)
-    expect.set_options(timeout=PATIENCE)
     notebook(tmp_path / "tune.ipynb", PREPARE.format(data=str(data_dir)), SHOW)
     notebook(tmp_path / "resume.ipynb", RESUME, SHOW)
     with jupyterlab(tmp_path) as address:
         yield address
-    expect.set_options(timeout=5000)
     assert errors == []
 
 

@@ -1,5 +1,5 @@
 // One graph as boxes and arrows: to zoom, to drag, to walk along with the arrow keys. Only what is in sight is in the page.
-import { s, set, unique } from "./dom.js";
+import { fill, s, set, unique } from "./dom.js";
 import { layout } from "./layout.js";
 
 const [WIDTH, HEIGHT] = [176, 40];
@@ -26,6 +26,7 @@ export function boxPane({ select, toggle, label }) {
   let press = null;
   let frame = null;
   const elements = new Map();
+  const [arrows, ownArrows] = [s("path", { class: "qb-arrow" }), s("path", { class: "qb-arrow qb-own-arrow" })];
 
   const soon = () => (frame ??= requestAnimationFrame(paint));
   function paint() {
@@ -35,11 +36,12 @@ export function boxPane({ select, toggle, label }) {
     const isSeen = ({ x, y }) => x > look.x - WIDTH && x < look.x + wide + WIDTH && y > look.y - HEIGHT && y < look.y + tall + HEIGHT;
     const seen = graph.boxes.flatMap((_, at) => (at === active || isSeen(found.places[at]) ? [at] : []));
     const paths = (some) => some.map((at) => line(found.lines[at])).join("");
-    const arrows = graph.arrows.flatMap((_, at) => (crosses(found.lines[at], look.y, look.y + tall) ? [at] : []));
-    const own = arrows.filter((at) => graph.arrows[at].includes(active));
+    const crossing = graph.arrows.flatMap((_, at) => (crosses(found.lines[at], look.y, look.y + tall) ? [at] : []));
+    set(arrows, { d: paths(crossing) });
+    set(ownArrows, { d: paths(crossing.filter((at) => graph.arrows[at].includes(active))) });
     set(svg, { viewBox: `${look.x} ${look.y} ${wide} ${tall}`, width, "aria-activedescendant": active < 0 ? null : `${id}-${active}` });
     svg.classList.toggle("qb-far", look.zoom < READABLE);
-    svg.replaceChildren(s("path", { class: "qb-arrow", d: paths(arrows) }), s("path", { class: "qb-arrow qb-own-arrow", d: paths(own) }), ...seen.map(boxAt));
+    fill(svg, [arrows, ownArrows, ...seen.map(boxAt)]);
   }
   function boxAt(at) {
     const box = graph.boxes[at];

@@ -2,7 +2,7 @@
 import { bulkBar } from "./bulk.js";
 import { columnChooser } from "./chooser.js";
 import { COLUMNS, nameCell, order } from "./columns.js";
-import { h, set, unique } from "./dom.js";
+import { fill, h, set, unique } from "./dom.js";
 import { grouped, layersOf, unfolded } from "./groups.js";
 
 const ROW = 26; // px, as in layers.css
@@ -156,7 +156,7 @@ export function layerTable(send, picks = () => {}) {
     const active = placeOf(chosen);
     if (active >= 0 && (active < first || active >= last)) shown.push(active); // a screen reader is there
     const lines = shown.map(place);
-    if (lines.length !== body.childElementCount || lines.some((one, at) => body.children[at] !== one)) body.replaceChildren(...lines);
+    fill(body, lines);
     set(grid, { "aria-activedescendant": active < 0 ? null : `${id}-${active}` });
     const count = rows.filter((row) => isPicked(row)).length;
     everyone.checked = count > 0 && count === rows.length;

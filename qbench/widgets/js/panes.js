@@ -1,5 +1,5 @@
 // Parts as tabs of two panes in one height, or below each other: which stands where is the reader's, and is remembered.
-import { h, set, unique } from "./dom.js";
+import { fill, h, set, unique } from "./dom.js";
 
 const KEY = "qbench.arrangement";
 const NARROW = 1150; // px: below, the panes stand above each other
@@ -126,11 +126,6 @@ export function panes(parts, box, moved) {
       arrange();
     },
   };
-}
-
-/** Have these children, in this order; where they are those already, nothing loses its focus or place. */
-function fill(element, children) {
-  if (children.length !== element.childElementCount || children.some((one, at) => element.children[at] !== one)) element.replaceChildren(...children);
 }
 
 function remembered() {
