@@ -16,8 +16,6 @@ from qbench.runtime import programs
 from qbench.runtime.interpreter import named_feeds
 from qbench.runtime.program import Program
 
-__all__ = ["plan", "run"]
-
 _KEPT = 4
 _recent: deque[tuple[Graph, programs.Programs]] = deque(maxlen=_KEPT)
 """The graphs that were run last, and their programs."""

@@ -8,8 +8,6 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["replacing", "write_bytes", "write_text"]
-
 
 @contextmanager
 def replacing(path: Path) -> Generator[Path]:

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 
 from tqdm.auto import tqdm
 
-__all__ = ["Cancel", "Progress", "StageProgress", "showing"]
-
 Progress = Callable[[int, int], object]
 """Called with how much is done and how much there is to do."""
 

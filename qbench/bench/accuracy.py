@@ -21,8 +21,6 @@ from qbench.parity.runner import Portion, Runner
 from qbench.progress import Progress
 from qbench.report.text import aligned, shortened
 
-__all__ = ["Accuracy", "accuracies", "accuracy_table", "ranks"]
-
 _WITH_BACKGROUND = 1001
 """Outputs of the ImageNet classifiers that have a class for no object, at index 0, which no label means."""
 

@@ -10,8 +10,6 @@ from qbench.bench.machine import installed
 from qbench.bench.process import EngineError, Process
 from qbench.bench.subject import Subject
 
-__all__ = ["PACKAGES", "PEERS", "Competitor", "competitors"]
-
 PEERS = ("onnxruntime", "openvino", "litert")
 """The runtimes that qbench is timed against; LiteRT on TFLite files, the others on ONNX files."""
 

@@ -24,8 +24,6 @@ from qbench.progress import StageProgress
 from qbench.report.report import Report
 from qbench.session.session import Session
 
-__all__ = ["EDITS", "Answers", "first", "interactive", "random_samples"]
-
 EDITS = 20
 _FACTOR = 0.9  # of the threshold, at each edit
 _CALIBRATION, _EVALUATION = 16, 100  # samples

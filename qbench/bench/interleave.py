@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from qbench.bench.process import EngineError, Process
 from qbench.bench.result import Entry
 
-__all__ = ["Turn", "comparable", "state_of", "interleave"]
-
 _NEAR, _FAR = 200e-9, 1000e-9  # two states are known, of about 100 and 350 ns; beyond them, somebody else was running
 
 

@@ -9,8 +9,6 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-__all__ = ["Layers"]
-
 _OPSET, _IR_VERSION = 17, 8
 _GAIN = {"Relu": 2.0, "Clip": 2.0, None: 1.0}  # what keeps the variance of activations: half of it dies in a relu
 

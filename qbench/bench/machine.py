@@ -10,8 +10,6 @@ from pathlib import Path
 
 from qbench.kernels.levels import current
 
-__all__ = ["cores", "describe", "installed"]
-
 _PACKAGES = ("qbench", "numpy", "numba", "llvmlite", "onnxruntime", "openvino", "nncf", "ai-edge-litert")
 
 

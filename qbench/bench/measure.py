@@ -20,8 +20,6 @@ from qbench.errors import ModelError
 from qbench.ir.types import Dim
 from qbench.progress import StageProgress
 
-__all__ = ["Plan", "measure"]
-
 
 @dataclass(frozen=True)
 class Plan:

@@ -13,8 +13,6 @@ import onnx
 
 from qbench.bench.layers import Layers
 
-__all__ = ["NETWORKS"]
-
 
 def _resnet(name: str, depths: tuple[int, ...], bottleneck: bool) -> onnx.ModelProto:
     net = Layers(name, 224)

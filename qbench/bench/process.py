@@ -14,8 +14,6 @@ from typing import Any, Self
 
 from qbench.errors import QBenchError
 
-__all__ = ["EngineError", "Process"]
-
 _SECONDS_TO_END = 5.0
 _SHOWN = 300
 

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-__all__ = ["Entry", "Failure", "Profile", "Ratio", "Result", "RoundTrip", "Row", "StepTime", "Timing"]
-
 
 @dataclass(frozen=True)
 class Entry:

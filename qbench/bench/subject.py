@@ -32,8 +32,6 @@ from qbench.quantize.quantized import quantize_graph
 from qbench.runtime import interpreter
 from qbench.runtime.programs import plan
 
-__all__ = ["Source", "Subject", "find", "make_subject"]
-
 _EQUAL_DB = 200.0  # stands for infinitely many
 _SAMPLES = 4  # that ranges are measured on: enough for a speed, not for an accuracy
 

@@ -22,8 +22,6 @@ from qbench.ir.types import Dim
 from qbench.progress import StageProgress
 from qbench.session.session import Session
 
-__all__ = ["Sweep", "sweep"]
-
 _CALIBRATION, _EVALUATION = 4, 32  # samples
 
 

@@ -8,8 +8,6 @@ from itertools import groupby
 from qbench.bench.result import Entry, Ratio, Result, StepTime
 from qbench.report.text import aligned, shortened
 
-__all__ = ["bench_table"]
-
 _HEADERS = (
     "model",
     "engine",

@@ -20,8 +20,6 @@ import numpy as np
 from qbench.bench import engines
 from qbench.bench.engines import Engine, Gauge, Profiled, Task
 
-__all__ = ["Worker", "main", "serve"]
-
 
 class Worker:
     """Answers requests, one method each."""

@@ -16,8 +16,6 @@ from qbench.errors import Cancelled
 from qbench.ir.graph import Graph
 from qbench.progress import Cancel, Progress
 
-__all__ = ["Blocks", "blocks_of", "collect_blocks"]
-
 _BLOCK = 256  # samples
 _PART = 32  # samples of a block that one worker of a cluster is given
 _PATIENCE = 0.1  # seconds between looks at `cancel`

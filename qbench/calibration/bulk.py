@@ -11,15 +11,14 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from qbench.calibration.statistics import BINS, Statistics
+from qbench.calibration.statistics import Statistics
 from qbench.ir.dtypes import integer_range
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
+from qbench.kernels.tally import BINS
 from qbench.quant.encodings import Encodings
 from qbench.quant.points import Point
-
-__all__ = ["UNMEASURED_DB", "bulk_db", "wide_tensors"]
 
 UNMEASURED_DB = 20.0
 """What "measured" stands for where nothing was measured: below it, 8 bits spoiled each network that was tried."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS_PER_CELL", "cell_divergences"]
-
 Floats = NDArray[np.float64]
 
 BINS_PER_CELL = 3

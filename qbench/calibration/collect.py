@@ -18,8 +18,6 @@ from qbench.progress import Cancel
 from qbench.runtime.tallies import Tally
 from qbench.runtime.team import default_threads
 
-__all__ = ["collect", "observed"]
-
 _TASK = 8  # samples that an executor's worker is given at a time
 _AHEAD = 32  # such tasks that are submitted before the first of them is done: what bounds memory
 _PATIENCE = 0.1  # seconds between looks at `cancel` while workers are busy

@@ -18,8 +18,6 @@ from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 from qbench.runtime.tallies import Tally
 
-__all__ = ["Counter", "Found", "Numbered", "Seen", "counter_of", "merged"]
-
 Numbered = tuple[int, Mapping[str, Array]]
 Found = dict[str, Statistics]
 Places = Mapping[str, tuple[int | None, int]]

@@ -12,8 +12,6 @@ from qbench.calibration.grid import Grid
 from qbench.calibration.statistics import Statistics
 from qbench.ir.qparams import QParams
 
-__all__ = ["Calibrator", "ThresholdCurve", "best_of"]
-
 Floats = NDArray[np.float64]
 
 

@@ -9,8 +9,6 @@ from qbench.calibration.curve import Calibrator, ThresholdCurve
 from qbench.calibration.grid import Grid
 from qbench.calibration.statistics import Statistics
 
-__all__ = ["threshold_curve"]
-
 
 def threshold_curve(statistics: Statistics, calibrator: Calibrator, grid: Grid, tensor: str = "") -> ThresholdCurve:
     """What a calibrator makes of a tensor.

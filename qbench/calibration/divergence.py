@@ -11,8 +11,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Grouping", "Ints", "Support", "kl_divergences"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Grouping = Literal["floor", "even"]

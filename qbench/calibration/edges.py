@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.calibration.statistics import BINS, Statistics
-
-__all__ = ["Sides", "relaid", "sides"]
+from qbench.calibration.statistics import Statistics
+from qbench.kernels.tally import BINS
 
 
 @dataclass(frozen=True, slots=True)

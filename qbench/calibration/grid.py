@@ -9,8 +9,6 @@ from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.qparams import QParams
 from qbench.quant.choose import from_range, power_of_two
 
-__all__ = ["Grid"]
-
 
 @dataclass(frozen=True, slots=True)
 class Grid:

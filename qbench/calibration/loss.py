@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.calibration.statistics import BINS, Statistics
+from qbench.calibration.statistics import Statistics
 from qbench.errors import CalibrationError
 from qbench.ir.qparams import QParams
-
-__all__ = ["Density", "Loss", "loss"]
+from qbench.kernels.tally import BINS
 
 Floats = NDArray[np.float64]
 Numbers = float | Floats

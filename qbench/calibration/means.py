@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from qbench.ir.op import Array
 from qbench.runtime.tallies import Tally
 
-__all__ = ["ChannelMeans"]
-
 _UNITS_PER_ONE = 149
 """2^-149 is the smallest positive float32; every other one is a multiple of it."""
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Moments", "unit_of"]
-
 _LARGEST = 2**15 - 1
 _MOST = 2**22
 _ROOM = 2.0  # the rounded network's values may go beyond the float one's by as much

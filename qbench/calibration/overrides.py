@@ -14,8 +14,6 @@ from qbench.quant.config_paths import format_path
 from qbench.quant.points import Point
 from qbench.quant.specs import ActivationDType
 
-__all__ = ["check_overrides"]
-
 
 def check_overrides(points: Iterable[Point], graph: Graph, config: QuantConfig) -> None:
     """Raise ConfigError unless the override of each of these points of an annotated graph can be carried out."""

@@ -13,8 +13,6 @@ from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.runtime.programs import Programs
 
-__all__ = ["channel_peaks"]
-
 
 def channel_peaks(
     graph: Graph, data: Dataset, axes: Mapping[str, int], cancel: Cancel | None = None

@@ -24,8 +24,6 @@ from qbench.quant.config_paths import format_path
 from qbench.quant.encodings import Encoding, Encodings
 from qbench.quant.points import Point
 
-__all__ = ["resolve"]
-
 
 def resolve(
     points: Iterable[Point],

@@ -22,8 +22,6 @@ from qbench.quant.config import QuantConfig
 from qbench.quant.points import Point
 from qbench.quant.specs import Rule, TensorOverride, TensorSpec, WeightSpec
 
-__all__ = ["Settings", "describe", "settings_of", "shifts_only", "unblocked"]
-
 _KL_PRESETS = {KlSpec(**CALIBRATOR_PRESETS[name]): name for name in ("kl_mxnet", "kl_nvidia")}
 _NONE = TensorOverride()
 

@@ -11,8 +11,6 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph, Node
 from qbench.ir.types import numel
 
-__all__ = ["Stage", "stages_of"]
-
 _LARGE, _STAGE = 1 << 30, 1 << 28  # bytes of constants
 
 

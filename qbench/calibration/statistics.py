@@ -19,8 +19,6 @@ from qbench.ir.dtypes import dtype_of, is_float
 from qbench.kernels.tally import BINS
 from qbench.runtime.tallies import Tally
 
-__all__ = ["BINS", "Statistics", "count"]
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Statistics:

@@ -19,8 +19,6 @@ from qbench.ir.frozen import Constant
 from qbench.ir.qparams import QParams
 from qbench.quant.choose import next_power_of_two, per_axis, power_of_two
 
-__all__ = ["BIAS_LIMIT", "Chosen", "calibrated", "clipped", "fitted_to_bias", "in_blocks", "with_room_for_bias"]
-
 BIAS_LIMIT = 2**30
 """Largest quantized bias: half of int32, so that the sum of products has the other half (recent onnxruntime's rule)."""
 

@@ -11,8 +11,6 @@ from importlib.metadata import version
 from qbench.cli import accuracy, bench, check, diff, golden, inspect, quantize, run, tune
 from qbench.errors import QBenchError
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.

@@ -29,8 +29,6 @@ from qbench.progress import showing
 if TYPE_CHECKING:
     from qbench.bench.accuracy import Accuracy
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from qbench.data.load import Samples
     from qbench.ir.graph import Graph
 
-__all__ = ["add"]
-
 _NETWORKS = "resnet18, resnet50, mobilenetv2, inception_v3"
 _ALL = _NETWORKS.split(", ")
 _DTYPES = ("int8", "float32")

@@ -24,8 +24,6 @@ from qbench.progress import showing
 if TYPE_CHECKING:
     from qbench.parity import Runner
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command."""

@@ -13,8 +13,6 @@ from qbench.ir.diff import diff
 from qbench.quant.config import QuantConfig
 from qbench.quant.strict import read_json
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command."""

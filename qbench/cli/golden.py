@@ -17,8 +17,6 @@ from qbench.cli.options import (
 )
 from qbench.progress import showing
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command."""

@@ -17,8 +17,6 @@ from qbench.ir.graph import Graph, print_graph
 from qbench.ir.op import Array
 from qbench.quant.config import QuantConfig
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command."""

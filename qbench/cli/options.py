@@ -20,21 +20,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.types import Dim, TensorType
 from qbench.quant.semantics import SEMANTICS
 
-__all__ = [
-    "DATA",
-    "add_cluster_option",
-    "add_image_options",
-    "add_semantics_option",
-    "add_shape_option",
-    "check_image_options",
-    "check_writable",
-    "cluster_of",
-    "read_data",
-    "read_graph",
-    "sized_by",
-    "words",
-]
-
 DATA = (
     ".npz with x and optionally y, .npy, a folder of images (with labels.csv or not), of .npy or .npz files, .zarr, "
     ".parquet, WebDataset .tar, or a URL of those"

@@ -8,8 +8,6 @@ from typing import Any
 from qbench.cli.options import cluster_of
 from qbench.cli.sessions import add_session_options, session_of
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command."""

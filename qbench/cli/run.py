@@ -22,8 +22,6 @@ from qbench.ops.qnn.border import Dequantize
 from qbench.progress import showing
 from qbench.runtime.programs import Programs
 
-__all__ = ["add"]
-
 _ALL = 1 << 62
 
 

@@ -13,8 +13,6 @@ from qbench.ir.archive import is_archive
 if TYPE_CHECKING:
     from qbench.parity import Runner
 
-__all__ = ["RUNTIMES", "add_kernels_option", "runtime"]
-
 RUNTIMES = ("litert", "onnxruntime")
 _OF_LITERT = ("reference", "builtin", "xnnpack")
 _OF_ONNXRUNTIME = ("optimized", "unoptimized")

@@ -28,8 +28,6 @@ from qbench.quant.config import Preset, QuantConfig
 if TYPE_CHECKING:
     from qbench.session.session import Session
 
-__all__ = ["add_session_options", "session_of"]
-
 
 def add_session_options(parser: argparse.ArgumentParser) -> None:
     """Declare what a session is made of, and the folder for what comes of it."""

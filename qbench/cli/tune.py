@@ -13,8 +13,6 @@ from qbench.files import write_bytes
 if TYPE_CHECKING:
     from qbench.search.front import Front
 
-__all__ = ["add"]
-
 
 def add(commands: Any) -> None:
     """Declare the command."""

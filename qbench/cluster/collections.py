@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["computed", "culled"]
-
 
 def culled(collection: Any) -> Any:
     """The same collection, with no more than it is made of: what travels to a worker."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from qbench.errors import ClusterError, shown
 
-__all__ = ["connected"]
-
 _SECONDS = 10  # that a scheduler has to answer
 _PATIENCE = "10 minutes"  # that a process has to come back after it died; 15 seconds are too few on a busy machine
 

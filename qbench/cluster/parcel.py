@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from qbench.errors import ClusterError, DataError, shown
 from qbench.ir.frozen import Constant
 
-__all__ = ["SHELF", "Missing", "Parcel", "call", "digest_of", "packed", "versions"]
-
 _LARGE = 1 << 12  # bytes of a constant that is sent by itself
 _OPEN = 8  # parcels that a worker keeps opened, with all that their objects have planned
 _PACKAGES = ("qbench", "numpy", "numba", "cloudpickle")

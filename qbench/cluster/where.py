@@ -8,8 +8,6 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from qbench.errors import ClusterError
 
-__all__ = ["Cluster", "executor_of"]
-
 T = TypeVar("T")
 
 

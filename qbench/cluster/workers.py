@@ -16,8 +16,6 @@ from distributed import Future as Remote
 from qbench.cluster.parcel import SHELF, Missing, Parcel, call, digest_of, packed, versions
 from qbench.errors import ClusterError
 
-__all__ = ["Workers", "told"]
-
 _INLINE = 1 << 16  # bytes of a function that travel with each of its calls
 _SCATTERED = 1 << 20  # bytes of an argument that go to a worker directly, not by way of the scheduler
 _FUNCTIONS = 8  # kept by the workers

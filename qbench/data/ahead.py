@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
-__all__ = ["ahead"]
-
 _BYTES, _FEWEST = 1 << 26, 2
 
 T = TypeVar("T")

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from qbench.errors import DataError
 from qbench.files import replacing
 
-__all__ = ["read_arrays", "write_arrays"]
-
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """The arrays of an ``.npz`` by name, or that of an ``.npy`` as ``x``; DataError where they cannot be read."""

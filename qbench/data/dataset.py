@@ -25,8 +25,6 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.runtime.feeds import check_feeds
 
-__all__ = ["Chunk", "Dataset", "Feeds", "Survey"]
-
 
 @dataclass(frozen=True, slots=True)
 class Chunk:

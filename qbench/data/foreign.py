@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from qbench.cluster.collections import computed, culled
 from qbench.errors import DataError, shown
 
-__all__ = ["adapted"]
-
 
 def adapted(data: Any, inputs: Sequence[str]) -> Any:
     """The same data as NumPy arrays, read anew on each iteration; what is none of the kinds below is given back.

@@ -15,8 +15,6 @@ from PIL import Image
 
 from qbench.errors import DataError, shown
 
-__all__ = ["AS_IT_IS", "SUFFIXES", "ImageFolder", "ImageForm", "find_labels", "read_labels"]
-
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 """Of files that hold an image."""
 _MODES = {"RGB": "RGB", "BGR": "RGB", "L": "L"}

@@ -15,8 +15,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.quant.arithmetic import quantize
 
-__all__ = ["first", "quantized_inputs"]
-
 
 def first(data: Any, limit: int | None) -> Any:
     """The first samples of what :func:`qbench.load_data` gives."""

@@ -8,8 +8,6 @@ from qbench.data.samples import rows_of_a_sample
 from qbench.ir.graph import Graph
 from qbench.ir.types import numel
 
-__all__ = ["Layout"]
-
 _MAX_BATCH = 32
 _MAX_ELEMENTS = 1 << 22
 

@@ -16,8 +16,6 @@ from qbench.data.places import place
 from qbench.data.shards import Shards
 from qbench.errors import DataError
 
-__all__ = ["IMAGES_INSIDE", "Samples", "load_data"]
-
 IMAGES_INSIDE = frozenset({".parquet", ".tar"})
 """Ends of the names of files that may hold images."""
 

@@ -8,8 +8,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["joined", "owned"]
-
 
 def owned(data: object) -> object:
     """The same with arrays that nobody else can write into."""

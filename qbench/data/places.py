@@ -8,8 +8,6 @@ from typing import Any, cast
 
 from qbench.errors import DataError, shown
 
-__all__ = ["place"]
-
 
 def place(path: str | os.PathLike[str]) -> Path:
     """A path, or for a URL such as ``s3://bucket/images`` what reads like one.

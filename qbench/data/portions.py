@@ -9,8 +9,6 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-__all__ = ["Feeds", "Lazy", "Pieces", "Reader"]
-
 Feeds = Mapping[str, NDArray[Any]]
 
 

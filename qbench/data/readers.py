@@ -17,8 +17,6 @@ from qbench.data.arrays import read_arrays
 from qbench.data.images import SUFFIXES, ImageForm
 from qbench.errors import DataError, shown
 
-__all__ = ["READERS", "Reader", "Rows"]
-
 Rows = NDArray[np.generic] | Mapping[str, NDArray[np.generic]]
 """Some samples: one array, or arrays by input name; axis 0 counts them."""
 

@@ -14,8 +14,6 @@ from qbench.ir.op import Array
 from qbench.ir.sizes import size_of
 from qbench.ir.types import dim_factors
 
-__all__ = ["Data", "are_whole", "count_samples", "rows_of_a_sample", "samples"]
-
 Data = Array | Mapping[str, Array] | Iterable[Array] | Iterable[Mapping[str, Array]]
 """An array (of the only input), arrays by input name, or any number of those one after the other.
 

@@ -17,8 +17,6 @@ from qbench.data.images import AS_IT_IS, ImageForm
 from qbench.data.readers import READERS, Reader, Rows
 from qbench.errors import DataError
 
-__all__ = ["Shards"]
-
 
 @dataclass(frozen=True)
 class Shards(Sequence[Rows]):

@@ -15,8 +15,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.runtime.programs import Programs
 
-__all__ = ["ValueCache", "of_process"]
-
 _MAX_RESULTS = 1 << 17
 
 

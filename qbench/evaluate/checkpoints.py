@@ -8,8 +8,6 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.types import numel
 from qbench.runtime.program import Program
 
-__all__ = ["checkpoints"]
-
 _STRETCHES = 16
 _MACS_PER_ELEMENT = 32  # multiplied and added in about the time that it takes to write one
 

@@ -14,8 +14,6 @@ from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import Cancelled
 from qbench.progress import Cancel, Progress
 
-__all__ = ["AHEAD", "alone", "asked", "check", "gathered", "in_order", "on_threads"]
-
 AHEAD = 32
 """Chunks that an executor has before the first of them is done."""
 _PATIENCE = 0.1  # seconds between looks while workers are busy

@@ -32,9 +32,6 @@ from qbench.quantize.quantized import Quantized
 from qbench.report.entries import LayerReport, OutputReport
 from qbench.report.report import Report
 
-__all__ = ["evaluate", "evaluate_output", "with_metric"]
-
-
 _SMALL, _FEW = 1 << 22, 32  # bytes of all activations for one sample, and nodes, of a small network
 _VOCABULARY = 256  # scores in a row
 _ELEMENTS, _MOST, _FEWEST = 1 << 17, 1024, 64  # of each value: over all data, in one sample

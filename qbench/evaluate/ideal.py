@@ -11,8 +11,6 @@ from qbench.ir.qparams import QParams
 from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.quantize.quantized import Quantized
 
-__all__ = ["ideal_graph", "read_by"]
-
 
 def read_by(graph: Graph, cuts: Mapping[str, str], value: str) -> dict[str, str]:
     """What the layer that makes a value of the integer graph reads: the float tensors, and the values in their place.

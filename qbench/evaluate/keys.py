@@ -10,8 +10,6 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
 
-__all__ = ["value_keys"]
-
 
 def value_keys(graph: Graph, memo: Memo | None = None, known_as: Mapping[str, str] | None = None) -> dict[str, str]:
     """A Merkle hash of each value of the graph: its op, attributes, qparams and, in turn, its inputs.

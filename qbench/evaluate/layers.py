@@ -21,8 +21,6 @@ from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quantize.quantized import Quantized
 from qbench.report.entries import LayerReport
 
-__all__ = ["Layer", "encoded_tensors", "layers_of", "value_of"]
-
 
 @dataclass(frozen=True)
 class Layer:

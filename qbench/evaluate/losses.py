@@ -14,8 +14,6 @@ from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import dequantize
 from qbench.report.entries import OutputLoss, SampleLoss
 
-__all__ = ["MOST_SAMPLES", "Losses", "losses"]
-
 MOST_SAMPLES = 16
 
 

@@ -11,8 +11,6 @@ from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 from qbench.kernels.deviation import sums_of_squares
 
-__all__ = ["Deviation", "clipped", "decibels", "deviation", "stride"]
-
 
 @dataclass(frozen=True, slots=True)
 class Deviation:

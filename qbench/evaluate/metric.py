@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from qbench.errors import DataError, shown
 from qbench.ir.op import Array
 
-__all__ = ["Metric", "MetricFunction", "picked", "resolve_metric"]
-
 MetricFunction = Callable[[Mapping[str, Array], Any], float]
 """(outputs by name, truths) -> a number, the higher the better."""
 

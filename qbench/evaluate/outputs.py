@@ -21,8 +21,6 @@ from qbench.progress import Cancel
 from qbench.quant.arithmetic import dequantize
 from qbench.quantize.quantized import Quantized
 
-__all__ = ["Outputs", "all_of", "joined", "outputs_of"]
-
 
 @dataclass(frozen=True)
 class Outputs:

@@ -40,8 +40,6 @@ from qbench.quantize.quantized import Quantized
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.programs import Programs
 
-__all__ = ["Own", "own_errors"]
-
 _PartRun = Callable[
     [Graph, Mapping[str, str], Mapping[str, Array], Mapping[str, int], Iterable[str]], Mapping[str, Array]
 ]

@@ -16,8 +16,6 @@ from qbench.runtime.port import is_batched
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 
-__all__ = ["Partial", "partial_run", "sample_of"]
-
 
 @dataclass(frozen=True)
 class Partial:

@@ -11,8 +11,6 @@ from qbench.errors import DataError
 from qbench.ir.op import Array
 from qbench.report.entries import Flip
 
-__all__ = ["MOST_FLIPS", "Score", "predictions", "score"]
-
 MOST_FLIPS = 256
 
 

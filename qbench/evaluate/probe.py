@@ -13,8 +13,6 @@ from qbench.evaluate.metric import picked
 from qbench.ir.graph import Graph
 from qbench.report.report import Report
 
-__all__ = ["PROBE_SAMPLES", "Probe"]
-
 PROBE_SAMPLES = 32
 
 

@@ -20,8 +20,6 @@ from qbench.quantize.quantized import quantize_graph
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["sensitivity"]
-
 
 def sensitivity(
     prepared: Trace,

@@ -31,8 +31,6 @@ from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 from qbench.runtime.team import default_threads
 
-__all__ = ["BATCH", "Measured", "Pair", "activation_bytes", "float_values", "measure", "programs_of"]
-
 Pair = tuple[str, str]
 """A tensor of the float graph, and the value of the integer graph that stands for it."""
 

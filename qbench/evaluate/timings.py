@@ -8,7 +8,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
-from qbench.data.dataset import Dataset, Feeds
+from qbench.data.dataset import Dataset
+from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
 from qbench.ir.graph import Graph
 from qbench.progress import Cancel
@@ -17,8 +18,6 @@ from qbench.report.entries import Latency
 from qbench.report.report import Report
 from qbench.runtime.programs import Programs
 from qbench.runtime.team import default_threads
-
-__all__ = ["Timings"]
 
 _SECONDS = 0.25  # that runs of one program are timed for, at least
 _LEAST = 5  # runs

@@ -17,8 +17,6 @@ from qbench.quant.arithmetic import dequantize
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.programs import Programs
 
-__all__ = ["told_of", "up_to"]
-
 _MOST_NAMES = 3
 
 

@@ -14,8 +14,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 
-__all__ = ["write_header"]
-
 _LONGEST = 60
 _ROW = 4096  # elements that are written at a time
 _WIDTH = 110

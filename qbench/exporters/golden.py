@@ -18,8 +18,6 @@ from qbench.progress import Progress
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 
-__all__ = ["golden"]
-
 
 def golden(
     program: Graph | Program,

@@ -23,8 +23,6 @@ from qbench.passes.annotate import FAKE
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.groups import rule_of
 
-__all__ = ["IR_VERSION", "OPSET", "onnx_model", "write_onnx"]
-
 OPSET = 21
 IR_VERSION = 10
 _LARGEST_FILE = 2**31 - 1

@@ -12,8 +12,6 @@ from qbench.files import write_text
 from qbench.ir.qparams import QParams
 from qbench.quant.encodings import Encodings
 
-__all__ = ["tensor_quant_overrides", "write_tensor_quant_overrides"]
-
 _DTYPES = ("int4", "uint4", "int8", "uint8", "int16", "uint16")
 _TYPES = {
     "int4": "QInt4",

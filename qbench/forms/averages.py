@@ -10,8 +10,6 @@ from qbench.ir.qparams import QParams
 from qbench.ops.float.pool import AvgPool2d
 from qbench.quant.rounding import POWER_OF_TWO
 
-__all__ = ["average"]
-
 
 def average(site: Site) -> Form:
     """By the runtime: onnxruntime sums the real numbers of a window, TFLite has kernels, all others sum integers."""

@@ -13,8 +13,6 @@ from qbench.forms.site import NoForm, Site
 from qbench.forms.tables import clamp, softmax, table
 from qbench.ir.op import OPS, Epilogue, QuantRule
 
-__all__ = ["absorbs_bias", "absorbs_clamps", "form_of"]
-
 Family = Callable[[Site], Form]
 
 _BY_RULE: dict[QuantRule, Family] = {

@@ -15,8 +15,6 @@ from qbench.ir.op import OPS, Array, bind
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import quantize
 
-__all__ = ["Form", "Integers", "Step", "What", "clamp_bounds", "clipped", "narrowed", "said", "single", "straight"]
-
 What = Literal["accumulator", "biased", "wide", "operand", "made", "averaged", "requantized", "clamped"]
 """What a step makes: sums, sums and a bias, the input in finer units, an operand at another scale, what the op itself
 makes, an average still at the scale of its input, integers of a few bits, and those clamped."""

@@ -12,8 +12,6 @@ from qbench.ir.op import OPS, Op
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import dequantize, quantize
 
-__all__ = ["argument", "brought", "choose", "fill", "join", "move", "requantized"]
-
 
 def move(site: Site) -> Form:
     """The op on integers: its results have the scale of its input, whatever they are quantized to."""

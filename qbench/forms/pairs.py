@@ -12,8 +12,6 @@ from qbench.forms.sums import WIDENING, accumulator_dtype, bias_units, reach
 from qbench.forms.tables import TABLES
 from qbench.ir.graph import Attr
 
-__all__ = ["arithmetic", "binary", "extremum", "lone_bias"]
-
 _NARROW = ("int4", "uint4", "int8", "uint8")
 
 

@@ -14,8 +14,6 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Attr
 from qbench.ir.qparams import QParams
 
-__all__ = ["biased", "elementwise_product", "products"]
-
 _INT32 = 2**31 - 1
 
 

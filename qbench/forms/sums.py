@@ -15,20 +15,6 @@ from qbench.ops.numeric.exact import Accumulator
 from qbench.ops.numeric.windows import pool_counts
 from qbench.quant.semantics import Semantics
 
-__all__ = [
-    "WIDENING",
-    "accumulator_dtype",
-    "accumulator_qparams",
-    "averaged_axes",
-    "bias_units",
-    "denominator",
-    "largest_sum",
-    "product_qparams",
-    "quantized_bias",
-    "reach",
-    "sums_axis",
-]
-
 WIDENING = 2**8
 """A bias that follows no sum of products is added in units 256 times finer than its input's scale."""
 

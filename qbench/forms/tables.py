@@ -9,8 +9,6 @@ from qbench.forms.site import NoForm, Site
 from qbench.ir.graph import Attr
 from qbench.ir.qparams import QParams
 
-__all__ = ["TABLES", "clamp", "reaches_one", "softmax", "table"]
-
 TABLES = ("int8", "uint8", "int16", "uint16")
 """Types over all of whose integers a table can be made."""
 

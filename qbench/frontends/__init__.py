@@ -18,8 +18,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.types import Dim
 from qbench.quant.semantics import SEMANTICS, Semantics
 
-__all__ = ["load"]
-
 
 def load(
     path: str | PathLike[str],

@@ -21,8 +21,6 @@ from qbench.ir.op import OPS, Array, QuantRule, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
-__all__ = ["Growth", "Source", "has_damage"]
-
 HELPERS = frozenset(
     {"expand_dims", "nn.pad", "qnn.dequantize", "qnn.quantize", "qnn.reinterpret", "reshape", "squeeze", "transpose"}
 )

@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from qbench.errors import ModelError
 
-__all__ = ["fitted"]
-
 Value = TypeVar("Value")
 
 

@@ -12,8 +12,6 @@ from fractions import Fraction
 from qbench.ir.sizes import Number, Size, size_of
 from qbench.ir.types import Dim
 
-__all__ = ["Unresolved", "ceil", "dim_of", "element_of", "equal", "floor", "greater", "solved", "substituted"]
-
 
 class Unresolved(Exception):
     """The value depends on a size that is known only at run time."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
-__all__ = ["Pair", "align"]
-
 Pair = tuple[int | None, int | None]
 Keys = Sequence[Sequence[Hashable]]
 

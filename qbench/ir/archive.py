@@ -31,8 +31,6 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import BARE, Graph, print_graph
 from qbench.ir.parser import parse_graph
 
-__all__ = ["VERSION", "check_target", "is_archive", "load", "save"]
-
 VERSION = 1
 """Of the format; a reader refuses what is newer than itself."""
 

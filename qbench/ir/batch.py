@@ -9,8 +9,6 @@ from qbench.ir.op import OPS, Op, bind, with_sizes
 from qbench.ir.sizes import size_of
 from qbench.ir.types import TensorType, dim_factors, dim_product
 
-__all__ = ["batch_symbol"]
-
 
 def batch_symbol(graph: Graph) -> str | None:
     """The symbol that counts samples, where there is one: axis 0 of every input and output is a multiple of it.

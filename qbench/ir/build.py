@@ -12,8 +12,6 @@ from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
-__all__ = ["build", "rebuild"]
-
 
 def build(
     name: str,

@@ -10,8 +10,6 @@ from typing import Literal
 from qbench.ir.align import align
 from qbench.ir.graph import Graph, Node, print_attr, print_node, print_qparams, value_line
 
-__all__ = ["Change", "Entry", "GraphDiff", "diff"]
-
 Kind = Literal["same", "changed", "added", "removed"]
 Section = Literal["input", "node", "constant", "output"]
 _MARKS: dict[Kind, str] = {"same": "  ", "changed": "! ", "added": "+ ", "removed": "- "}

@@ -10,8 +10,6 @@ import numpy as np
 
 from qbench.errors import GraphError
 
-__all__ = ["DTYPES", "DType", "dtype_of", "integer_range", "is_dtype", "is_float", "is_integer", "numpy_dtype"]
-
 DType = Literal[
     "bool", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "int64", "float16", "bfloat16", "float32"
 ]

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from qbench.ir.dtypes import DType, dtype_of
 from qbench.ir.types import TensorType
 
-__all__ = ["Constant", "FrozenMap", "release"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

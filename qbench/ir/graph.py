@@ -28,20 +28,6 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.qparams import EXACT_SCALES, QParams
 from qbench.ir.types import TensorType
 
-__all__ = [
-    "BARE",
-    "SHORT",
-    "Attr",
-    "Graph",
-    "Node",
-    "print_attr",
-    "print_graph",
-    "print_node",
-    "print_qparams",
-    "quoted",
-    "value_line",
-]
-
 BARE = r"[A-Za-z0-9_./-]+(?::[A-Za-z0-9_./-]+)*"
 """Names that need no quotes."""
 SHORT = "# short form"

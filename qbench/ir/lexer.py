@@ -10,8 +10,6 @@ from typing import TypeVar
 from qbench.errors import GraphError, ParseError, QParamsError, shown
 from qbench.ir.graph import BARE, SHORT
 
-__all__ = ["Cursor", "Token", "error_at", "tokens_of"]
-
 T = TypeVar("T")
 
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"'

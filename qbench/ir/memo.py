@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
-__all__ = ["Memo"]
-
 T = TypeVar("T")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-__all__ = ["fresh"]
-
 
 def fresh(name: str, taken: Container[str]) -> str:
     """`name` itself, or where it is taken the first of ``name.2``, ``name.3``... that is not."""

@@ -42,21 +42,6 @@ from qbench.ir.qparams import QParams
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType
 
-__all__ = [
-    "OPS",
-    "Array",
-    "Channels",
-    "Epilogue",
-    "Op",
-    "QuantRule",
-    "Role",
-    "bind",
-    "is_op",
-    "is_open",
-    "register",
-    "with_sizes",
-]
-
 Array = NDArray[Any]
 
 

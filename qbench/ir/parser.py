@@ -26,8 +26,6 @@ from qbench.ir.qparams import QParams
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType
 
-__all__ = ["parse_graph"]
-
 T = TypeVar("T")
 Value = tuple[TensorType, QParams | None]
 

@@ -13,8 +13,6 @@ from qbench.errors import QParamsError
 from qbench.ir.dtypes import DType, integer_range, is_integer
 from qbench.ir.types import Dim
 
-__all__ = ["EXACT_SCALES", "QParams"]
-
 Number = TypeVar("Number", bound=np.generic)
 
 EXACT_SCALES: tuple[DType, ...] = ("int32", "int64")  # accumulators: the product of two scales, not rounded to float32

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["Reads"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

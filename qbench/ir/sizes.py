@@ -17,8 +17,6 @@ from functools import cached_property, lru_cache
 
 from qbench.errors import GraphError
 
-__all__ = ["Quotient", "Size", "size_of"]
-
 _TOKEN = re.compile(r"\s*(?:(?P<symbol>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>[0-9]{1,19})|(?P<mark>//|[-+*()]))")
 _MOST_TERMS = 200
 _MOST_CHARACTERS = 2000

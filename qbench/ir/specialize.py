@@ -11,8 +11,6 @@ from qbench.ir.op import with_sizes
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, dims_replaced
 
-__all__ = ["open_symbols", "specialize"]
-
 
 def open_symbols(graph: Graph) -> frozenset[str]:
     """The symbols of the sizes that the inputs leave open."""

@@ -11,8 +11,6 @@ from qbench.errors import GraphError
 from qbench.ir.dtypes import DType, is_dtype
 from qbench.ir.sizes import size_of
 
-__all__ = ["Dim", "TensorType", "dim_factors", "dim_product", "dim_sum", "dims_replaced", "numbers", "numel"]
-
 Dim = int | str
 """A size: an int, or an expression of symbols such as ``N``, ``4*N``, ``P + S`` or ``(H + 1)//2``; see
 :mod:`qbench.ir.sizes`.

@@ -11,8 +11,6 @@ from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
-__all__ = ["verify"]
-
 _AROUND = 3
 
 

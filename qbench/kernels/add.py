@@ -23,8 +23,6 @@ from qbench.kernels.split import at, share
 from qbench.kernels.walk import extent, extents, index_of, stretch
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
-__all__ = ["SumKind", "Stored", "add_codes_kernel", "add_kernel", "code_weights"]
-
 SumKind = Literal["once", "each", "float32", "fused", "tflite"]
 """``once``: the exact sum is rounded once, ``each``: each operand before the sum (QNN), ``float32``: mode fp32_rne,
 ``fused``: two multiply-adds in float32, a last (`integer.add_fused`), ``tflite``: each operand shifted `left` and

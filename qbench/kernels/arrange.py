@@ -11,8 +11,6 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
-__all__ = ["arrange_kernel"]
-
 _FIELDS = ("x", "out", "starts", "batch", "lines", "depth", "line_step", "depth_step", "zero", "width")
 
 

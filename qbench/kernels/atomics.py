@@ -8,8 +8,6 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["add", "compare_exchange", "exchange", "load", "store"]
-
 _WORD = ir.IntType(64)
 
 

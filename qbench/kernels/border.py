@@ -13,8 +13,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.quant.arithmetic import Ties
 
-__all__ = ["dequantize_image_kernel", "dequantize_kernel", "quantize_image_kernel", "quantize_kernel"]
-
 QUANTIZE = {"scale": "f4", "zero_point": "i4", "low": "i4", "high": "i4"}
 """Scale in float32; zero point and clamp in the integers that are stored."""
 

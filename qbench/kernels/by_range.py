@@ -16,8 +16,6 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
-__all__ = ["PIECES", "dynamic_codes_kernel", "range_kernel", "scaled_kernel"]
-
 PIECES = 16
 """Of a sample."""
 _LANES = 16

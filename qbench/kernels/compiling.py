@@ -20,8 +20,6 @@ from numba.core.ccallback import CFunc
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 
-__all__ = ["NO_MEMORY", "compiled"]
-
 NO_MEMORY: dict[str, Any] = {"_nrt": False}
 """Options of all that Numba compiles here: an array that is made in compiled code is an error when that is compiled."""
 

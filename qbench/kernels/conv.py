@@ -24,8 +24,6 @@ from qbench.kernels.rounding import rescale_one
 from qbench.kernels.stack import stack, stack_array
 from qbench.kernels.tile import Tile, make_tile
 
-__all__ = ["ARGUMENTS", "conv_kernel"]
-
 ARGUMENTS = record(
     x="i8",
     zeros="i8",

@@ -25,8 +25,6 @@ from qbench.kernels.rounding import rescale_one
 from qbench.kernels.split import share
 from qbench.kernels.stack import stack, stack_array
 
-__all__ = ["MOST_TAPS", "choose_sweep", "depthwise_kernel", "pack_depthwise"]
-
 MOST_TAPS = 4096
 """Taps of the largest window: the kernels keep their addresses on the stack."""
 

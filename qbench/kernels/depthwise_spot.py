@@ -13,8 +13,6 @@ from numba.extending import intrinsic
 from qbench.kernels.depthwise_tiles import DepthwiseTile, Ends, emit_end, emit_loop
 from qbench.kernels.isa.emit import I64, at, load, pointer
 
-__all__ = ["spot_tile"]
-
 Value = Any
 
 

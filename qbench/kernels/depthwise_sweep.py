@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["Quad", "Sweep", "Use"]
-
 Quad = tuple[tuple[int, int], ...]
 """Up to four pixels (row, column) of the input patch that are woven together; what is missing counts as zero."""
 

@@ -21,8 +21,6 @@ from qbench.kernels.isa.emit import I8, I16, I64, at, call, load, pointer, splat
 from qbench.kernels.isa.lanes import Lanes
 from qbench.kernels.rescale import RESCALES
 
-__all__ = ["DepthwiseTile", "Ends", "emit_end", "emit_loop", "sweep_tile"]
-
 Value = Any
 
 _BIAS = 1

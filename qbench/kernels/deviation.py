@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from qbench.kernels.compiling import NO_MEMORY
 
-__all__ = ["sums_of_squares"]
-
 _LANES = 256  # sums side by side, as vector instructions have them: part of the result, since additions round
 
 

@@ -16,8 +16,6 @@ from qbench.kernels.isa.emit import I8, I16, I32, I64, at, call, load, pointer, 
 from qbench.kernels.rescale import RESCALES, Rescale
 from qbench.quant.rounding import Rounding
 
-__all__ = ["Accumulators", "Codes", "Epilogue", "EpilogueName", "Output", "VectorCodes", "Words", "choose_epilogue"]
-
 VectorCodes = Literal["float", "fixed", "fixed_left", "fixed_float", "fixed_double"]
 EpilogueName = VectorCodes | Literal["exact", "accumulators"]
 """How a kernel ends.

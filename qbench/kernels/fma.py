@@ -10,8 +10,6 @@ from numba.extending import intrinsic, overload
 
 from qbench.quant.fused import fused_multiply_add
 
-__all__ = ["fma"]
-
 
 def fma(a: Any, b: Any, c: Any) -> Any:
     """``a * b + c`` of float32 numbers, rounded once."""

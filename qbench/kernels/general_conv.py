@@ -19,8 +19,6 @@ from qbench.kernels.split import at, share
 from qbench.kernels.stack import stack_array
 from qbench.quant.rounding import Rounding
 
-__all__ = ["general_conv_kernel", "pack_general"]
-
 _CHANNELS = 64
 """Output channels that are summed at a time."""
 

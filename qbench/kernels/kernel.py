@@ -15,8 +15,6 @@ from numba import types
 from qbench.kernels.compiling import NO_MEMORY, compiled
 from qbench.kernels.memory import array_at
 
-__all__ = ["Kernel", "KernelFunction", "record"]
-
 KernelFunction = Callable[[Any, Any, int, int], None]
 """``function(args, bases, thread, threads)``: does the share `thread` of `threads` of the work."""
 

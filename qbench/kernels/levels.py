@@ -12,8 +12,6 @@ from numba.core import config
 
 from qbench.errors import QBenchError, nearest
 
-__all__ = ["Level", "current", "supported"]
-
 _config: Any = config
 _VARIABLE = "QBENCH_CPU"
 

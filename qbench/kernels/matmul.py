@@ -15,8 +15,6 @@ from qbench.kernels.split import at, share
 from qbench.kernels.stack import stack_array
 from qbench.quant.rounding import Rounding
 
-__all__ = ["matmul_kernel"]
-
 _COLUMNS = 256
 """Columns of the result that are summed at a time."""
 

@@ -15,8 +15,6 @@ from numba.extending import intrinsic, lower_builtin, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
-__all__ = ["address_of", "array_at", "array_over", "prefetch", "reference", "view"]
-
 _BASE_SHIFT = 48
 _OFFSET = (1 << _BASE_SHIFT) - 1
 

@@ -13,8 +13,6 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
-__all__ = ["copy_fields", "copy_kernel", "gather_kernel"]
-
 RANK = 6
 """Axes of a copy; enough for depth_to_space, which splits two of four axes."""
 

@@ -11,8 +11,6 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
-__all__ = ["nan_kernel"]
-
 
 @cache
 def nan_kernel(dtype: np.dtype[Any]) -> Kernel:

@@ -13,8 +13,6 @@ from qbench.kernels.levels import Level
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.tile import Tile
 
-__all__ = ["offsets", "pack_channels", "pack_each", "pack_scales", "pack_weights", "packing"]
-
 
 def packing(level: Level, x: Element = "u1") -> tuple[int, int]:
     """`lanes` and `group` of `pack_weights`, as the integer kernels of a level want them."""

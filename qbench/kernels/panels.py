@@ -17,8 +17,6 @@ from qbench.kernels.memory import address_of, view
 from qbench.kernels.split import share
 from qbench.kernels.stack import stack
 
-__all__ = ["by_pixels", "by_tiles", "input_of"]
-
 
 @register_jitable
 def _shares(blocks: Any, panels: Any, thread: Any, threads: Any) -> Any:

@@ -17,8 +17,6 @@ from qbench.kernels.kernel import Kernel, KernelFunction, record
 from qbench.kernels.levels import Level
 from qbench.kernels.stack import stack_array
 
-__all__ = ["macs_per_iteration", "peak_kernel"]
-
 _CHAINS = 12
 """Independent sums: more than a unit's latency times the units, and few enough for 16 registers."""
 _PORTABLE_WIDTH = 64

@@ -26,8 +26,6 @@ from qbench.kernels.split import share
 from qbench.kernels.stack import stack_array
 from qbench.quant.rounding import Rounding
 
-__all__ = ["average_pool_kernel", "max_pool_kernel", "sum_kernel", "sum_pool_codes_kernel", "sum_pool_kernel"]
-
 _WINDOW = dict.fromkeys(
     ("x", "y", "images", "height", "width", "channels", "out_height", "out_width", "x_image", "x_row", "x_pitch",
      "y_image", "y_row", "y_pitch", "kh", "kw", "sh", "sw", "dh", "dw", "top", "left"),

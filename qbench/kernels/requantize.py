@@ -15,8 +15,6 @@ from qbench.kernels.split import at, share
 from qbench.kernels.walk import extent, extents, index_of, stretch
 from qbench.quant.rounding import Rounding
 
-__all__ = ["Narrow", "Wide", "multiply_kernel", "requantize_kernel"]
-
 Narrow = Literal["u1", "i2", "u2"]
 Wide = Literal["u1", "i2", "u2", "i4", "i8"]
 

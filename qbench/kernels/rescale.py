@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from qbench.kernels.isa.emit import F32
 
-__all__ = ["RESCALES", "Arithmetic", "Rescale"]
-
 Numbers = NDArray[Any]
 
 

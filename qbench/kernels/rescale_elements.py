@@ -19,8 +19,6 @@ from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rows import Elementwise, walk_pairs
 from qbench.kernels.walk import extents
 
-__all__ = ["rescale_elements_kernel"]
-
 _FIELDS = ("a", "b", "y", "zero_a", "zero_b", "scales", "zero_point", "low", "high")
 
 

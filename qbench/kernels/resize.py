@@ -13,8 +13,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.rounding import round_shift
 from qbench.kernels.split import at, share
 
-__all__ = ["resize_linear_kernel"]
-
 _BITS = 20
 """Weights are multiples of 2^-20, as in `integer.resize_linear`."""
 

@@ -8,8 +8,6 @@ from qbench.kernels.atomics import load, store
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import address_of
 
-__all__ = ["ROUND_TRIP"]
-
 _ARGUMENTS = record(word="i8", first="i8", last="i8", patience="i8")
 _GIVEN_UP = -1
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
-__all__ = ["finisher", "is_plain", "rescale_one", "rescale_plain", "round_shift", "two_parts"]
-
 _TFLITE_DOUBLE = ROUNDINGS.index("tflite_double")
 _TFLITE_SINGLE = ROUNDINGS.index("tflite_single")
 _TVM_TONEAREST = ROUNDINGS.index("tvm_tonearest")

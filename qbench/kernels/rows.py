@@ -16,8 +16,6 @@ from qbench.kernels.isa.emit import I32, I64, at, load, pointer, store, vector
 from qbench.kernels.memory import address_of
 from qbench.kernels.split import share
 
-__all__ = ["Elementwise", "loop", "make_rows", "store_codes", "walk_pairs"]
-
 
 class Elementwise(ABC):
     """What is done to each element; values are LLVM IR."""

@@ -20,8 +20,6 @@ from qbench.kernels.compiling import compiled
 from qbench.kernels.memory import array_at
 from qbench.kernels.system import clock, give_way, pause, read_byte, write_byte
 
-__all__ = ["ASLEEP", "CLOSE", "IDLE", "JOB", "LINE", "SHARE", "entries"]
-
 LINE = 128
 """Bytes between words that different threads write: two cache lines, since processors fetch them in pairs."""
 

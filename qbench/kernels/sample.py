@@ -11,8 +11,6 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
-__all__ = ["SAMPLE_RANK", "sample_kernel"]
-
 SAMPLE_RANK = 8
 """Axes that a value may have."""
 

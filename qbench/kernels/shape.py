@@ -7,8 +7,6 @@ from qbench.kernels.levels import Level
 from qbench.kernels.pack import packing
 from qbench.kernels.tile import Tile
 
-__all__ = ["EACH", "TILE_COSTS", "choose_chunk", "choose_tile"]
-
 TILE_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
     Level.AVX512VNNI: {
         Tile(4, 4): (1.05, 46),

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-__all__ = ["at", "share"]
-
 
 @register_jitable
 def share(count: Any, thread: Any, threads: Any, block: Any = 1) -> Any:

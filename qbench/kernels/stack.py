@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from qbench.kernels.memory import array_over
 
-__all__ = ["stack", "stack_array"]
-
 _WORD = ir.IntType(64)
 
 

@@ -11,8 +11,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["clock", "give_way", "pause", "read_byte", "write_byte"]
-
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _PAUSE = {"x86_64": ("llvm.x86.sse2.pause",), "aarch64": ("llvm.aarch64.isb", 15), "arm64": ("llvm.aarch64.isb", 15)}
 

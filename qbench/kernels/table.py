@@ -19,8 +19,6 @@ from qbench.kernels.memory import address_of, prefetch, view
 from qbench.kernels.rows import Elementwise, make_rows
 from qbench.kernels.split import at, share
 
-__all__ = ["table_kernel"]
-
 _FIELDS = ("x", "out", "table", "outer", "channels", "inner", "x_pitch", "out_pitch")
 _LINE = 64  # bytes of a cache line
 _MANY = 4096

@@ -21,8 +21,6 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.stack import stack_array
 
-__all__ = ["BINS", "LIMBS", "OF_ZEROS", "TALLY", "add_means", "means_kernel", "tally", "tally_kernel"]
-
 BINS = 2048
 """N: bins on each side of zero."""
 

@@ -12,8 +12,6 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
 
-__all__ = ["tflite_softmax_kernel"]
-
 _LARGEST = 2**31 - 1
 
 

@@ -14,8 +14,6 @@ from qbench.kernels.epilogue import Epilogue, Output
 from qbench.kernels.isa.base import Isa
 from qbench.kernels.isa.emit import I8, I16, I32, I64, at, load, pointer
 
-__all__ = ["Tile", "emit_tile", "make_tile"]
-
 
 @dataclass(frozen=True)
 class Tile:

@@ -8,8 +8,6 @@ from typing import Any
 
 from numba.extending import register_jitable
 
-__all__ = ["extent", "extents", "index_of", "row_major", "strided", "stretch"]
-
 _RANK = 4
 
 

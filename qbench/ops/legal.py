@@ -15,8 +15,6 @@ from qbench.ir.names import fresh
 from qbench.ir.op import OPS, Op, bind
 from qbench.ops.qnn.base import Lowered, QnnOp
 
-__all__ = ["legal"]
-
 
 def legal(graph: Graph, memo: Memo | None = None) -> Graph:
     """The graph with no quantized op left in it; it computes the same, bit for bit.

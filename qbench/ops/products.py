@@ -9,8 +9,6 @@ from qbench.ir.op import Channels, Epilogue, Op, Role, bind
 from qbench.ir.types import TensorType, dim_factors, numel
 from qbench.ops.numeric.windows import Padding, Pair
 
-__all__ = ["Convolution", "DenseProduct", "MatrixProduct", "SumOfProducts", "TransposedConvolution", "macs"]
-
 
 class SumOfProducts(Op):
     """Each element of the result is a sum of products; a bias and clamps may follow before it is rounded."""

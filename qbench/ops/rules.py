@@ -11,23 +11,6 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.op import Array, Op
 from qbench.ir.types import Dim, TensorType, dim_factors
 
-__all__ = [
-    "OPEN_SIZE",
-    "FloatOp",
-    "Unequal",
-    "axis_within",
-    "broadcast",
-    "fixed",
-    "need_equal",
-    "need_float",
-    "need_number",
-    "need_rank",
-    "need_same_dtype",
-    "replaced",
-    "require",
-]
-
-
 OPEN_SIZE = "a size that the model leaves open; load it with shapes="
 """What an op stumbles over that has no integer form until all sizes are known."""
 

@@ -20,8 +20,6 @@ from qbench.parity.theory import Mode
 from qbench.progress import Cancel, Progress
 from qbench.runtime.program import Program
 
-__all__ = ["Comparable", "compare", "graph_of"]
-
 Comparable = Graph | Program | Runner
 """What can be compared: a graph or its program, or a :class:`~qbench.parity.Runner` such as ``lab.LiteRT(path)``."""
 

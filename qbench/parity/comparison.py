@@ -14,8 +14,6 @@ from qbench.report.text import aligned, shortened
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "LayerComparison"]
-
 _HEADERS = ("layer", "op", "elements", "different", "rate", "predicted", "max", "end to end", "max")
 _MANY = 5
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from qbench.ir.op import Array
 
-__all__ = ["FARTHEST", "TOLERANCE", "Difference", "Differences"]
-
 FARTHEST = 255
 """Integers farther apart than this stand at the ends of the histogram: nothing of 8 bits is."""
 

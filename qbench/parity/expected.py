@@ -13,8 +13,6 @@ from qbench.ops.qnn.requantize import ratio
 from qbench.parity.graph_runner import Segment, requantizes
 from qbench.parity.theory import Mode, disagreement
 
-__all__ = ["Expected", "requantize_of"]
-
 
 def requantize_of(segment: Segment) -> Node | None:
     """The one requantize of a segment."""

@@ -21,8 +21,6 @@ from qbench.passes.legalize import LegalizePass
 from qbench.runtime import interpreter
 from qbench.runtime.programs import Programs
 
-__all__ = ["GraphRunner", "Segment", "requantizes", "segments"]
-
 
 def requantizes(node: Node) -> bool:
     """Whether a node brings integers from one scale to another."""

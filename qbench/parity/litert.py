@@ -23,8 +23,6 @@ from qbench.parity.runner import Made, Portion, Runner
 from qbench.parity.theory import Mode
 from qbench.quant.semantics import rounding_of
 
-__all__ = ["KERNELS", "Kernels", "LiteRT"]
-
 Kernels = Literal["reference", "builtin", "xnnpack"]
 """Three sets of kernels that disagree: reference C++, optimized C++, and XNNPACK, which is LiteRT's default."""
 

@@ -18,8 +18,6 @@ from qbench.parity.peers import peer
 from qbench.parity.runner import Made, Portion, Runner
 from qbench.parity.theory import Mode
 
-__all__ = ["OnnxRuntime"]
-
 _ERRORS_ONLY = 3
 _NARROW = ("int4", "uint4", "int8", "uint8", "int16", "uint16", "int32")
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from qbench.errors import ConfigError, ModelError
 
-__all__ = ["chosen", "file_bytes", "peer"]
-
 
 def peer(module: str, package: str) -> Any:
     """A peer's module; ConfigError that says what to install where it is missing."""

@@ -16,8 +16,6 @@ from qbench.ir.types import TensorType
 from qbench.parity.runner import Made, Portion, Runner
 from qbench.parity.theory import Mode
 
-__all__ = ["Recorded"]
-
 
 @dataclass(frozen=True)
 class Recorded(Runner):

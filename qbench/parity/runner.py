@@ -12,8 +12,6 @@ from qbench.ir.op import Array
 from qbench.ir.types import TensorType
 from qbench.parity.theory import Mode
 
-__all__ = ["Made", "Portion", "Runner"]
-
 
 class Made(NamedTuple):
     """Where a value comes from, in the words of whoever runs it."""

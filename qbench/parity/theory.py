@@ -27,8 +27,6 @@ import numpy as np
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rounding import Rounding
 
-__all__ = ["Mode", "disagreement"]
-
 Mode = Rounding | Literal["litert_builtin"]
 """How a runtime rounds: one of qbench's, or one that only others have."""
 

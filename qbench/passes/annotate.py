@@ -25,8 +25,6 @@ from qbench.passes.rewrite import Rewriter
 from qbench.quant.points import Point
 from qbench.quant.specs import Mode
 
-__all__ = ["AnnotatePass", "bind_qparams", "points", "quantized_value"]
-
 FAKE = FakeQuantize.name
 _MOST_AVERAGED = 2**44
 """Sums of 16-bit integers times more than this would not be safe in 64 bits."""

@@ -14,8 +14,6 @@ from qbench.ir.op import OPS, Array, QuantRule
 from qbench.ir.types import Dim
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["channel_axis", "foldable", "narrowed", "per_channel", "product", "scaled"]
-
 
 def foldable(rw: Rewriter, layer: Node | None) -> bool:
     """Whether a node is a float layer with a constant weight, one sum of products for each output channel."""

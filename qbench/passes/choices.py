@@ -14,8 +14,6 @@ from qbench.quant.config_paths import shown_path
 from qbench.quant.rounding import Rounding
 from qbench.quant.specs import Mode
 
-__all__ = ["check_modes", "excluded_nodes", "included_nodes", "node_modes", "node_roundings"]
-
 _NOUNS = {"dynamic": "dynamic", "weight_only": "weight only"}
 _FORMS = {"weight_only": "constant weights, or a table of constants", "dynamic": "data in rows, and a constant matrix"}
 

@@ -10,8 +10,6 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
 from qbench.passes.rewrite import Rewriter, joined_sources
 
-__all__ = ["CommonSubexpressionsPass"]
-
 
 @dataclass(frozen=True)
 class CommonSubexpressionsPass:

@@ -22,8 +22,6 @@ from qbench.passes.annotate import FAKE
 from qbench.passes.groups import remembered_groups, rule_of
 from qbench.passes.pipeline import Remembering
 
-__all__ = ["CorrectBiasPass"]
-
 
 @dataclass(frozen=True)
 class CorrectBiasPass(Remembering):

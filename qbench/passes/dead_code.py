@@ -8,8 +8,6 @@ from typing import ClassVar
 from qbench.ir.build import rebuild
 from qbench.ir.graph import Graph, Node
 
-__all__ = ["DeadCodePass"]
-
 
 @dataclass(frozen=True)
 class DeadCodePass:

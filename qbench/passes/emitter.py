@@ -24,8 +24,6 @@ from qbench.ops.qnn.dynamic import DynamicDense
 from qbench.passes.annotate import FAKE
 from qbench.quant.arithmetic import Ties, quantize
 
-__all__ = ["Emission", "Emitter"]
-
 
 @dataclass(frozen=True, eq=False)
 class Known:

@@ -17,8 +17,6 @@ from qbench.passes.channels import channel_axis, foldable, product, scaled
 from qbench.passes.groups import rule_of
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["EqualizePass", "clamped_values"]
-
 _ROUNDS = 100
 _SETTLED, _LEAST = 1e-3, 0.02  # changes of factors that go on, and that are worth a change of weights
 _MOST = 64.0  # a factor beyond it says that a channel is dead

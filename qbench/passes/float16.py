@@ -15,8 +15,6 @@ from qbench.ir.names import fresh
 from qbench.ir.op import QuantRule, bind
 from qbench.passes.rewrite import attrs
 
-__all__ = ["Float16Pass"]
-
 Wide = Literal["float16", "float32"]
 
 _LARGEST = float(np.finfo(np.float16).max)

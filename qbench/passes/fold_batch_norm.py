@@ -17,8 +17,6 @@ from qbench.ops.float.norm import BatchNorm
 from qbench.passes.channels import channel_axis, foldable, narrowed, scaled
 from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 
-__all__ = ["FoldBatchNormPass"]
-
 Vector = NDArray[np.float64]
 
 

@@ -13,8 +13,6 @@ from qbench.ir.op import is_open
 from qbench.ir.types import numel
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["FoldConstantsPass"]
-
 
 @dataclass(frozen=True)
 class FoldConstantsPass:

@@ -16,8 +16,6 @@ from qbench.ops.float.elementwise import Multiply
 from qbench.passes.channels import channel_axis, foldable, per_channel, product, scaled
 from qbench.passes.rewrite import Rewriter, joined_sources
 
-__all__ = ["FoldScaleAxisPass"]
-
 Scale = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ops.float.elementwise import Multiply
 
-__all__ = ["Group", "find_groups", "group_of", "remembered_groups", "rule_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Group:

@@ -8,8 +8,6 @@ from typing import ClassVar
 from qbench.ir.build import rebuild
 from qbench.ir.graph import Graph
 
-__all__ = ["InferTypesPass"]
-
 
 @dataclass(frozen=True)
 class InferTypesPass:

@@ -15,8 +15,6 @@ from qbench.ops.legal import legal
 from qbench.ops.qnn.border import Dequantize
 from qbench.passes.pipeline import Remembering
 
-__all__ = ["LegalizePass"]
-
 
 @dataclass(frozen=True)
 class LegalizePass(Remembering):

@@ -11,8 +11,6 @@ from qbench.ops.float.elementwise import Divide, Multiply, Subtract
 from qbench.ops.float.reduce import Mean, Sum
 from qbench.ops.float.unary import STEEP
 
-__all__ = ["divisors", "norm_parts"]
-
 _REASON = "default: normalization keeps float32 inside"
 _STEEP = "default: 8 bits near zero are too few for {name}"
 

@@ -12,8 +12,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.verify import verify
 
-__all__ = ["Pass", "Pipeline", "Remembering", "Step", "Trace"]
-
 
 class Pass(Protocol):
     """A frozen dataclass whose fields are the pass's options.

@@ -12,8 +12,6 @@ from qbench.passes.fold_scale_axis import FoldScaleAxisPass
 from qbench.passes.infer_types import InferTypesPass
 from qbench.passes.pipeline import Pipeline, Trace
 
-__all__ = ["prepare"]
-
 
 def prepare(graph: Graph, fold_scale_axis: bool = False) -> Trace:
     """Run the passes that quantization relies on; the result computes the same, up to float rounding.

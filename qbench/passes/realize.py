@@ -23,8 +23,6 @@ from qbench.passes.realize_group import realize_group
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics
 
-__all__ = ["RealizePass"]
-
 
 @dataclass(frozen=True)
 class RealizePass(Remembering):

@@ -16,8 +16,6 @@ from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, rule_of
 from qbench.passes.rewrite import joined_sources
 
-__all__ = ["realize_group"]
-
 
 def realize_group(emitter: Emitter, group: Group, arithmetic: Arithmetic) -> None:
     """Emit the qnn nodes of an integer group; the float nodes, with the reason, where it has no integer form."""

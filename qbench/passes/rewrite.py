@@ -20,8 +20,6 @@ from qbench.ir.op import Array, Op, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
-__all__ = ["Rewriter", "attrs", "joined_sources"]
-
 
 def attrs(values: Mapping[str, Attr] | None = None, **more: Attr) -> FrozenMap[str, Attr]:
     """Attributes of a node, from a mapping and from keywords."""

@@ -11,8 +11,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
 from qbench.passes.pipeline import Trace
 
-__all__ = ["RoundWeightsPass", "RoundedTrace", "RoundedWeight", "rounded_of"]
-
 
 @dataclass(frozen=True)
 class RoundedWeight:

@@ -14,8 +14,6 @@ from matplotlib.figure import Figure
 from qbench.plots.figures import ACCENT, BAD, GOOD, SOFT, TEXT, bare, decibels, figure, number, safe
 from qbench.views import Choice, CurvesView
 
-__all__ = ["curves_figure", "draw_curves"]
-
 _STYLES = {"mse": (ACCENT, "-", 1.6), "rounding": (SOFT, "--", 1.2), "clipping": (BAD, ":", 1.4)}
 _DASHES = ("-", "--", ":", "-.")
 _BELOW = 30  # what is so many times smaller than the least cost is not drawn

@@ -12,8 +12,6 @@ from matplotlib.figure import Figure, SubFigure
 from qbench.plots.figures import ACCENT, BAD, GOOD, SOFT, TEXT, bare, figure, percent, safe
 from qbench.views import ExactnessLayer, ExactnessView
 
-__all__ = ["exactness_figure"]
-
 _LOWEST = 1e-6
 
 

@@ -14,8 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from PIL import Image
 
-__all__ = ["ACCENT", "BAD", "GOOD", "SOFT", "TEXT", "bare", "decibels", "figure", "number", "percent", "png", "safe"]
-
 TEXT, SOFT = "#1f2328", "#57606a"
 # of the palette of Okabe and Ito, which people with any colour vision tell apart
 ACCENT, GOOD, POOR, BAD = "#0072b2", "#009e73", "#e69f00", "#d55e00"

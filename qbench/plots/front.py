@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 from qbench.plots.figures import ACCENT, BAD, GOOD, SOFT, TEXT, bare, figure, number, safe
 from qbench.views import FrontView
 
-__all__ = ["draw_front", "front_figure"]
-
 
 def front_figure(view: FrontView) -> Figure:
     """A figure of the configs that a search measured."""

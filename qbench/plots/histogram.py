@@ -14,8 +14,6 @@ from matplotlib.figure import Figure
 from qbench.plots.figures import ACCENT, POOR, SOFT, TEXT, bare, decibels, figure, number, safe
 from qbench.views import ChannelsView, HistogramView
 
-__all__ = ["channels_figure", "draw_channels", "draw_histogram", "histogram_figure"]
-
 _BINS = 256
 _LABEL: dict[str, Any] = {"fontsize": 9, "color": SOFT}
 _LEGEND: dict[str, Any] = {

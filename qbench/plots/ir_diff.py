@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from qbench.plots.figures import BAD, GOOD, POOR, SOFT, TEXT, figure, safe
 from qbench.views import IRDiffView
 
-__all__ = ["ir_diff_figure"]
-
 _COLORS = {"changed": POOR, "added": GOOD, "removed": BAD}
 _MARKS = {"same": " ", "changed": "~", "added": "+", "removed": "-"}
 

@@ -11,8 +11,6 @@ from qbench.plots.figures import BAD, GOOD, POOR, SOFT, TEXT, decibels, figure, 
 from qbench.views import LayerRow, LayerTableView
 from qbench.views.layers import Noise
 
-__all__ = ["draw_layers", "layers_figure"]
-
 _COLUMNS = ((0.0, "left"), (0.27, "left"), (0.46, "left"), (0.63, "right"), (0.72, "right"), (0.8, "right"))
 _HEADS = ("layer", "op", "runs as", "scale", "clipped", "SQNR")
 _BARS = ((0.82, "own error"), (0.915, "inherited"))

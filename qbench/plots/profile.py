@@ -13,8 +13,6 @@ from qbench.plots.figures import ACCENT, BAD, GOOD, POOR, SOFT, TEXT, bare, figu
 from qbench.views import ProfileView
 from qbench.views.layers import noise
 
-__all__ = ["draw_profile", "profile_figure"]
-
 _BEST = 60.0
 _COLORS = {"low": GOOD, "some": POOR, "high": BAD}
 _STRIPS = {"wide": ACCENT, "float": SOFT}

@@ -9,8 +9,6 @@ from matplotlib.axes import Axes
 from qbench.plots.figures import ACCENT, GOOD, SOFT, TEXT, bare, decibels, number, safe
 from qbench.views import RepairRow, RepairsView
 
-__all__ = ["draw_repairs"]
-
 _MOST = 4
 
 

@@ -17,8 +17,6 @@ from PIL import Image
 from qbench.plots.figures import SOFT, TEXT, decibels, figure, number, percent, safe
 from qbench.views import FlipView, ResultView
 
-__all__ = ["draw_flips", "draw_result", "result_figure"]
-
 _MOST = 12  # pictures
 
 

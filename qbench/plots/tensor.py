@@ -13,8 +13,6 @@ from qbench.plots.figures import SOFT, figure, safe
 from qbench.plots.histogram import draw_channels, draw_histogram, histogram_figure
 from qbench.views import TensorView
 
-__all__ = ["absent_figure", "draw_absent", "tensor_figure"]
-
 
 def tensor_figure(view: TensorView) -> Figure:
     """The histogram of a layer's tensor, below the ranges of its channels where it has any; or why there is none."""

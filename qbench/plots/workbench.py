@@ -19,8 +19,6 @@ from qbench.plots.result import draw_result
 from qbench.plots.tensor import draw_absent
 from qbench.views import TensorView, WorkbenchView
 
-__all__ = ["workbench_figure"]
-
 _ROWS = 26
 
 

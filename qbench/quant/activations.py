@@ -7,8 +7,6 @@ import numpy as np
 from qbench.ir.dtypes import integer_range
 from qbench.ir.qparams import QParams
 
-__all__ = ["ACTIVATION_BOUNDS", "activation_bounds"]
-
 ACTIVATION_BOUNDS = {"RELU": (0.0, np.inf), "RELU_N1_TO_1": (-1.0, 1.0), "RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}
 """Real bounds by TFLite's names."""
 

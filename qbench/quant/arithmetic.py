@@ -14,20 +14,6 @@ from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
 from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
 
-__all__ = [
-    "Ties",
-    "add",
-    "dequantize",
-    "quantize",
-    "requantize",
-    "rescale",
-    "rescale_float32",
-    "round_half_away",
-    "rounding_shift",
-    "saturate",
-    "subtract",
-]
-
 Integers = NDArray[np.int64]
 Ties = Literal["even", "away"]
 

@@ -10,18 +10,6 @@ from pydantic import BeforeValidator, Field
 from qbench.errors import nearest, shown
 from qbench.quant.strict import StrictModel
 
-__all__ = [
-    "CALIBRATOR_PRESETS",
-    "CalibratorSpec",
-    "GlobalScaleSpec",
-    "KlSpec",
-    "MaxSpec",
-    "MseSpec",
-    "PercentileSpec",
-    "PowerOfTwoSpec",
-    "RegisteredSpec",
-]
-
 
 class MaxSpec(StrictModel):
     """The whole range that was seen."""

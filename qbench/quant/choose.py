@@ -12,8 +12,6 @@ from qbench.errors import QParamsError
 from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.qparams import QParams
 
-__all__ = ["from_range", "next_power_of_two", "per_axis", "power_of_two"]
-
 _TINY = float(np.finfo(np.float32).tiny)
 
 

@@ -20,8 +20,6 @@ from qbench.quant.semantics import Semantics
 from qbench.quant.specs import LayerOverride, Mode, Rule, TensorOverride, TensorSpec, WeightSpec
 from qbench.quant.strict import PartialModel, StrictModel, fault, read_json, tuples
 
-__all__ = ["Preset", "QuantConfig"]
-
 Preset = Literal["default", "auto", "int8", "dynamic", "weight_only", "weight_only_int4"]
 
 Override = TypeVar("Override", bound=PartialModel)

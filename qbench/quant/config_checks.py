@@ -10,8 +10,6 @@ from qbench.quant.config import QuantConfig
 from qbench.quant.config_paths import format_path, leaves, shown_path
 from qbench.quant.specs import matches
 
-__all__ = ["check_selectors", "diff"]
-
 
 def diff(old: QuantConfig, new: QuantConfig) -> list[tuple[str, Any, Any]]:
     """What differs between two configs: (path, old value, new value), None where one of them says nothing."""

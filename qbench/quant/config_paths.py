@@ -13,8 +13,6 @@ from typing import Any, cast
 
 from qbench.errors import ConfigError, shown
 
-__all__ = ["Path", "format_path", "leaves", "parse_path", "shown_path", "with_part"]
-
 Path = tuple[str | int, ...]
 
 _PART = re.compile(r'(\.?)([\w/:-]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]')

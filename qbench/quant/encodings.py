@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.qparams import QParams
 
-__all__ = ["Encoding", "Encodings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Encoding:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from qbench.quant.rescaling import divide_by_power, doubling_high_multiply
 
-__all__ = ["exp_of_negative", "log_of_q12", "one_over_one_plus", "reciprocal", "reciprocal_square_root", "shift_left"]
-
 Integers = NDArray[np.int64]
 
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1

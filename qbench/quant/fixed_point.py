@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from qbench.errors import QParamsError
 
-__all__ = ["power_of_two_shift", "quantized_multiplier", "sixteen_bits"]
-
 
 def quantized_multiplier(real: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The fixed-point form of positive multipliers: ``real`` is about ``mantissa * 2^(shift - 31)``.

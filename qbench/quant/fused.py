@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["fused_multiply_add"]
-
 
 def fused_multiply_add(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
     """``a * b + c`` of finite float32 numbers, rounded once, to even; the operands broadcast.

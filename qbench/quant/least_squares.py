@@ -18,8 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Levels", "best_scales", "loss", "rounded", "targets"]
-
 Floats = NDArray[np.float64]
 
 _BLOCK = 64  # columns that pass on what they lose to the rest together

@@ -10,15 +10,6 @@ from numpy.typing import NDArray
 from qbench.errors import DataError, QParamsError
 from qbench.quant.rounding import FIXED_POINT, POWER_OF_TWO, Rounding
 
-__all__ = [
-    "doubling_high_multiply",
-    "divide_by_power",
-    "rescale",
-    "rescale_float32",
-    "rescale_float64",
-    "rounding_shift",
-]
-
 Integers = NDArray[np.int64]
 
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-__all__ = ["FIXED_POINT", "POWER_OF_TWO", "ROUNDINGS", "Rounding"]
-
 Rounding = Literal[
     "tflite_double",
     "tflite_single",

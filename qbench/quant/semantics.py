@@ -6,8 +6,6 @@ from typing import Literal, get_args
 
 from qbench.quant.rounding import Rounding
 
-__all__ = ["SEMANTICS", "Semantics", "rounding_of"]
-
 Semantics = Literal["tflite", "onnx", "tvm"]
 """
 ``tflite``

@@ -14,18 +14,6 @@ from qbench.quant.calibrator_specs import CalibratorSpec, MaxSpec, MseSpec
 from qbench.quant.rounding import Rounding
 from qbench.quant.strict import PartialModel, StrictModel, fault
 
-__all__ = [
-    "ActivationDType",
-    "LayerOverride",
-    "Mode",
-    "Rule",
-    "TensorOverride",
-    "TensorSpec",
-    "WeightDType",
-    "WeightSpec",
-    "matches",
-]
-
 ActivationDType = Literal["uint8", "int8", "int16"]
 WeightDType = Literal["int8", "uint8", "int16", "int4", "uint4"]
 Mode = Literal["static", "dynamic", "weight_only"]

@@ -20,8 +20,6 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from qbench.errors import ConfigError, nearest, shown
 from qbench.quant.config_paths import Path, shown_path
 
-__all__ = ["PartialModel", "StrictModel", "fault", "read_json", "tuples"]
-
 _QUOTED = re.compile(r"'([^']*)'")
 
 

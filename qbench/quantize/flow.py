@@ -9,7 +9,7 @@ from itertools import groupby
 
 import numpy as np
 
-from qbench.data.dataset import Feeds
+from qbench.data.portions import Feeds
 from qbench.ir.batch import batch_symbol
 from qbench.ir.build import build
 from qbench.ir.dtypes import numpy_dtype
@@ -20,8 +20,6 @@ from qbench.ir.types import TensorType, dims_replaced, numel
 from qbench.passes.groups import Group
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.programs import Programs
-
-__all__ = ["Flow", "Values"]
 
 Values = dict[str, list[Array]]
 """Arrays by name of the value, one for each chunk of samples."""

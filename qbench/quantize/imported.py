@@ -22,17 +22,6 @@ from qbench.quant.encodings import Encoding, Encodings
 from qbench.quant.points import Point
 from qbench.quant.specs import TensorOverride
 
-__all__ = [
-    "Imported",
-    "as_reals",
-    "check_imported",
-    "recalibrated",
-    "same_for_tied",
-    "shared_statistics",
-    "template_of",
-    "with_reasons",
-]
-
 
 @dataclass(frozen=True)
 class Imported(Trace):

@@ -33,9 +33,6 @@ from qbench.quant.points import Point
 from qbench.quant.specs import Mode
 from qbench.quantize.imported import check_imported, same_for_tied, shared_statistics, template_of, with_reasons
 
-__all__ = ["Quantized", "annotate", "check_config", "quantize_graph"]
-
-
 _STATIC = FrozenMap[str, Mode]()
 
 

@@ -9,7 +9,8 @@ from functools import reduce
 import numpy as np
 
 from qbench.calibration.moments import Moments, unit_of
-from qbench.data.dataset import Dataset, Feeds
+from qbench.data.dataset import Dataset
+from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
@@ -24,8 +25,6 @@ from qbench.quant.encodings import Encoding
 from qbench.quant.least_squares import Levels, best_scales, loss, targets
 from qbench.quantize.flow import Flow
 from qbench.quantize.unfold import can_unfold, folded, places, unfolded, unfolded_weight
-
-__all__ = ["round_sequentially"]
 
 _BUDGET = 1 << 29  # bytes of values that are kept at a time
 _SAMPLES, _CHUNK = 256, 8  # of calibration data, and how many run together

@@ -9,8 +9,6 @@ from qbench.ir.op import Array, bind
 from qbench.ops.numeric.windows import Window
 from qbench.ops.products import Convolution, DenseProduct
 
-__all__ = ["can_unfold", "folded", "places", "unfolded", "unfolded_weight"]
-
 
 def can_unfold(node: Node) -> bool:
     """Whether the node multiplies data with a weight of its own: a convolution or a dense layer."""

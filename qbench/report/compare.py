@@ -14,8 +14,6 @@ from qbench.report.text import aligned, shortened
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ReportComparison", "compare", "compare_reports"]
-
 _OF_LAYER = ("sqnr_db", "runs_as", "clipped", "threshold", "scale", "calibrator")
 _OF_OUTPUT = ("sqnr_db", "agreement", "top1")
 _HIGHER_IS_BETTER = (*_OF_OUTPUT, "metric")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Flip", "Latency", "LayerReport", "Number", "OutputReport"]
-
 Number = float | tuple[float, ...] | None
 
 

@@ -19,8 +19,6 @@ from qbench.report.text import report_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Report"]
-
 _OF_LAYER = (
     "name", "op", "runs_as", "reason", "sqnr_db", "threshold", "scale", "zero_point", "calibrator",
     "own_sqnr_db", "inherited_sqnr_db", "shape", "macs", "ms",

@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 
 from qbench.report.entries import LayerReport, OutputLoss, OutputReport
 
-__all__ = ["aligned", "report_text", "shortened"]
-
 _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("layer", lambda layer: shortened(layer.name, 32)),
     ("op", lambda layer: layer.op),

@@ -13,8 +13,6 @@ from qbench.ir.op import Array
 from qbench.ir.sizes import Size, size_of
 from qbench.ir.types import TensorType, dim_factors
 
-__all__ = ["check_feeds"]
-
 
 def check_feeds(
     graph: Graph,

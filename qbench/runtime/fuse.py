@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, Epilogue
 
-__all__ = ["Fused", "fuse"]
-
 
 @dataclass(frozen=True)
 class Fused:

@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PAGE", "PATTERN", "guarded"]
-
 PAGE = mmap.PAGESIZE
 
 PATTERN = 0xA5

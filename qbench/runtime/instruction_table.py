@@ -13,8 +13,6 @@ from qbench.progress import showing
 from qbench.runtime.memory import aligned, zeros
 from qbench.runtime.step import Instruction
 
-__all__ = ["Table", "compile_kernels"]
-
 _ALIGNMENT = 64
 _COMPILING = "compiling kernels for this processor, once"
 

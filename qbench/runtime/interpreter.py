@@ -13,8 +13,6 @@ from qbench.ir.op import Array, bind, with_sizes
 from qbench.ir.specialize import specialize
 from qbench.runtime.feeds import check_feeds
 
-__all__ = ["call", "named_feeds", "run", "step"]
-
 
 def run(
     graph: Graph,

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from qbench.ir.graph import Graph
 
-__all__ = ["CHANNELS_LAST", "Border", "Layout", "natural", "row_major", "shape_of"]
-
 Border = tuple[int, int, int, int]
 """Rows on top, columns at the left, rows at the bottom, columns at the right."""
 

@@ -10,8 +10,6 @@ from qbench.runtime.step import EXTERNAL, Place, Step
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["layout", "listing", "table"]
-
 
 def layout(place: Place) -> str:
     """How a value lies in memory: element type, sizes in the order of the memory's axes, that order, gaps."""

@@ -19,8 +19,6 @@ from qbench.ir.op import Array
 from qbench.kernels.run_table import LINE
 from qbench.runtime.guard import PAGE, guarded
 
-__all__ = ["GUARDED", "SLACK", "aligned", "empty", "held", "zeros"]
-
 GUARDED = os.environ.get("QBENCH_GUARD") == "1"
 """Whether memory errors end the process."""
 

@@ -14,8 +14,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.specialize import open_symbols, specialize
 from qbench.runtime.step import Instruction, Place, Step
 
-__all__ = ["Plan"]
-
 
 @dataclass(frozen=True, eq=False)
 class Plan:

@@ -14,8 +14,6 @@ from qbench.ir.types import TensorType, dim_factors
 from qbench.runtime.memory import empty, held
 from qbench.runtime.step import Place
 
-__all__ = ["Port", "is_batched", "whole_shape"]
-
 
 def whole_shape(kind: TensorType, samples: int) -> tuple[int, ...]:
     """The shape of a value for so many samples, which matter where its first size is a symbol."""

@@ -11,8 +11,6 @@ from qbench.ir.op import Array
 from qbench.runtime.run import Arenas, Run
 from qbench.runtime.schedule import Schedule
 
-__all__ = ["Timing", "profile"]
-
 
 @dataclass(frozen=True)
 class Timing:

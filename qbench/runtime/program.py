@@ -28,8 +28,6 @@ from qbench.runtime.team import default_threads
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Program", "Timing"]
-
 _MANY_SCHEDULES = 64
 
 

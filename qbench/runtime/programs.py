@@ -14,8 +14,6 @@ from qbench.runtime.feeds import check_feeds
 from qbench.runtime.planner import make_plan
 from qbench.runtime.program import Program
 
-__all__ = ["Programs", "plan"]
-
 
 def plan(
     graph: Graph,

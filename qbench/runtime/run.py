@@ -23,8 +23,6 @@ from qbench.runtime.step import Step
 from qbench.runtime.tallies import Tally
 from qbench.runtime.team import Crew, crew, default_threads
 
-__all__ = ["Arenas", "Run", "numba_is_off"]
-
 _config: Any = config
 _SLICE_NS = 100_000_000  # a run looks at Python so often, so that it can be interrupted
 _CANCEL_SLICE_NS = 2_000_000  # and so often where it can be cancelled

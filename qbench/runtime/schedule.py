@@ -28,8 +28,6 @@ from qbench.runtime.plan import Plan
 from qbench.runtime.port import Port, is_batched, whole_shape
 from qbench.runtime.step import Instruction, Place, Step, row_major
 
-__all__ = ["Schedule", "Segment"]
-
 
 @dataclass(frozen=True)
 class Segment:

@@ -11,8 +11,6 @@ import numpy as np
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.memory import reference
 
-__all__ = ["EXTERNAL", "Instruction", "Place", "Step", "row_major"]
-
 EXTERNAL = -1
 """In place of a buffer's offset in the arena: the buffer is the caller's memory."""
 

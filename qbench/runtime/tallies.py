@@ -11,8 +11,6 @@ from qbench.ir.op import Array
 from qbench.kernels.tally import LIMBS, OF_ZEROS, TALLY, add_means, tally
 from qbench.runtime.memory import zeros
 
-__all__ = ["Tally"]
-
 _MANY = 1 << 30  # elements counted at a time, in 32 bits
 
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from qbench.kernels.run_table import ASLEEP, CLOSE, IDLE, JOB, LINE, SHARE, entries
 from qbench.runtime.memory import aligned
 
-__all__ = ["MOST_THREADS", "Crew", "crew", "default_threads"]
-
 MOST_THREADS = 64
 
 

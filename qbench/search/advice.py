@@ -23,8 +23,6 @@ from qbench.search.subject import Subject
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RUNGS", "Advice", "advice_table", "advise", "group_repairs", "whole_regions"]
-
 RUNGS = (4, 16)
 """Samples of the calibration data that regions are tried on: all on the first so many, the best on more."""
 

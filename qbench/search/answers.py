@@ -26,8 +26,6 @@ from qbench.quant.arithmetic import dequantize
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.programs import Programs
 
-__all__ = ["Answers", "Outputs"]
-
 _CACHE_BYTES = 1 << 27
 _SHARE = 8  # of the budget, that one trial keeps to start again from
 

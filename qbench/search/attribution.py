@@ -14,8 +14,6 @@ from qbench.report.report import Report
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CLEAN_DB", "Attribution", "StepLoss", "attribute"]
-
 CLEAN_DB = 40.0
 """Noise below this is what 8 bits do to any one tensor: a fall that ends above it is no loss."""
 

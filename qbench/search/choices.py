@@ -8,8 +8,6 @@ from qbench.quant.config import QuantConfig
 from qbench.search.repairs import Repair, global_repairs
 from qbench.search.subject import Subject
 
-__all__ = ["LEAST_DB", "Choice", "choose"]
-
 _SAMPLES = 16
 LEAST_DB = 0.2
 """What an edit must give on calibration data to stay."""

@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from qbench.data.dataset import Feeds
+from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
 from qbench.ir.dtypes import integer_range, is_float, is_integer, numpy_dtype
 from qbench.ir.graph import Graph
@@ -16,8 +16,6 @@ from qbench.ops.products import macs
 from qbench.progress import Cancel
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
-
-__all__ = ["Cost", "Stopwatch", "constant_bytes", "effort"]
 
 _LEAST, _SECONDS, _MOST = 9, 0.4, 2.0  # turns, how long they take at least, and when no other begins
 _MACS_PER_BYTE = 32  # 8-bit products in about the time that it takes to write a byte

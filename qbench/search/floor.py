@@ -31,8 +31,6 @@ from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.search.cost import effort
 from qbench.search.nearness import Exact, evenly
 
-__all__ = ["FLOOR_DB", "kept_in_float", "measure_floats"]
-
 FLOOR_DB = 20.0
 """SQNR that no output may be below: an error of a tenth, which moves few decisions."""
 

@@ -15,8 +15,6 @@ from qbench.quant.config import QuantConfig
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Found", "Front", "Limits"]
-
 _LOSS = 0.01
 
 

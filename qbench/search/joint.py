@@ -15,8 +15,6 @@ from qbench.quant.config import QuantConfig
 from qbench.search.judge import Worth
 from qbench.search.regions import Region
 
-__all__ = ["PRICE", "Edit", "Joint", "Rung", "gain_db", "joint_gains", "promising", "score"]
-
 PRICE = 0.05
 """Part of the network's time that any change is taken to cost."""
 

@@ -16,8 +16,6 @@ from qbench.quantize.quantized import quantize_graph
 from qbench.search.answers import Answers
 from qbench.search.cost import effort
 
-__all__ = ["Judge", "Worth", "judged"]
-
 
 @dataclass(frozen=True, slots=True)
 class Worth:

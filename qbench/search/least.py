@@ -19,8 +19,6 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
 from qbench.search.nearness import Exact, evenly
 
-__all__ = ["LADDER", "measure_least_db"]
-
 LADDER = (0.0, 20.0, 24.0, 27.0, 29.0, 31.0, 33.0, 35.0)
 """The candidates, in dB. Below 0 a tensor is noise; above the last one 8 bits harm nothing."""
 

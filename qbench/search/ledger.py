@@ -12,8 +12,6 @@ from qbench.errors import SessionError, shown
 from qbench.files import write_text
 from qbench.quant.config import QuantConfig
 
-__all__ = ["Ledger"]
-
 _VERSION = 1
 
 

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.data.dataset import Feeds
+from qbench.data.portions import Feeds
 from qbench.errors import DataError
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.runtime.programs import Programs
-
-__all__ = ["Exact", "evenly"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,6 @@ from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.quant.arithmetic import dequantize
 
-__all__ = ["Checking", "Measuring", "Part", "Quality", "Tried"]
-
 _CACHE_BYTES = 1 << 27
 
 

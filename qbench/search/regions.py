@@ -10,8 +10,6 @@ from qbench.ir.graph import Graph
 from qbench.passes.groups import Group, find_groups
 from qbench.search.attribution import Attribution
 
-__all__ = ["Region", "groups_of", "regions_of"]
-
 Kind = Literal["prefix", "suffix", "window", "block", "branch", "falls"]
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _WINDOWS = (2, 4)

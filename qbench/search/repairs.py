@@ -11,20 +11,6 @@ from qbench.errors import shown
 from qbench.quant.calibrator_specs import MaxSpec, MseSpec, PercentileSpec
 from qbench.quant.config import QuantConfig
 
-__all__ = [
-    "Calibrate",
-    "CorrectBias",
-    "Equalize",
-    "KeepFloat",
-    "NarrowWeights",
-    "PerChannel",
-    "Repair",
-    "RoundWeights",
-    "Widen",
-    "global_repairs",
-    "tensor_repairs",
-]
-
 _FEW = 3
 _UNEVEN = "coarse weights: channels of small range lose most, and the next layer can take up what scales them"
 _NO_BEST = "no calibrator is best for every model, nor for every tensor; this one was measured"

@@ -26,8 +26,6 @@ from qbench.search.regions import groups_of
 from qbench.search.repairs import KeepFloat, NarrowWeights, Repair
 from qbench.search.subject import Subject
 
-__all__ = ["search"]
-
 _REGIONS, _MEASURED = 8, 4  # regions that are tried on the metric, and repairs that are measured on all data
 _PATIENCE = 3  # rounds that find nothing better
 _GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of what is inherited

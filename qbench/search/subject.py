@@ -30,8 +30,6 @@ from qbench.search.judge import Judge, Worth, judged
 from qbench.search.ledger import Ledger
 from qbench.search.quality import Checking, Measuring, Part, Quality, Tried
 
-__all__ = ["Subject"]
-
 _PROBED = 64
 _MOST_MACS = 1 << 34
 """Of a trial: of models that take long, fewer samples are tried."""

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from qbench.calibration.means import ChannelMeans
 from qbench.calibration.statistics import Statistics
-from qbench.data.dataset import Dataset, Feeds, Survey
+from qbench.data.dataset import Dataset, Survey
 from qbench.data.images import ImageFolder, ImageForm
 from qbench.data.places import place
+from qbench.data.portions import Feeds
 from qbench.data.shards import Shards
 from qbench.errors import DataError, SessionError
 from qbench.files import replacing, write_text
@@ -24,8 +25,6 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 
 _FILES = "files.json"
-
-__all__ = ["load_dataset", "load_statistics", "save_dataset", "save_statistics"]
 
 
 def save_dataset(data: Dataset, folder: Path) -> None:

@@ -13,8 +13,6 @@ from qbench.quant.config_checks import diff as config_diff
 from qbench.quant.encodings import Encoding
 from qbench.quantize.quantized import Quantized
 
-__all__ = ["SessionDiff", "session_diff"]
-
 
 @dataclass(frozen=True)
 class SessionDiff:

@@ -17,8 +17,6 @@ from qbench.session.history import Edit, History
 from qbench.session.names import find, overridden, without
 from qbench.session.state import State
 
-__all__ = ["Edits"]
-
 _LONGEST = 60
 _FEW = 3
 

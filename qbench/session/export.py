@@ -14,8 +14,6 @@ from qbench.quantize.quantized import Quantized
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 
-__all__ = ["export_all", "export_onnx", "export_overrides", "export_tflite"]
-
 
 def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str], *, nbits: bool = False) -> Path:
     """Write a QDQ ONNX file (opset 21, IR 10), which onnxruntime and OpenVINO run in integers.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FILES", "USUAL"]
-
 FILES = {
     "config.json": "the config: every setting, to load again",
     "report.json": "what each layer and the output lost",

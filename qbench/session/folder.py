@@ -33,8 +33,6 @@ from qbench.ir.graph import Graph, print_graph
 from qbench.session.arrays import load_dataset, save_dataset
 from qbench.session.model import Model
 
-__all__ = ["Part", "SessionFolder", "graph_digest"]
-
 Part = Literal["history.json", "report.json", "snapshots.json"]
 _MANIFEST, _MODEL, _FLOAT = "session.json", "model.qbench", "float.qbench"
 

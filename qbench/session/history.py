@@ -10,8 +10,6 @@ from typing import Any, cast
 from qbench.errors import ConfigError, SessionError
 from qbench.quant.config import QuantConfig
 
-__all__ = ["Edit", "History"]
-
 
 @dataclass(frozen=True)
 class Edit:

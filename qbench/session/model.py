@@ -13,8 +13,6 @@ from qbench.passes.unbake import Template, imported_config, take_apart, with_flo
 from qbench.quant.config import Preset, QuantConfig
 from qbench.quantize.imported import Imported, as_reals
 
-__all__ = ["Model"]
-
 
 @dataclass(frozen=True, eq=False)
 class Model:

@@ -12,8 +12,6 @@ from qbench.ir.graph import Graph, Node
 from qbench.quant.config import QuantConfig
 from qbench.quant.specs import LayerOverride
 
-__all__ = ["Target", "find", "overridden", "without"]
-
 
 @dataclass(frozen=True, slots=True)
 class Target:

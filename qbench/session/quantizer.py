@@ -34,8 +34,6 @@ from qbench.search.least import measure_least_db
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
 
-__all__ = ["Quantizer"]
-
 _REMEMBERED = 8
 
 

@@ -15,8 +15,6 @@ from qbench.session.history import History
 from qbench.session.snapshots import Snapshot, dump_snapshots, load_snapshots
 from qbench.session.watchers import Watchers
 
-__all__ = ["Record"]
-
 _Part = Literal["report.json", "snapshots.json"]
 
 

@@ -19,8 +19,6 @@ from qbench.quantize.quantized import annotate
 from qbench.session.model import Model
 from qbench.session.session import Session
 
-__all__ = ["export_encodings", "import_encodings"]
-
 
 def export_encodings(session: Session, path: str | PathLike[str], *, format: str) -> Path:
     """Write scales, zero points and what stays in float, as far as a tool's format can say that.

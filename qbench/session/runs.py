@@ -20,8 +20,6 @@ from qbench.session.state import State
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Runs"]
-
 
 class Runs(State):
     """Reports of the config that counts now; only what is not known from before is computed."""

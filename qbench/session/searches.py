@@ -27,8 +27,6 @@ from qbench.session.runs import Runs
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Searches"]
-
 _LEAST_SECONDS = 1e-3  # what is left for a search where calibration took the time: the start is measured all the same
 
 

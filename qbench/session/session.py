@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Session"]
-
 _CACHE_BYTES = 1 << 30
 
 

@@ -10,8 +10,6 @@ from qbench.errors import ConfigError, SessionError
 from qbench.quant.config import QuantConfig
 from qbench.report.report import Report
 
-__all__ = ["Snapshot", "dump_snapshots", "load_snapshots"]
-
 
 @dataclass(frozen=True)
 class Snapshot:

@@ -29,8 +29,6 @@ from qbench.session.record import Record
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["State"]
-
 
 class State:
     """The model quantized by the config that counts now, and all that this is made of.

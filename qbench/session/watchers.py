@@ -8,8 +8,6 @@ from collections.abc import Callable
 from types import MethodType
 from typing import cast
 
-__all__ = ["Watchers"]
-
 Callback = Callable[[], None]
 
 

@@ -10,8 +10,6 @@ from qbench.views.ir_diff import graph_steps, owners
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["Box", "BoxesPane", "BoxesView", "boxes_view"]
-
 
 @dataclass(frozen=True)
 class Box(View):

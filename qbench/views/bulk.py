@@ -10,8 +10,6 @@ from qbench.quant.specs import ActivationDType, WeightDType
 from qbench.views.curves import OFFERED
 from qbench.views.view import View
 
-__all__ = ["BULK", "BulkChoice", "BulkSetting", "BulkView"]
-
 
 @dataclass(frozen=True)
 class BulkChoice(View):

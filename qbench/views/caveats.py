@@ -12,8 +12,6 @@ from qbench.errors import shown
 from qbench.ir.types import numel
 from qbench.views.state import State
 
-__all__ = ["caveats"]
-
 _FEW = 2  # calibration samples: ranges of less are those of a picture, not of the network
 _OTHER_SCALE = 8.0
 

@@ -15,8 +15,6 @@ from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.views.view import View
 
-__all__ = ["ChannelsView", "channels_view"]
-
 _MOST_COUNTS = 1 << 16  # numbers in all: what a browser takes at once
 _MOST_BINS, _FEWEST_BINS = 512, 32
 

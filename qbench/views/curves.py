@@ -29,8 +29,6 @@ from qbench.views.histogram import reached
 from qbench.views.state import Part, State
 from qbench.views.view import View
 
-__all__ = ["OFFERED", "Choice", "Curve", "CurvesView", "curves_view"]
-
 _MOST_POINTS = 256
 OFFERED: tuple[CalibratorSpec, ...] = (
     MaxSpec(),

@@ -8,8 +8,6 @@ from qbench.parity.comparison import Comparison, LayerComparison
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["ExactnessLayer", "ExactnessView", "exactness_view"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExactnessLayer(View):

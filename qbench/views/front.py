@@ -10,8 +10,6 @@ from qbench.quant.config import QuantConfig
 from qbench.search.front import Front
 from qbench.views.view import View
 
-__all__ = ["FrontPoint", "FrontView", "front_view"]
-
 
 @dataclass(frozen=True)
 class FrontPoint(View):

@@ -7,14 +7,12 @@ from typing import cast
 
 import numpy as np
 
-from qbench.calibration.statistics import BINS
 from qbench.ir.dtypes import DType, integer_range
+from qbench.kernels.tally import BINS
 from qbench.quant.encodings import Encoding
 from qbench.views.channels import ChannelsView, channels_view
 from qbench.views.state import Part, State
 from qbench.views.view import View
-
-__all__ = ["HistogramView", "histogram_view", "reached"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,18 +18,6 @@ from qbench.session.session import Session
 from qbench.views.result import Outcome, outcome
 from qbench.views.view import View
 
-__all__ = [
-    "ComparisonView",
-    "EditRow",
-    "HistoryView",
-    "LayerChange",
-    "SettingChange",
-    "SnapshotRow",
-    "Version",
-    "comparison_view",
-    "history_view",
-]
-
 Reports = Callable[[QuantConfig], Report | None]
 """What is known of a config, if it was evaluated."""
 

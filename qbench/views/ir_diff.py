@@ -10,8 +10,6 @@ from qbench.ir.graph import Graph
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["DiffLine", "GraphSteps", "IRDiffView", "graph_steps", "ir_diff_view", "owners"]
-
 
 @dataclass(frozen=True)
 class DiffLine(View):

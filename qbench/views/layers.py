@@ -14,8 +14,6 @@ from qbench.views.bulk import BULK, BulkView
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["LayerRow", "LayerTableView", "Level", "Noise", "edited", "layer_table", "noise", "worst_layer"]
-
 Level = Literal["low", "some", "high"]
 """How much quantization error there is: under 1/300, under 1/30, or more of the signal's power."""
 HEARD_DB = 1.0  # lost at one step for good: less is not worth a name

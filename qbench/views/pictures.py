@@ -15,8 +15,6 @@ from PIL import Image
 from qbench.ir.graph import Graph, Node
 from qbench.views.view import View
 
-__all__ = ["Picture", "picture"]
-
 _LARGEST = 96  # pixels on a side
 _SMALLEST = 8
 _CHANNELS = (1, 3)

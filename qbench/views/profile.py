@@ -15,8 +15,6 @@ from qbench.views.layers import HEARD_DB, edited
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["Kind", "ProfileStep", "ProfileView", "profile_view"]
-
 Kind = Literal["narrow", "wide", "float", "other"]
 """What a step makes: integers of at most 8 bits, of more, real numbers, or what is no activation (sizes, indices)."""
 

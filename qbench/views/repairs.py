@@ -12,8 +12,6 @@ from qbench.search.quality import Quality
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["RepairRow", "RepairsView", "repairs_view"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RepairRow(View):

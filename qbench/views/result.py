@@ -12,8 +12,6 @@ from qbench.views.pictures import Picture
 from qbench.views.state import State
 from qbench.views.view import View
 
-__all__ = ["Baseline", "FlipView", "Glance", "Outcome", "Pictures", "ResultView", "outcome", "result_view"]
-
 Pictures = Callable[[int], Picture | None]
 """Gives the picture of a sample, by its index in the data; None where it is no image."""
 

@@ -19,8 +19,6 @@ from qbench.report.entries import LayerReport
 from qbench.report.report import Report
 from qbench.session.session import Session
 
-__all__ = ["Part", "State"]
-
 Part = Literal["activation", "weight"]
 """Which tensor of a layer: what it makes, or the constant that it multiplies by."""
 

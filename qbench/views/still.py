@@ -15,8 +15,6 @@ from qbench.views.state import Part, State
 from qbench.views.tensor import tensor_facts
 from qbench.views.view import View, plain
 
-__all__ = ["StillGraphs", "StillTensors", "still_graphs", "still_tensors"]
-
 _BINS, _ALL_BINS = 1024, 1 << 18  # of a tensor, and of all of them together
 _CHANNEL_COUNTS, _ALL_CHANNEL_COUNTS = 1 << 13, 1 << 18
 _CURVES = 96  # tensors

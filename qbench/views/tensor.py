@@ -9,8 +9,6 @@ from qbench.views.histogram import HistogramView, histogram_view
 from qbench.views.state import Part, State
 from qbench.views.view import View
 
-__all__ = ["TensorView", "tensor_facts", "tensor_view"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TensorView(View):

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
-__all__ = ["View", "plain"]
-
 
 class View:
     """Base of the frozen dataclasses that are pictures."""

@@ -17,8 +17,6 @@ from qbench.views.state import Part, State
 from qbench.views.tensor import TensorView, tensor_view
 from qbench.views.view import View
 
-__all__ = ["WorkbenchView", "first_layer", "workbench_view"]
-
 
 @dataclass(frozen=True)
 class WorkbenchView(View):

@@ -19,8 +19,6 @@ from qbench.views.view import View
 from qbench.widgets.live import Live, Stage
 from qbench.widgets.pictured import PicturedWidget
 
-__all__ = ["SessionWidget"]
-
 Message = Mapping[str, Any]
 
 

@@ -17,8 +17,6 @@ from qbench.views import ExactnessView, exactness_view
 from qbench.widgets.modules import module
 from qbench.widgets.pictured import PicturedWidget
 
-__all__ = ["BitExactness"]
-
 _STATUS: dict[str, Any] = {"is_busy": False, "message": "", "progress": None, "error": None}
 
 

@@ -14,8 +14,6 @@ from qbench.views.view import View
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
-__all__ = ["IRDiff"]
-
 
 class IRDiff(SessionWidget):
     """Two graphs of the pipeline side by side, aligned by name.

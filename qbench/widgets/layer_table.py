@@ -12,8 +12,6 @@ from qbench.views import LayerTableView, State, layer_table
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
-__all__ = ["LayerTable"]
-
 
 class LayerTable(SessionWidget):
     """Every layer in graph order: what it runs as, and what that costs; sort, filter, and edit several at once.

@@ -24,8 +24,6 @@ from qbench.session.watchers import Watchers
 from qbench.views import Glance, Picture, State, caveats, outcome, picture
 from qbench.widgets.runner import Runner
 
-__all__ = ["Errand", "Live", "Stage"]
-
 _REMEMBERED = 32
 _RATED = 0.5  # seconds that a stage takes before its rate says something
 Errand = Literal["latency", "repairs", "search", "sensitivity"]

@@ -6,8 +6,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-__all__ = ["FOLDER", "module", "page_module", "style"]
-
 FOLDER = Path(__file__).parent
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:(?:async )?function|const) (\w+))", re.MULTILINE)

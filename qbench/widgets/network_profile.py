@@ -12,8 +12,6 @@ from qbench.views import ProfileView, State, profile_view
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
-__all__ = ["NetworkProfile"]
-
 
 class NetworkProfile(SessionWidget):
     """Where along the graph the signal is lost: what reaches each step, its own noise, the steps of no return.

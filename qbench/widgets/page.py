@@ -16,8 +16,6 @@ from qbench.errors import ExportError, shown
 from qbench.files import write_text
 from qbench.widgets.modules import FOLDER, page_module, style
 
-__all__ = ["page", "write_page"]
-
 # Nothing is fetched, and only the one script runs whose digest is said here, and workers that it makes: names from
 # models cannot bring another.
 _POLICY = (

@@ -21,8 +21,6 @@ from qbench.plots import png
 from qbench.widgets.modules import style
 from qbench.widgets.page import page, write_page
 
-__all__ = ["PicturedWidget"]
-
 
 class _AbstractTraits(ABCMeta, traitlets.MetaHasTraits):
     """Of widgets that say which methods they want of subclasses."""

@@ -12,8 +12,6 @@ from qbench.views import ResultView, State, result_view
 from qbench.widgets.base import SessionWidget
 from qbench.widgets.modules import module
 
-__all__ = ["ResultPanel"]
-
 
 class ResultPanel(SessionWidget):
     """What the whole network lost, now and before the last edit, how large it is and how fast.

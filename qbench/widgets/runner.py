@@ -6,8 +6,6 @@ import contextvars
 import threading
 from collections.abc import Callable
 
-__all__ = ["Runner"]
-
 
 class Runner:
     """Does the same work again and again, on request.

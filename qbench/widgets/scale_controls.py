@@ -17,8 +17,6 @@ from qbench.views import HistogramView, State, histogram_view
 from qbench.views.workbench import first_layer
 from qbench.widgets.live import Live
 
-__all__ = ["ScaleControls"]
-
 _BELOW = 8  # the slider's least threshold is so many halvings below the largest
 
 

@@ -15,8 +15,6 @@ from qbench.views.workbench import first_layer
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
-__all__ = ["DivergenceCurves", "Histogram"]
-
 
 class _TensorWidget(SessionWidget):
     """What the two have in common."""

@@ -25,8 +25,6 @@ from qbench.views.workbench import first_layer
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
-__all__ = ["Workbench"]
-
 _PAGE = "workbench.html"
 
 

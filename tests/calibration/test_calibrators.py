@@ -23,9 +23,10 @@ from qbench.calibration.calibrators import (
 )
 from qbench.calibration.grid import Grid
 from qbench.calibration.loss import loss
-from qbench.calibration.statistics import BINS, Statistics
+from qbench.calibration.statistics import Statistics
 from qbench.errors import CalibrationError
 from qbench.ir.qparams import QParams
+from qbench.kernels.tally import BINS
 from qbench.quant.calibrator_specs import CALIBRATOR_PRESETS
 from qbench.quant.config import QuantConfig
 from tests.calibration.test_kl import drawn

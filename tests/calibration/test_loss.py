@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from qbench.calibration.grid import Grid
 from qbench.calibration.loss import Density, loss
-from qbench.calibration.statistics import BINS, Statistics
+from qbench.calibration.statistics import Statistics
 from qbench.errors import CalibrationError
 from qbench.ir.qparams import QParams
+from qbench.kernels.tally import BINS
 from qbench.quant.arithmetic import dequantize, quantize
 
 GRIDS = [

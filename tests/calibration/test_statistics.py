@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbench.calibration.statistics import BINS, Statistics, count
+from qbench.calibration.statistics import Statistics, count
 from qbench.errors import CalibrationError, DataError
+from qbench.kernels.tally import BINS
 from qbench.runtime.tallies import Tally
 
 numbers = st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=True)

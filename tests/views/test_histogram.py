@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from qbench.calibration.statistics import BINS, Statistics
+from qbench.calibration.statistics import Statistics
+from qbench.kernels.tally import BINS
 from qbench.session.session import Session
 from qbench.views import HistogramView, State, histogram_view
 from tests.networks import mlp, samples

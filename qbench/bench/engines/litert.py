@@ -8,8 +8,6 @@ from typing import Any
 from qbench.bench.engines import Outputs, Task, read_arrays
 from qbench.bench.engines.strategy import Strategy
 
-__all__ = ["open_task"]
-
 
 def open_task(task: Task) -> Strategy:
     """An interpreter, its inputs set once: only the inference is timed."""

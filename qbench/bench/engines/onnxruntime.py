@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from qbench.bench.engines import Outputs, Task, read_arrays
 from qbench.bench.engines.strategy import Strategy, fastest, joined, samples
 
-__all__ = ["open_task", "quantize", "sweep"]
-
 _ERRORS_ONLY = 3
 Run = Callable[[Mapping[str, NDArray[Any]]], Outputs]
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from qbench.bench.engines import Outputs, Task, read_arrays
 from qbench.bench.engines.strategy import Strategy, fastest, joined, samples
 
-__all__ = ["open_task", "quantize"]
-
 
 def open_task(task: Task) -> Strategy:
     """A model compiled for the batch as a whole (hint: latency), or for one sample in each stream (throughput)."""

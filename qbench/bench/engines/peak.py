@@ -11,8 +11,6 @@ import numpy as np
 from qbench.kernels.levels import supported
 from qbench.kernels.peak import macs_per_iteration, peak_kernel
 
-__all__ = ["Gauge"]
-
 _SECONDS, _REPEATS = 0.002, 150  # the best of many short ones: others take the core away now and then
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 

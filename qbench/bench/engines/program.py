@@ -11,8 +11,6 @@ from qbench.ir import archive
 from qbench.kernels.levels import current
 from qbench.runtime.programs import plan
 
-__all__ = ["open_task"]
-
 
 class _Planned:
     """A program for this machine, with its inputs."""

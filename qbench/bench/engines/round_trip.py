@@ -11,8 +11,6 @@ import numpy as np
 
 from qbench.kernels.round_trip import ROUND_TRIP
 
-__all__ = ["Gauge"]
-
 _TRIPS, _REPEATS = 500, 5
 _PATIENCE = 5_000_000  # looks in vain: tens of milliseconds
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

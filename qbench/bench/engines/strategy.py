@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from qbench.bench.engines import Outputs, Task, read_arrays
 
-__all__ = ["Strategy", "fastest", "joined", "samples"]
-
 _TRIALS = 3
 
 

@@ -15,8 +15,6 @@ from qbench.errors import CalibrationError
 from qbench.ir.dtypes import integer_range
 from qbench.ir.qparams import QParams
 
-__all__ = ["GlobalScale"]
-
 
 @dataclass(frozen=True, slots=True)
 class GlobalScale:

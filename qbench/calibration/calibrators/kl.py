@@ -14,8 +14,6 @@ from qbench.calibration.edges import relaid, sides
 from qbench.calibration.grid import Grid
 from qbench.calibration.statistics import Statistics
 
-__all__ = ["Kl"]
-
 _CANDIDATES = 256  # about as many thresholds are tried by "cells"
 _BINS = 8001  # of "two_sided", an odd number: the middle bin lies around zero
 

@@ -9,8 +9,6 @@ from qbench.calibration.edges import sides
 from qbench.calibration.grid import Grid
 from qbench.calibration.statistics import Statistics
 
-__all__ = ["Max"]
-
 
 @dataclass(frozen=True, slots=True)
 class Max:

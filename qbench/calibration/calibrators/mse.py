@@ -11,8 +11,6 @@ from qbench.calibration.grid import Grid
 from qbench.calibration.loss import Density
 from qbench.calibration.statistics import Statistics
 
-__all__ = ["MeanSquaredError", "squared_errors"]
-
 MEANING = "mean squared error"
 
 _COARSE = 2.0 ** (np.arange(-8 * 12, 1) / 12)  # eight octaves below the largest value, twelve steps in each

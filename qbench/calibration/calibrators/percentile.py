@@ -14,8 +14,6 @@ from qbench.calibration.grid import Grid
 from qbench.calibration.statistics import Statistics
 from qbench.errors import CalibrationError
 
-__all__ = ["Percentile"]
-
 
 @dataclass(frozen=True, slots=True)
 class Percentile:

@@ -13,8 +13,6 @@ from qbench.calibration.loss import Density
 from qbench.calibration.statistics import Statistics
 from qbench.quant.choose import next_power_of_two
 
-__all__ = ["PowerOfTwo"]
-
 _OCTAVES = 8
 
 

@@ -18,8 +18,6 @@ from qbench.calibration.statistics import Statistics
 from qbench.errors import CalibrationError, nearest, shown
 from qbench.ir.qparams import QParams
 
-__all__ = ["Decide", "Registered", "register_calibrator"]
-
 Decide = Callable[[str, Statistics], Any]
 """``(tensor name, statistics) -> threshold or QParams``; what it gives is checked."""
 

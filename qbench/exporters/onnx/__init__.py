@@ -1,9 +1,12 @@
-"""Graphs to ONNX models: the export table by families, and what they write into."""
+"""Graphs to ONNX models: the export table by families, all found on import, and what they write into."""
 
-from __future__ import annotations
+from importlib import import_module
+from pkgutil import walk_packages
 
-from qbench.exporters.onnx import elements, indexing, layers, parts, pools, recurrent, shapes
 from qbench.exporters.onnx.table import EXPORTERS
 from qbench.exporters.onnx.writer import Writer
 
-__all__ = ["EXPORTERS", "Writer", "elements", "indexing", "layers", "parts", "pools", "recurrent", "shapes"]
+__all__ = ["EXPORTERS", "Writer"]
+
+for _module in walk_packages(__path__, f"{__name__}."):
+    import_module(_module.name)

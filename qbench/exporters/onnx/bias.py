@@ -12,8 +12,6 @@ from qbench.ir.op import bind, is_op
 from qbench.ir.qparams import QParams
 from qbench.ops.float.dense import BiasAdd, Dense
 
-__all__ = ["bias_after", "bias_input", "column_input"]
-
 _LARGEST = 2**31 - 1
 
 

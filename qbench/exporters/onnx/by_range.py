@@ -14,8 +14,6 @@ from qbench.ir.op import is_op
 from qbench.ops.qnn.dynamic import DynamicFakeQuantize
 from qbench.quant.arithmetic import quantize
 
-__all__ = ["has_range", "matmul_integer"]
-
 
 def has_range(writer: Writer, node: Node) -> bool:
     """Whether a dense layer reads data that are rounded by their range."""

@@ -8,8 +8,6 @@ from qbench.exporters.onnx.writer import Array, Writer
 from qbench.ir.graph import Node
 from qbench.quant.arithmetic import quantize
 
-__all__ = ["DOMAIN", "matmul_nbits", "packable"]
-
 DOMAIN = "com.microsoft"
 _BLOCK = 32
 """For scales that have a channel each: they are repeated."""

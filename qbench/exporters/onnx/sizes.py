@@ -10,8 +10,6 @@ from qbench.ir.graph import Node
 from qbench.ir.sizes import Quotient, Size, size_of
 from qbench.ir.types import Dim
 
-__all__ = ["sizes"]
-
 
 def sizes(writer: Writer, node: Node, what: str, dims: Sequence[Dim]) -> str:
     """A list of int64: an initializer where all are known, else what nodes make of the inputs' shapes."""

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
 
-__all__ = ["EXPORTERS", "Function", "exporter"]
-
 Function = Callable[[Writer, Node], None]
 
 EXPORTERS: dict[str, Function] = {}

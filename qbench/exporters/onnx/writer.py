@@ -20,8 +20,6 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.quant.arithmetic import quantize
 
-__all__ = ["Array", "Writer"]
-
 Array = NDArray[Any]
 Kind = TypeVar("Kind", bound=Op)
 

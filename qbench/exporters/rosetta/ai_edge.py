@@ -13,8 +13,6 @@ from qbench.errors import ConfigError, shown
 from qbench.exporters.rosetta.facts import Facts, text_of, without
 from qbench.quant.strict import read_json
 
-__all__ = ["read_recipe", "write_recipe"]
-
 _BEFORE, _AFTER = "(^|;)", ";"
 _STATIC = {
     "regex": ".*",

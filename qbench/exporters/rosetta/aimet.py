@@ -14,8 +14,6 @@ from qbench.exporters.rosetta.facts import Facts, each, json_object, override
 from qbench.ir.dtypes import DType, integer_range
 from qbench.quant.specs import TensorOverride
 
-__all__ = ["read_encodings", "write_0_6_1", "write_1_0_0", "write_overrides"]
-
 Entry = dict[str, Any]
 
 

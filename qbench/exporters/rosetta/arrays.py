@@ -20,8 +20,6 @@ from qbench.ir.dtypes import integer_range
 from qbench.ir.op import Array
 from qbench.quant.specs import TensorOverride
 
-__all__ = ["read_npz", "read_safetensors", "write_npz", "write_safetensors"]
-
 
 def write_npz(facts: Facts) -> bytes:
     """The arrays as ``numpy.load`` reads them."""

@@ -10,8 +10,6 @@ from qbench.errors import ConfigError, ExportError, shown
 from qbench.quant.specs import TensorOverride
 from qbench.quant.strict import read_json
 
-__all__ = ["Facts", "Format", "each", "json_object", "override", "text_of", "without"]
-
 
 @dataclass(frozen=True)
 class Facts:

@@ -8,8 +8,6 @@ from typing import Any, cast
 from qbench.errors import ConfigError, shown
 from qbench.exporters.rosetta.facts import Facts, json_object
 
-__all__ = ["read_ignored", "write_ignored"]
-
 
 def write_ignored(facts: Facts) -> bytes:
     """For ``nncf.quantize(..., ignored_scope=nncf.IgnoredScope(**json.load(file)))``."""

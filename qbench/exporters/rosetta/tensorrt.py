@@ -9,8 +9,6 @@ from qbench.exporters.rosetta.facts import Facts, each, override, text_of, witho
 from qbench.ir.dtypes import integer_range
 from qbench.quant.specs import TensorOverride
 
-__all__ = ["read_cache", "read_precisions", "write_cache", "write_precisions"]
-
 _HEADER = "TRT-8601-EntropyCalibration2"
 _FLOATS = ("fp32", "fp16")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from pkgutil import walk_packages
 
 from qbench.errors import ExportError, shown
-from qbench.exporters.tflite import elements, fused, layers, shapes, windows
 from qbench.exporters.tflite.writer import EXPORTERS, Inexpressible, Writer
 from qbench.files import write_bytes
 from qbench.ir.graph import Graph
 
-__all__ = ["elements", "fused", "layers", "shapes", "tflite_model", "windows", "write_tflite"]
+for _module in walk_packages(__path__, f"{__name__}."):
+    import_module(_module.name)
 
 
 def write_tflite(graph: Graph, path: str | PathLike[str]) -> Path:

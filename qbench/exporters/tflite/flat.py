@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from qbench.errors import ExportError
 from qbench.ir.qparams import QParams
 
-__all__ = ["Operator", "Tensor", "serialized"]
-
 Array = NDArray[Any]
 
 _TYPES = {

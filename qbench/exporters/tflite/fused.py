@@ -14,8 +14,6 @@ from qbench.quant.activations import ACTIVATION_BOUNDS, activation_bounds
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import rounding_of
 
-__all__ = ["Followers", "activation_of", "check_rounding", "followers"]
-
 _FUSABLE = ("RELU", "RELU_N1_TO_1", "RELU6")
 
 

@@ -10,8 +10,6 @@ from qbench.exporters.tflite.fused import followers
 from qbench.exporters.tflite.writer import Inexpressible, Writer, exporter
 from qbench.ir.graph import Node
 
-__all__ = ["windowed"]
-
 
 def windowed(
     writer: Writer,

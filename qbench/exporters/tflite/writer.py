@@ -16,8 +16,6 @@ from qbench.ir.names import fresh
 from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 
-__all__ = ["EXPORTERS", "TO_NCHW", "TO_NHWC", "Inexpressible", "Layout", "Writer", "exporter"]
-
 Array = NDArray[Any]
 Layout = Literal["plain", "image"]
 """In which order a tensor of the file has a value's axes: the graph's own, or with the channels last."""

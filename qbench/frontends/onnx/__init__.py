@@ -1,9 +1,11 @@
-"""ONNX models to graphs."""
+"""ONNX models to graphs; importing this package finds all converters, a file for each family of operators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 from numpy.typing import ArrayLike
 
@@ -14,7 +16,8 @@ from qbench.ir.types import Dim
 from qbench.passes.qdq_to_qnn import QdqToQnnPass
 from qbench.quant.semantics import Semantics
 
-__all__ = ["load_onnx"]
+for _module in walk_packages(__path__, f"{__name__}."):
+    import_module(_module.name)
 
 
 def load_onnx(

@@ -19,8 +19,6 @@ from qbench.ir.graph import Attr
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
 
-__all__ = ["Builder", "Unsupported", "Value"]
-
 
 class Unsupported(UnsupportedOpsError):
     """One node that cannot be converted, with the reason; the importer collects them all."""

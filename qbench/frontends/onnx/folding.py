@@ -18,8 +18,6 @@ from qbench.frontends.onnx.source import Array, SourceNode
 from qbench.frontends.sizes import Unresolved, ceil, equal, floor, greater
 from qbench.ir.sizes import Size
 
-__all__ = ["MAX_ELEMENTS", "can_fold", "fold_constants", "fold_sizes"]
-
 MAX_ELEMENTS = 2**28
 """No constant that a model computes may be larger."""
 _RANDOM = frozenset(

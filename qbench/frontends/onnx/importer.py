@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
-from qbench.frontends.onnx import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
 from qbench.frontends.onnx.source import SourceInput, SourceModel, SourceNode
@@ -24,8 +23,6 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, dims_replaced
 from qbench.ops.rules import Unequal
-
-__all__ = ["import_model"]
 
 
 def import_model(

@@ -16,8 +16,6 @@ from qbench.ir.dtypes import DType
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import quantize
 
-__all__ = ["dequantized", "quantized"]
-
 _TYPES = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 21: "uint4", 22: "int4"}
 """Element types by their numbers in ONNX."""
 

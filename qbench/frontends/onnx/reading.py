@@ -21,8 +21,6 @@ from qbench.frontends.onnx.table import CONVERTERS
 from qbench.frontends.onnx.tensors import read_tensor
 from qbench.ir.names import fresh
 
-__all__ = ["OPSETS", "read_model"]
-
 _LOG = logging.getLogger(__name__)
 
 OPSETS = range(7, 29)

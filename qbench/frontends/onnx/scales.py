@@ -10,8 +10,6 @@ from qbench.frontends.onnx.source import SourceNode
 from qbench.ir.dtypes import DType, is_dtype, is_integer
 from qbench.ir.qparams import QParams
 
-__all__ = ["integer_type", "qparams"]
-
 
 def integer_type(node: SourceNode, tensor: str, dtype: str) -> DType:
     """The element type of quantized data; an error that names the tensor for any other."""

@@ -12,8 +12,6 @@ from onnx import NodeProto
 
 from qbench.errors import ModelError, shown
 
-__all__ = ["Array", "SourceInput", "SourceModel", "SourceNode"]
-
 Array = NDArray[Any]
 Kind = TypeVar("Kind", int, float, str)
 

@@ -13,8 +13,6 @@ from qbench.frontends.onnx.source import Array
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import dequantize
 
-__all__ = ["Stored"]
-
 
 @dataclass(frozen=True, eq=False)
 class Stored:

@@ -11,8 +11,6 @@ from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.operands import fitted
 
-__all__ = ["CONVERTERS", "Converter", "converter"]
-
 Function = Callable[..., Any]
 """(builder, node, one value per operand) -> the value, or values, that the outputs became."""
 

@@ -12,8 +12,6 @@ from qbench.errors import ModelError, shown
 from qbench.frontends.growth import has_damage
 from qbench.frontends.onnx.source import Array
 
-__all__ = ["read_tensor"]
-
 _MAX_ELEMENTS = 2**40
 _MAPPED = 1 << 20
 """Bytes of a tensor that stays in its file, mapped to memory."""

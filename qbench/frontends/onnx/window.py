@@ -8,8 +8,6 @@ from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.source import SourceNode
 
-__all__ = ["Window", "flat_again", "flattened", "spatial", "window"]
-
 
 @dataclass(frozen=True)
 class Window:

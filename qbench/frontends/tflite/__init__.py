@@ -1,9 +1,11 @@
-"""TFLite models to graphs."""
+"""TFLite models to graphs; importing this package finds all converters, a file for each family of operators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.importer import import_model
@@ -13,9 +15,10 @@ from qbench.ir.types import Dim
 from qbench.passes.qdq_to_qnn import QdqToQnnPass
 from qbench.quant.semantics import Semantics
 
-__all__ = ["is_tflite", "load_tflite"]
-
 _IDENTIFIER = b"TFL3"
+
+for _module in walk_packages(__path__, f"{__name__}."):
+    import_module(_module.name)
 
 
 def is_tflite(path: Path) -> bool:

@@ -10,8 +10,6 @@ from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 
-__all__ = ["aligned"]
-
 
 def aligned(builder: Builder, *operands: Value) -> tuple[Value, ...]:
     """The operands in the layout of the result, those of fewer dimensions made to broadcast there."""

@@ -23,8 +23,6 @@ from qbench.ir.types import Dim, TensorType, numel
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics, rounding_of
 
-__all__ = ["TO_NCHW", "TO_NHWC", "Builder", "Unsupported", "Value", "type_of"]
-
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 """Where each axis of the one layout lies in the other."""
 

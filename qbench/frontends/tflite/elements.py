@@ -16,8 +16,6 @@ from qbench.frontends.tflite.source import Array
 from qbench.ir.dtypes import is_dtype, is_integer, numpy_dtype
 from qbench.ir.qparams import QParams
 
-__all__ = ["TYPES", "read_array", "read_qparams"]
-
 TYPES = (
     *("float32", "float16", "int32", "uint8", "int64", "string", "bool", "int16", "complex64", "int8", "float64"),
     *("complex128", "uint64", "resource", "variant", "uint32", "uint16", "int4", "bfloat16"),

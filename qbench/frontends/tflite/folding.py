@@ -12,8 +12,6 @@ from qbench.frontends.tflite.builder import Builder, Value
 from qbench.frontends.tflite.source import Array, SourceOperator
 from qbench.frontends.tflite.table import Converter
 
-__all__ = ["fold_sizes"]
-
 _MOVES: dict[str, Callable[[int], bool]] = {
     # Operators that only move elements, and which of their inputs hold the elements.
     **dict.fromkeys(("CONCATENATION", "PACK"), lambda index: True),

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from qbench.errors import ModelError
 
-__all__ = ["Budget", "Guard", "damaged", "guarded"]
-
 _OFFSET = 4
 """Bytes of an offset, and of a vector's length."""
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.sizes import Unresolved
-from qbench.frontends.tflite import families  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the table
 from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
 from qbench.frontends.tflite.folding import fold_sizes
 from qbench.frontends.tflite.kinds import hybrid_weights
@@ -18,8 +17,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.types import Dim, TensorType
 from qbench.quant.arithmetic import dequantize
 from qbench.quant.semantics import Semantics
-
-__all__ = ["import_model"]
 
 
 def import_model(

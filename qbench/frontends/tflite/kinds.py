@@ -12,8 +12,6 @@ from qbench.ir.types import Dim
 from qbench.ops.numeric.windows import Padding, Pair
 from qbench.quant.activations import ACTIVATION_BOUNDS, activation_bounds
 
-__all__ = ["activated", "clipped", "hybrid_weights", "is_quantized", "padding", "pair", "same_integers"]
-
 _SAME, _VALID = 0, 1
 _QUANTIZED = ("int4", "int8", "uint8", "int16")
 _ACTIVATIONS = ("none", "RELU", "RELU_N1_TO_1", "RELU6", "TANH", "SIGN_BIT")

@@ -14,8 +14,6 @@ from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
 from qbench.ir.types import Dim, dim_factors, dim_product
 
-__all__ = ["reshaped", "squeezed"]
-
 
 @converter("SHAPE", "x", "ShapeOptions out_type")
 def shape(builder: Builder, op: SourceOperator, x: Value) -> Value:

@@ -12,8 +12,6 @@ import numpy as np
 from qbench.frontends.tflite.guard import Budget, guarded
 from qbench.frontends.tflite.source import Array, Option
 
-__all__ = ["array_of", "custom_options", "ints", "names_of", "read_options"]
-
 _EMPTY = bytes((4, 0, 4, 0, 4, 0, 0, 0))
 """A table without fields, at byte 4: it tells the defaults."""
 

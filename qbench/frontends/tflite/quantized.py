@@ -11,8 +11,6 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Node
 from qbench.ir.op import bind
 
-__all__ = ["quantized"]
-
 
 def quantized(
     builder: Builder,

@@ -18,8 +18,6 @@ from qbench.frontends.tflite.source import ABSENT, Array, Option, SourceModel, S
 from qbench.frontends.tflite.sparse import Level, Sparsity
 from qbench.ir.dtypes import is_dtype, numpy_dtype
 
-__all__ = ["read_model"]
-
 _VERSION = 3
 _BUILTIN_CODE = 10
 """Place of `builtin_code` in the table of an operator's code."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from qbench.errors import ModelError, shown
 from qbench.ir.qparams import QParams
 
-__all__ = ["ABSENT", "Array", "Option", "SourceModel", "SourceOperator", "SourceTensor"]
-
 Array = NDArray[Any]
 Option = bool | int | float | str | tuple[int, ...]
 

@@ -16,8 +16,6 @@ import numpy as np
 from qbench.errors import ModelError
 from qbench.frontends.tflite.source import Array
 
-__all__ = ["MOST_ELEMENTS", "Level", "Sparsity"]
-
 MOST_ELEMENTS = 2**26
 """Of the whole array: a few bytes of a damaged file could ask for any number."""
 

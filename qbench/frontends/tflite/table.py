@@ -11,8 +11,6 @@ from qbench.frontends.operands import fitted
 from qbench.frontends.tflite.builder import Builder, Value
 from qbench.frontends.tflite.source import SourceOperator
 
-__all__ = ["CONVERTERS", "Converter", "converter"]
-
 Function = Callable[..., Any]
 """(builder, operator, one value per operand) -> the value, or values, that the outputs became."""
 

@@ -16,8 +16,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.kernels.walk import extents, index_of, stretch
 
-__all__ = ["OPERATORS", "binary_kernel"]
-
 
 def _operator(body: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return register_jitable(error_model="numpy")(body)

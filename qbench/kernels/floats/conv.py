@@ -20,8 +20,6 @@ from qbench.kernels.panels import by_pixels, by_tiles, input_of
 from qbench.kernels.stack import stack_array
 from qbench.kernels.tile import Tile
 
-__all__ = ["ARGUMENTS", "TILES", "choose_chunk", "choose_tile", "float_conv_kernel", "panel_lanes"]
-
 _SIZES = (
     "x", "zeros", "table", "weights", "bias", "out", "pixels", "taps", "depth", "groups", "channels",
     "pitch", "group_pitch", "out_pitch", "group_out", "chunk",

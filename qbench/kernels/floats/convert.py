@@ -11,8 +11,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.kernels.walk import extents, index_of, stretch
 
-__all__ = ["convert_kernel"]
-
 
 @cache
 def convert_kernel(source: FloatType, target: FloatType, level: Level) -> Kernel:

@@ -17,8 +17,6 @@ from qbench.kernels.memory import address_of, view
 from qbench.kernels.split import share
 from qbench.kernels.stack import stack_array
 
-__all__ = ["ARGUMENTS", "float_depthwise_kernel", "pack_depthwise", "pad_channels"]
-
 ARGUMENTS = record(**dict.fromkeys((*IMAGES, "weights", "bias"), "i8"), low="f4", high="f4")
 """Arguments of every kernel here: `slide.IMAGES`, weights and bias from `pack_depthwise` and `pad_channels`, and the
 bounds of the results.

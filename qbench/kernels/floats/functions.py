@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-__all__ = ["FUNCTIONS", "exp"]
-
 f32 = np.float32
 
 

@@ -13,8 +13,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 from qbench.kernels.stack import stack_array
 
-__all__ = ["instance_norm_kernel", "norm_kernel"]
-
 _LANES = 16
 
 

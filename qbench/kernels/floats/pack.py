@@ -10,8 +10,6 @@ from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
 
-__all__ = ["pack_kernel"]
-
 
 @cache
 def pack_kernel(width: int) -> Kernel:

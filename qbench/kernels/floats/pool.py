@@ -17,8 +17,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.kernels.stack import stack_array
 
-__all__ = ["pool_kernel"]
-
 _CHUNK = 256  # channels at a time: their results stay in the L1 cache while the window is walked
 
 

@@ -16,8 +16,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.kernels.stack import stack_array
 
-__all__ = ["Reduction", "reduce_kernel"]
-
 Reduction = Literal["mean", "sum", "prod", "max", "min"]
 
 _CHUNK = 64  # results at a time

@@ -13,8 +13,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.kernels.stack import stack_array
 
-__all__ = ["resize_kernel"]
-
 _CHUNK = 256
 
 

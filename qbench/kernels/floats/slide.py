@@ -14,8 +14,6 @@ from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of
 from qbench.kernels.split import share
 
-__all__ = ["IMAGES", "inside", "slide"]
-
 IMAGES = (
     "x", "out", "images", "height", "width", "channels", "out_height", "out_width",
     "x_image", "x_row", "x_pitch", "out_image", "out_row", "out_pitch",

@@ -16,8 +16,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 from qbench.kernels.stack import stack_array
 
-__all__ = ["softmax_kernel"]
-
 _LANES = 16
 _SHORT = 24
 """Columns up to which rows are taken side by side."""

@@ -15,8 +15,6 @@ from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.levels import Level
 
-__all__ = ["FloatType", "Storage", "storage"]
-
 FloatType = Literal["float32", "float16"]
 
 _CONFIG: Any = numba.config  # its attributes are made at run time

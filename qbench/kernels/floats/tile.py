@@ -12,8 +12,6 @@ from qbench.kernels.floats.vectors import Vectors
 from qbench.kernels.isa.emit import I32, I64, at, call, load, pointer, vector
 from qbench.kernels.tile import Tile
 
-__all__ = ["float_tile"]
-
 _UNROLL = 4
 
 

@@ -12,8 +12,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.kernels.walk import extents, index_of, stretch
 
-__all__ = ["unary_kernel"]
-
 
 @cache
 def unary_kernel(function: str, dtype: FloatType, level: Level) -> Kernel:

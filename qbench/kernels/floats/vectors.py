@@ -11,8 +11,6 @@ from llvmlite import ir
 from qbench.kernels.isa.emit import F32, I32, I64, call, load, store, vector
 from qbench.kernels.levels import Level
 
-__all__ = ["VECTORS", "Vectors"]
-
 
 @dataclass(frozen=True)
 class Vectors:

@@ -12,8 +12,6 @@ from numba.extending import intrinsic
 from qbench.kernels.floats.vectors import Vectors
 from qbench.kernels.isa.emit import I64, at, pointer, splat, vector
 
-__all__ = ["BLOCK", "Taps", "window_tile"]
-
 BLOCK = 32
 """Channels whose weights lie together: two vectors at most."""
 _TAP = 4 * BLOCK

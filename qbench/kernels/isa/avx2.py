@@ -11,8 +11,6 @@ from qbench.kernels.isa.base import Isa, Value
 from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, call, load, splat, vector
 from qbench.kernels.isa.partial import store_by_stack
 
-__all__ = ["Avx2", "Avx2Words", "AvxVnni", "AvxVnniWords"]
-
 _LANES = 8
 _INTS, _SHORTS, _BYTES = ir.VectorType(I32, _LANES), ir.VectorType(I16, 16), ir.VectorType(I8, 32)
 _QUADS = ir.VectorType(I64, 4)

@@ -11,8 +11,6 @@ from llvmlite import ir
 from qbench.kernels.isa.base import Isa, Value
 from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, call, splat, vector
 
-__all__ = ["Avx512Vnni", "Avx512Words"]
-
 llvm.initialize_native_asmparser()  # for `dot_at`
 
 _LANES = 16

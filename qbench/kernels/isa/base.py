@@ -10,8 +10,6 @@ from llvmlite import ir
 
 from qbench.kernels.isa.emit import F32, I8, I16, I32, at, call, load, splat, vector
 
-__all__ = ["Isa", "Products"]
-
 Value = Any
 """A value of LLVM IR (llvmlite has no types)."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-__all__ = ["F32", "I8", "I16", "I32", "I64", "at", "call", "load", "pointer", "splat", "store", "vector"]
-
 I8, I16, I32, I64, F32 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
 
 

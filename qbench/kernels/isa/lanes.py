@@ -13,8 +13,6 @@ from qbench.kernels.isa.emit import I8, I16, I32, I64, call, splat
 from qbench.kernels.isa.partial import store_by_stack
 from qbench.kernels.levels import Level
 
-__all__ = ["Lanes"]
-
 Value = Any
 
 _MULTIPLY_ADD = {16: "sse2.pmadd.wd", 32: "avx2.pmadd.wd"}

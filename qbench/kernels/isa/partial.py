@@ -9,8 +9,6 @@ from numba.core import cgutils
 
 from qbench.kernels.isa.emit import I8, I32, I64, call, store
 
-__all__ = ["store_by_stack"]
-
 
 def store_by_stack(b: ir.IRBuilder, values: Any, pointer: Any, count: Any) -> None:
     """Store the first `count` (i32, any sign) elements of a vector by way of the stack; touch nothing behind."""

@@ -15,22 +15,6 @@ from qbench.ops.float.dense import channelwise
 from qbench.ops.numeric.special import erf, sigmoid
 from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_number, need_rank, require
 
-__all__ = [
-    "Clip",
-    "Elu",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRelu",
-    "PRelu",
-    "Relu",
-    "Sigmoid",
-    "Silu",
-    "Softplus",
-    "Unary",
-]
-
-
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 """Exporters write this, or infinity, for a bound that does not bound."""
 

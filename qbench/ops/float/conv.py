@@ -12,8 +12,6 @@ from qbench.ops.numeric.windows import Window
 from qbench.ops.products import Convolution, TransposedConvolution
 from qbench.ops.rules import FloatOp, fixed, need_equal, need_float, need_rank, require
 
-__all__ = ["Conv2d", "Conv2dTranspose", "need_window", "spatial", "swept"]
-
 
 def need_window(op: Op, window: Window) -> None:
     """The attributes of a sliding window make sense."""

@@ -20,8 +20,6 @@ from qbench.ops.rules import (
     require,
 )
 
-__all__ = ["BatchMatmul", "BiasAdd", "Dense", "channelwise", "dense"]
-
 
 def dense(data: Array, weight: Array) -> Array:
     """``data @ weight.T`` over the last axis, as one matrix product (float32, or float64 for exact integers).

@@ -12,8 +12,6 @@ from qbench.ir.op import Array, register
 from qbench.ir.types import Dim, TensorType, dim_factors
 from qbench.ops.rules import FloatOp, need_float, require
 
-__all__ = ["DENSE", "Einsum"]
-
 DENSE = "...k,nk->...n"
 """What a dense layer computes."""
 

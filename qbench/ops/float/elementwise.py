@@ -11,8 +11,6 @@ from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.rules import FloatOp, broadcast, need_number, need_same_dtype
 
-__all__ = ["Add", "Binary", "Divide", "Maximum", "Minimum", "Multiply", "Power", "Subtract"]
-
 
 class Binary(FloatOp):
     """A function of two numbers of one dtype, floats or integers."""

@@ -11,8 +11,6 @@ from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
 from qbench.ops.rules import FloatOp, need_equal, need_float, need_rank, need_same_dtype
 
-__all__ = ["GridSample"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,6 @@ from qbench.ops.float.conv import spatial
 from qbench.ops.numeric.interpolation import Coordinates, Method, NearestMode, interpolate, interpolation
 from qbench.ops.rules import OPEN_SIZE, FloatOp, Unequal, fixed, need_float, require
 
-__all__ = ["DepthToSpace", "Resize2d", "SpaceToDepth"]
-
 _MOST = 2**20
 """No image is higher or wider; each row and column takes an entry of a table."""
 

@@ -21,8 +21,6 @@ from qbench.ops.rules import (
     require,
 )
 
-__all__ = ["CumSum", "Mod", "OneHot", "ScatterElements", "ScatterNd", "TakeAlongAxis", "TopK", "Triangle"]
-
 Reduction = Literal["none", "add", "mul", "min", "max"]
 _REDUCE = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 

@@ -11,8 +11,6 @@ from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
 from qbench.ops.rules import FloatOp, broadcast, need_float, need_same_dtype, require
 
-__all__ = ["Where"]
-
 
 class _Comparison(FloatOp):
     operands = ("lhs", "rhs")

@@ -11,8 +11,6 @@ from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_rank, require
 
-__all__ = ["BatchNorm", "InstanceNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
-
 _KEEPS_FLOAT = "default for this op: normalization keeps float32 inside"
 
 

@@ -11,8 +11,6 @@ from qbench.ops.float.conv import need_window, swept
 from qbench.ops.numeric.windows import Padding, Pair, Window, pool_counts, pool_max, pool_sum
 from qbench.ops.rules import FloatOp, need_float, need_number, need_rank, require
 
-__all__ = ["AvgPool2d", "GlobalAvgPool2d", "GlobalMaxPool2d", "MaxPool2d", "Pool2d"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pool2d(FloatOp):

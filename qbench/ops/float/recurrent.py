@@ -13,8 +13,6 @@ from qbench.ir.types import TensorType, dim_product
 from qbench.ops.numeric.special import sigmoid
 from qbench.ops.rules import FloatOp, need_equal, need_float, need_rank
 
-__all__ = ["Direction", "Gru", "Lstm", "Recurrent"]
-
 Direction = Literal["forward", "reverse", "bidirectional"]
 
 

@@ -12,8 +12,6 @@ from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.types import Dim, TensorType
 from qbench.ops.rules import FloatOp, axis_within, need_float, need_number, require
 
-__all__ = ["ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Reduction", "Sum"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reduction(FloatOp):

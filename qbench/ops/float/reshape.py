@@ -11,8 +11,6 @@ from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, dim_product
 from qbench.ops.rules import Unequal, require
 
-__all__ = ["BatchFlatten", "ExpandDims", "Reshape", "Reshaping", "Squeeze", "Transpose"]
-
 
 class _Moved(Op):
     """All elements of the input, elsewhere; of any dtype."""

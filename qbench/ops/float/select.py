@@ -16,8 +16,6 @@ from qbench.ir.types import Dim, TensorType, dim_product, dim_sum, numbers
 from qbench.ops.float.dense import channelwise
 from qbench.ops.rules import axis_within, broadcast, fixed, need_equal, need_same_dtype, replaced, require
 
-__all__ = ["BroadcastTo", "Cast", "Concatenate", "GatherNd", "Pad", "Split", "StridedSlice", "Take", "Tile"]
-
 _END = 2**31 - 1
 """An end at least this large means: to the end, also of an axis whose size is not known yet."""
 

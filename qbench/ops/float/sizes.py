@@ -12,8 +12,6 @@ from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, numbers
 from qbench.ops.rules import need_equal, require
 
-__all__ = ["Arange", "Sizes"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,6 @@ from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
 from qbench.ops.rules import FloatOp, axis_within, need_float
 
-__all__ = ["LogSoftmax", "Softmax"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _AlongAxis(FloatOp):

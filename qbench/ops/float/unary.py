@@ -13,8 +13,6 @@ from qbench.ops.float.activation import Unary
 from qbench.ops.numeric.special import erf
 from qbench.ops.rules import need_number
 
-__all__ = ["STEEP"]  # the ops are found by name in the registry
-
 
 class _Ufunc(Unary):
     """A unary op that is one function of NumPy, or of `special`; some are one of integers, too."""

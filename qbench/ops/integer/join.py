@@ -13,8 +13,6 @@ from qbench.ir.types import TensorType
 from qbench.ops.float.select import Concatenate
 from qbench.ops.integer.window import IntegerTable
 
-__all__ = ["ConcatenateTables"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

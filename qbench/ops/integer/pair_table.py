@@ -13,8 +13,6 @@ from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.elementwise import Add
 
-__all__ = ["IntegerPairTable"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

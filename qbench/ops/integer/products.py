@@ -16,8 +16,6 @@ from qbench.ops.numeric.convolution import convolve, convolve_transposed
 from qbench.ops.numeric.exact import Accumulator, centred, exact_dtype, largest_sum, to_accumulator
 from qbench.ops.products import Convolution, DenseProduct, MatrixProduct, TransposedConvolution
 
-__all__ = ["IntegerBatchMatmul", "IntegerConv2d", "IntegerConv2dTranspose", "IntegerDense", "IntegerMultiply"]
-
 
 def _real(integers: TensorType) -> TensorType:
     """The type that the float form of an op asks for."""

@@ -15,17 +15,6 @@ from qbench.ops.float.elementwise import Add
 from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import Rounding
 
-__all__ = [
-    "IntegerAdd",
-    "IntegerAddFloat32",
-    "IntegerRequantize",
-    "IntegerRequantizeFloat32",
-    "IntegerRequantizeFloat64",
-    "IntegerRoundingShift",
-    "Requantize",
-    "saturate",
-]
-
 
 def saturate(values: Array, dtype: DType) -> Array:
     """Clip to the range of an integer type, then convert to it."""

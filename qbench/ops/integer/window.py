@@ -19,8 +19,6 @@ from qbench.ops.numeric.windows import pool_counts, pool_sum
 from qbench.quant.rescaling import rounding_shift
 from qbench.quant.rounding import Rounding
 
-__all__ = ["IntegerResizeLinear", "IntegerSum", "IntegerSumPool2d", "IntegerTable"]
-
 INTERPOLATION_BITS = 20
 """Interpolation weights are multiples of 2^-20: two of them and an int16 stay within 64 bits with room."""
 

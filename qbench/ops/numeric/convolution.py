@@ -10,8 +10,6 @@ import numpy as np
 from qbench.ir.op import Array
 from qbench.ops.numeric.windows import Padding, Pair, Window, pad2d
 
-__all__ = ["convolve", "convolve_transposed"]
-
 _BLOCK_BYTES = 1 << 17  # depthwise works on as many channels at once as stay in a core's L2 cache
 
 

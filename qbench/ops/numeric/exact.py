@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from qbench.errors import GraphError
 from qbench.ir.op import Array
 
-__all__ = ["Accumulator", "centred", "exact_dtype", "largest_sum", "to_accumulator"]
-
-
 Accumulator = Literal["int32", "int64"]
 """Type of sums; chosen by realize so that no sum can leave it."""
 

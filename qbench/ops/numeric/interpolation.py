@@ -12,8 +12,6 @@ import numpy as np
 
 from qbench.ir.op import Array
 
-__all__ = ["Coordinates", "Method", "NearestMode", "interpolate", "interpolation"]
-
 Method = Literal["nearest", "linear", "cubic"]
 Coordinates = Literal[
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"

@@ -8,8 +8,6 @@ import numpy as np
 
 from qbench.ir.op import Array
 
-__all__ = ["erf", "sigmoid"]
-
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 

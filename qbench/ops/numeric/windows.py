@@ -14,8 +14,6 @@ import numpy as np
 
 from qbench.ir.op import Array
 
-__all__ = ["Padding", "Pair", "Window", "pad2d", "pool_counts", "pool_max", "pool_sum"]
-
 Pair = tuple[int, int]
 """Something for rows and for columns."""
 Padding = tuple[int, int, int, int]

@@ -16,8 +16,6 @@ from qbench.ops.float.elementwise import Add
 from qbench.ops.integer.requantize import saturate
 from qbench.quant.fused import fused_multiply_add
 
-__all__ = ["OnnxAdd", "onnx_add"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,6 @@ from qbench.ops.numeric.convolution import convolve
 from qbench.ops.numeric.exact import centred, exact_dtype, largest_sum, to_accumulator
 from qbench.ops.products import Convolution, MatrixProduct
 
-__all__ = ["ConvInteger", "DynamicQuantize", "MatmulInteger", "by_range"]
-
 
 def by_range(data: Array) -> tuple[Array, Array, Array]:
     """uint8 integers at the scale of the range of float32 data, that scale, the zero point; see `DynamicQuantize`."""

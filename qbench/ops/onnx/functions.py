@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from qbench.quant.fused import fused_multiply_add
 
-__all__ = ["FUNCTIONS", "logistic", "tanh"]
-
 Reals = NDArray[np.float32]
 
 

@@ -15,8 +15,6 @@ from qbench.ops.float.pool import Pool2d
 from qbench.ops.integer.requantize import saturate
 from qbench.ops.numeric.windows import pad2d, pool_counts
 
-__all__ = ["OnnxAvgPool2d"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,6 @@ from qbench.ir.dtypes import dtype_of, integer_range
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import TensorType
 
-__all__ = ["OnnxSoftmax", "powers"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

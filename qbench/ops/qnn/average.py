@@ -17,8 +17,6 @@ from qbench.ops.tflite.pool import TfliteAvgPool2d
 from qbench.quant.arithmetic import dequantize
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnAvgPool2d", "QnnMean", "QnnReduceSum"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

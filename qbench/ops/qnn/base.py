@@ -19,8 +19,6 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.quant.semantics import Semantics
 
-__all__ = ["Lowered", "QnnOp", "no_arithmetic"]
-
 
 class Lowered(NamedTuple):
     """An integer op with its attributes, and the constants it takes after the qnn op's own inputs."""

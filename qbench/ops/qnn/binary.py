@@ -15,8 +15,6 @@ from qbench.ops.integer.pair_table import IntegerPairTable
 from qbench.ops.qnn.base import Lowered, QnnOp
 from qbench.quant.arithmetic import dequantize, quantize
 
-__all__ = ["QnnBinary"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

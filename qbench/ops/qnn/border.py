@@ -12,8 +12,6 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.quant.arithmetic import Ties, dequantize, quantize
 
-__all__ = ["Dequantize", "FakeQuantize", "Quantize"]
-
 
 def _known(qparams: QParams | None, what: str) -> QParams:
     if qparams is None:

@@ -15,8 +15,6 @@ from qbench.ops.integer.products import IntegerDense
 from qbench.ops.onnx.dynamic import by_range
 from qbench.ops.products import DenseProduct
 
-__all__ = ["DynamicDense", "DynamicFakeQuantize"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _ByRange(Op):

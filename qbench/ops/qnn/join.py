@@ -19,8 +19,6 @@ from qbench.ops.qnn.requantize import real_table
 from qbench.quant.arithmetic import round_half_away
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnConcatenate"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,6 @@ from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
 from qbench.ops.tflite.normalize import TfliteL2Normalize
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnL2Normalize"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,6 @@ from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
 from qbench.ops.tflite.prelu import tflite_prelu
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnPrelu"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

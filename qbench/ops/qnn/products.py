@@ -18,8 +18,6 @@ from qbench.ops.numeric.exact import Accumulator
 from qbench.ops.products import Convolution, DenseProduct, MatrixProduct, TransposedConvolution
 from qbench.ops.qnn.base import Lowered, QnnOp
 
-__all__ = ["QnnBatchMatmul", "QnnConv2d", "QnnConv2dTranspose", "QnnDense", "QnnMultiply"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Products(QnnOp):

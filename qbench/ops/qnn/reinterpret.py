@@ -9,8 +9,6 @@ from qbench.ir.types import TensorType
 from qbench.ops.float.reshape import Reshape
 from qbench.ops.qnn.base import Lowered, QnnOp
 
-__all__ = ["QnnReinterpret"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

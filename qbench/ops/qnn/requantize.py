@@ -30,8 +30,6 @@ from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier, s
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnAdd", "QnnRequantize", "QnnSubtract", "ratio", "real_table"]
-
 
 def ratio(source: QParams, target: QParams, rank: int) -> NDArray[np.float64]:
     """``source.scale / target.scale``, shaped to broadcast against a tensor of that rank."""

@@ -14,8 +14,6 @@ from qbench.ops.tflite.log_softmax import tflite_log_softmax
 from qbench.ops.tflite.softmax import TfliteSoftmax, TfliteSoftmaxInt16, softmax_table, softmax_table_int16
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnLogSoftmax", "QnnSoftmax"]
-
 _FLOAT = "qnn.dequantize, the float op and qnn.quantize"
 
 

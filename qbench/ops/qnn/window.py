@@ -29,8 +29,6 @@ from qbench.ops.tflite.unary import TFLITE_FUNCTIONS, tflite_table
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QnnResizeLinear", "QnnSum", "QnnSumPool2d", "QnnUnary"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -17,8 +17,6 @@ from qbench.ops.integer.requantize import saturate
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
 
-__all__ = ["TfliteAdd", "tflite_add"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

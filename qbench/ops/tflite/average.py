@@ -17,8 +17,6 @@ from qbench.ops.integer.requantize import saturate
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
 
-__all__ = ["TfliteMean", "tflite_mean", "tflite_sum"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

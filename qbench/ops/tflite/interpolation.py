@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from qbench.quant.arithmetic import round_half_away
 
-__all__ = ["interpolated", "sampled"]
-
 Integers = NDArray[np.int64]
 
 _STEPS = 512

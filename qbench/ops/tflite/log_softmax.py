@@ -18,8 +18,6 @@ from qbench.quant.fixed_functions import exp_of_negative, log_of_q12
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import divide_by_power, rescale
 
-__all__ = ["TfliteLogSoftmax", "tflite_log_softmax"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,6 @@ from qbench.ops.rules import axis_within, require
 from qbench.quant.fixed_functions import reciprocal_square_root
 from qbench.quant.rescaling import rescale
 
-__all__ = ["TfliteL2Normalize"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,6 @@ from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ops.float.pool import Pool2d
 from qbench.ops.numeric.windows import pool_counts, pool_sum
 
-__all__ = ["TfliteAvgPool2d"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

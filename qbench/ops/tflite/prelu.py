@@ -16,8 +16,6 @@ from qbench.ops.rules import broadcast, require
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
 
-__all__ = ["TflitePrelu", "tflite_prelu"]
-
 
 @register
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,6 @@ from qbench.ir.types import TensorType
 from qbench.ops.numeric.interpolation import Coordinates
 from qbench.quant.arithmetic import round_half_away
 
-__all__ = ["TfliteResizeFloat", "TfliteResizeInteger", "tflite_resize"]
-
 Corners = tuple[Array, Array, Array, Array]
 
 

@@ -7,8 +7,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["sigmoid_int16", "tanh_int16"]
-
 Integers = NDArray[np.int64]
 
 

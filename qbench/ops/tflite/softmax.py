@@ -21,8 +21,6 @@ from qbench.quant.fixed_functions import exp_of_negative, reciprocal
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import divide_by_power, doubling_high_multiply, rescale
 
-__all__ = ["TfliteSoftmax", "TfliteSoftmaxInt16", "exponents", "softmax_table", "softmax_table_int16"]
-
 Integers = NDArray[np.int64]
 
 ACCUMULATED_BITS = 12

@@ -22,8 +22,6 @@ from qbench.quant.fixed_functions import reciprocal_square_root
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import divide_by_power, rescale
 
-__all__ = ["TFLITE_FUNCTIONS", "tflite_table"]
-
 Integers = NDArray[np.int64]
 Parameters = Mapping[str, Any]
 

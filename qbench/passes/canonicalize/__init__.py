@@ -44,7 +44,6 @@ from qbench.passes.canonicalize.shapes import (
 )
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["CanonicalizePass"]
 
 Rules = dict[str, list[Rule]]
 

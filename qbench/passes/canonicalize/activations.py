@@ -19,8 +19,6 @@ from qbench.ops.float.activation import Gelu, HardSigmoid, HardSwish, Relu, Silu
 from qbench.passes.canonicalize.rule import fuse, scalar
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["ANCHORS", "recognize_activation"]
-
 _REACH = 8
 """Most ops of a function before its anchor, and after it."""
 

@@ -12,8 +12,6 @@ from qbench.ops.float.elementwise import Maximum, Multiply
 from qbench.passes.canonicalize.rule import FLOAT_MAX, before, fuse, values, with_scalar
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["clip_to_relu", "extremum_to_clip", "merge_clips", "scaled_maximum_to_leaky_relu"]
-
 
 def extremum_to_clip(rw: Rewriter, node: Node) -> bool:
     """maximum(x, c) and minimum(x, c) are clips that are open at one side."""

@@ -16,8 +16,6 @@ from qbench.passes.canonicalize.rule import before, fuse, scalar, with_scalar
 from qbench.passes.channels import channel_axis, per_channel
 from qbench.passes.rewrite import Rewriter, attrs
 
-__all__ = ["add_to_bias_add", "divide_to_multiply", "merge_biases", "power_to_product", "subtract_to_add"]
-
 
 def divide_to_multiply(rw: Rewriter, node: Node) -> bool:
     """x / c is x * (1 / c), and 1 / x the reciprocal."""

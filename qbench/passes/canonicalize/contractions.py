@@ -10,8 +10,6 @@ from qbench.ops.float.einsum import Einsum, Labels
 from qbench.ops.float.reshape import Transpose
 from qbench.passes.rewrite import Rewriter, attrs
 
-__all__ = ["einsum_to_matmul"]
-
 
 def einsum_to_matmul(rw: Rewriter, node: Node) -> bool:
     """An einsum of two tensors with one axis of rows, one of columns and one that is summed over, whatever their order.

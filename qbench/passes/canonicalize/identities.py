@@ -7,8 +7,6 @@ from qbench.ops.float.elementwise import Binary
 from qbench.passes.canonicalize.rule import with_scalar
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["remove_identity"]
-
 
 def remove_identity(rw: Rewriter, node: Node) -> bool:
     """Remove a node that gives back its first input, unless the name of a graph output would be lost."""

@@ -19,8 +19,6 @@ from qbench.ir.op import Array
 from qbench.passes.canonicalize.rule import fuse, scalar
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["ROOTS", "recognize_norm"]
-
 ROOTS = ("sqrt", "power")
 """The ops that a normalization is looked for from."""
 

@@ -10,8 +10,6 @@ from qbench.ops.float.select import Pad
 from qbench.passes.canonicalize.rule import FLOAT_MAX, before, values
 from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 
-__all__ = ["merge_pad"]
-
 
 def merge_pad(rw: Rewriter, node: Node) -> bool:
     """nn.pad before conv2d, avg_pool2d or max_pool2d, where the pad's value acts as the layer's own padding does."""

@@ -13,8 +13,6 @@ from qbench.ir.graph import Attr, Node
 from qbench.ir.op import Op, is_op
 from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 
-__all__ = ["FLOAT_MAX", "Rule", "before", "fuse", "scalar", "values", "with_scalar"]
-
 Rule = Callable[[Rewriter, Node], bool]
 """Rewrites the graph around one node if it can; returns whether it did."""
 

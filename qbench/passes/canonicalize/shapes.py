@@ -10,8 +10,6 @@ from qbench.ops.float.reshape import BatchFlatten, Reshape, Transpose
 from qbench.passes.canonicalize.rule import before, fuse, values
 from qbench.passes.rewrite import Rewriter
 
-__all__ = ["RESHAPES", "average_to_global", "mean_to_global", "merge_reshapes", "merge_transposes"]
-
 RESHAPES = tuple(op for op in OPS.values() if op.keeps_order)
 """Ops that keep the elements in order and give them another shape."""
 

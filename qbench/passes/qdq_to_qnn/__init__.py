@@ -14,8 +14,6 @@ from qbench.passes.qdq_to_qnn.place import place
 from qbench.passes.rewrite import Rewriter
 from qbench.quant.semantics import Semantics
 
-__all__ = ["QdqToQnnPass"]
-
 
 @dataclass(frozen=True)
 class QdqToQnnPass:

@@ -11,8 +11,6 @@ from qbench.ir.op import OPS, QuantRule
 from qbench.passes.rewrite import Rewriter
 from qbench.quant.arithmetic import dequantize
 
-__all__ = ["Match", "integers_behind", "match"]
-
 
 @dataclass(frozen=True, eq=False)
 class Match:

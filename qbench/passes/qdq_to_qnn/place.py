@@ -17,8 +17,6 @@ from qbench.ir.qparams import QParams
 from qbench.passes.qdq_to_qnn.match import Match, integers_behind
 from qbench.passes.rewrite import Rewriter, joined_sources
 
-__all__ = ["Placing", "place"]
-
 
 def place(rw: Rewriter, match: Match, form: Form) -> None:
     """Put a form in the place of the nodes that it stands for; clips that bound nothing are left out.

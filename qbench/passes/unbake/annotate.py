@@ -19,8 +19,6 @@ from qbench.passes.groups import multiply_axis
 from qbench.passes.unbake.forms import is_narrow
 from qbench.passes.unbake.template import Template, Unit
 
-__all__ = ["AnnotateTwinPass", "float_units"]
-
 _AS_IMPORTED = "float in the imported model"
 
 

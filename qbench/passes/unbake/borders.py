@@ -13,8 +13,6 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.quant.arithmetic import Ties
 
-__all__ = ["Borders", "integer_borders", "real_borders"]
-
 Borders = FrozenMap[str, str]
 """By the name of an input or output that was made real: the value inside that holds its integers."""
 

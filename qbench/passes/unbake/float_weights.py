@@ -10,8 +10,6 @@ from qbench.ir.graph import Graph
 from qbench.passes.prepare import prepare
 from qbench.passes.unbake.template import Template
 
-__all__ = ["with_float_weights"]
-
 _SUFFIXES = ("", "_quantized", ".quantized")
 
 

@@ -16,8 +16,6 @@ from qbench.ops.qnn.base import QnnOp
 from qbench.ops.qnn.requantize import QnnRequantize
 from qbench.ops.qnn.window import QnnSum, QnnUnary
 
-__all__ = ["IDENTITY", "LARGEST", "Form", "clamp", "float_form", "implied_clamp", "is_narrow", "is_wide"]
-
 LARGEST = float(np.finfo(np.float32).max)
 IDENTITY = ("clip", FrozenMap[str, Attr]({"a_min": -LARGEST, "a_max": LARGEST}))
 """The float op that passes its input on: bounds at the ends of float32."""

@@ -8,8 +8,6 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.quant.semantics import SEMANTICS, Semantics, rounding_of
 
-__all__ = ["semantics_of"]
-
 
 def semantics_of(graph: Graph) -> Semantics:
     """The arithmetic that most of a graph's nodes speak of: by name, or by how they round."""

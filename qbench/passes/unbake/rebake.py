@@ -23,8 +23,6 @@ from qbench.passes.unbake.template import Template, Unit
 from qbench.quant.arithmetic import quantize
 from qbench.quant.rounding import Rounding
 
-__all__ = ["RebakePass"]
-
 
 @dataclass(frozen=True)
 class RebakePass(Remembering):

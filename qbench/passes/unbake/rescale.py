@@ -16,8 +16,6 @@ from qbench.passes.unbake.forms import is_narrow
 from qbench.passes.unbake.template import Template, Unit
 from qbench.quant.rounding import Rounding
 
-__all__ = ["Rescaled", "Scales", "rescaled"]
-
 _BY_SCALES = ("accumulator", "a_min", "a_max", "pad_value")
 """Attributes that follow from scales: a node has those of its form, and all others as in the file."""
 

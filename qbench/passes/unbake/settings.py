@@ -10,8 +10,6 @@ from qbench.passes.unbake.template import Template
 from qbench.quant.config import QuantConfig
 from qbench.quant.specs import TensorOverride, TensorSpec, WeightSpec
 
-__all__ = ["imported_config", "imported_override"]
-
 
 def imported_config(template: Template) -> QuantConfig:
     """Every scale of the file as an override; the defaults are how most of its tensors are quantized.

@@ -23,8 +23,6 @@ from qbench.passes.unbake.template import Template, Unit
 from qbench.passes.unbake.ties import Ties
 from qbench.quant.arithmetic import dequantize
 
-__all__ = ["take_apart"]
-
 _SATURATING = (QuantRule.MAC, QuantRule.ELEMENTWISE)
 _NEVER_NEGATIVE = ("nn.relu", "nn.softmax", "sigmoid", "clip", "abs", "exp")
 _NARROW = ("int4", "uint4", "int8", "uint8", "int16", "uint16")

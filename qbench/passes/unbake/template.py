@@ -15,8 +15,6 @@ from qbench.passes.unbake.borders import Borders
 from qbench.passes.unbake.forms import is_narrow
 from qbench.quant.semantics import Semantics
 
-__all__ = ["Template", "Unit"]
-
 
 @dataclass(frozen=True, eq=False)
 class Unit:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["Ties"]
-
 
 class Ties:
     """Groups of values, joined bit by bit."""

@@ -26,8 +26,6 @@ from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.step import Instruction
 
-__all__ = ["TiledMatmulLowering"]
-
 _ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
 
 

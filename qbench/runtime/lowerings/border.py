@@ -21,8 +21,6 @@ from qbench.runtime.lowerings.operands import gapless, plain_layout
 from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["DequantizeLowering", "QuantizeLowering"]
-
 _ROW_MAJOR = (0, 1, 2, 3)
 
 

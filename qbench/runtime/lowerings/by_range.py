@@ -20,8 +20,6 @@ from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.products import Products, centred_weights
 from qbench.runtime.step import Instruction
 
-__all__ = ["DynamicDenseLowering"]
-
 _LARGEST = 2**31 - 1
 
 

@@ -14,8 +14,6 @@ from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["ConcatenateLowering"]
-
 
 @lowers(Concatenate)
 class ConcatenateLowering(Lowering):

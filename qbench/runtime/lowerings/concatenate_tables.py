@@ -19,8 +19,6 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout
 from qbench.runtime.step import Instruction, Place, row_major
 
-__all__ = ["ConcatenateTablesLowering"]
-
 
 @lowers(ConcatenateTables)
 class ConcatenateTablesLowering(Lowering):

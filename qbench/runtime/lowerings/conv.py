@@ -28,8 +28,6 @@ from qbench.runtime.lowerings.products import Products, products
 from qbench.runtime.lowerings.windows import input_offsets
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["ConvLowering", "DenseLowering", "Geometry", "Tiled"]
-
 _ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
 
 _FEW = 4

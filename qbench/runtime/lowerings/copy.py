@@ -11,8 +11,6 @@ from qbench.runtime.layout import Border, Layout
 from qbench.runtime.lowerings.lowering import instruction
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["copy_instructions", "fill_instructions"]
-
 _FLIP = 0x80
 _ZERO = np.zeros(1, np.int64)
 """What a border's elements are copied from; the copy flips the bits that are set in the fill."""

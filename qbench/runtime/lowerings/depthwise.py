@@ -20,8 +20,6 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.products import products
 from qbench.runtime.step import Instruction
 
-__all__ = ["DepthwiseLowering"]
-
 _WIDEST = 64
 """Zero points that a vector reads beside the image."""
 

@@ -25,8 +25,6 @@ from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
 from qbench.runtime.step import Instruction
 
-__all__ = ["GeneralLowering"]
-
 _NARROW = ("int8", "uint8", "int16", "uint16")
 _LARGEST = 2**62
 """Sums lie below this in magnitude."""

@@ -18,8 +18,6 @@ from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale, rescale_float64
 from qbench.runtime.lowerings.rescaling import Rescaling
 
-__all__ = ["in_fixed_point"]
-
 Integers = NDArray[np.int64]
 
 _NEAR = (0, 1, -1, 2, -2, 3, -3, 4, -4)

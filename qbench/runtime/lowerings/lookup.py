@@ -26,8 +26,6 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout, spread
 from qbench.runtime.step import Instruction
 
-__all__ = ["LookupLowering"]
-
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 

@@ -21,19 +21,6 @@ from qbench.runtime.layout import Layout
 from qbench.runtime.memory import held
 from qbench.runtime.step import Instruction, Place
 
-__all__ = [
-    "LOWERINGS",
-    "Layouts",
-    "Lowering",
-    "Refused",
-    "Site",
-    "absorbed",
-    "dispatch",
-    "instruction",
-    "lowering_of",
-    "lowers",
-]
-
 
 class Refused(Exception):
     """A lowering has no kernel for this step; the text says why. The step is then split, or left to the interpreter."""

@@ -24,8 +24,6 @@ from qbench.runtime.lowerings.rescaling import flip, reach, rescaling
 from qbench.runtime.step import Instruction
 from qbench.runtime.step import row_major as dense_strides
 
-__all__ = ["MatmulLowering", "Side"]
-
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 

@@ -24,8 +24,6 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.operands import as_stored, plain_layout
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["CopyLowering", "GatherLowering"]
-
 _RANK = 6
 
 

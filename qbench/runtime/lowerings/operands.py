@@ -18,18 +18,6 @@ from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Site
 from qbench.runtime.step import Instruction, Place, row_major
 
-__all__ = [
-    "Gapless",
-    "Operand",
-    "as_stored",
-    "common_layouts",
-    "gapless",
-    "in_vectors",
-    "operand",
-    "plain_layout",
-    "spread",
-]
-
 
 @dataclass(frozen=True)
 class Operand:

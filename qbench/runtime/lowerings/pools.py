@@ -33,8 +33,6 @@ from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import Rescaling, clamp, flip, reach, rescaling
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["AveragePoolLowering", "MaxPoolLowering", "SumLowering", "SumPoolLowering"]
-
 _NARROW = ("int8", "uint8", "int16", "uint16")
 _VECTOR = 64
 """Parameters of channels are readable up to a multiple of this."""

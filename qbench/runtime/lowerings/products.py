@@ -22,8 +22,6 @@ from qbench.runtime.lowerings.lowering import Refused
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
 from qbench.runtime.lowerings.settle import settle
 
-__all__ = ["CentredWeights", "Products", "centred_weights", "products"]
-
 
 @dataclass(frozen=True, eq=False)
 class CentredWeights:

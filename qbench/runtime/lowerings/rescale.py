@@ -28,8 +28,6 @@ from qbench.runtime.lowerings.operands import Operand, common_layouts, gapless, 
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
 from qbench.runtime.step import Instruction, Place, row_major
 
-__all__ = ["MultiplyLowering", "RequantizeLowering"]
-
 _NARROW = ("int8", "uint8", "int16", "uint16")
 _RANK = 4
 

@@ -23,8 +23,6 @@ from qbench.quant.rounding import ROUNDINGS, Rounding
 from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.lowering import Refused
 
-__all__ = ["Rescaling", "clamp", "flip", "reach", "rescaling"]
-
 Int32s = NDArray[np.int32]
 
 

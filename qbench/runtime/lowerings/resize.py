@@ -19,8 +19,6 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.step import Instruction
 
-__all__ = ["ResizeLinearLowering"]
-
 
 @lowers(IntegerResizeLinear)
 class ResizeLinearLowering(Lowering):

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from qbench.kernels.rounding import rescale_one
 from qbench.runtime.lowerings.rescaling import Rescaling
 
-__all__ = ["LARGE", "settle"]
-
 LARGE = 2**24
 """Totals up to this are floats: kernels are at their fastest."""
 _SHIFT = -2  # a multiplier of 1/8, for which kernels have every way to round: results are integers

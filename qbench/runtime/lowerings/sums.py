@@ -23,8 +23,6 @@ from qbench.runtime.lowerings.operands import common_layouts, gapless, in_vector
 from qbench.runtime.lowerings.rescaling import clamp, flip
 from qbench.runtime.step import Instruction
 
-__all__ = ["AddLowering"]
-
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
 

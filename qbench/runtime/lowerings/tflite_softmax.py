@@ -17,8 +17,6 @@ from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["TfliteSoftmaxLowering"]
-
 
 @lowers(TfliteSoftmax)
 class TfliteSoftmaxLowering(Lowering):

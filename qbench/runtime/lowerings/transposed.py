@@ -29,8 +29,6 @@ from qbench.runtime.layout import CHANNELS_LAST, Layout, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowering_of, lowers
 from qbench.runtime.step import Instruction, Place, row_major
 
-__all__ = ["TransposedLowering"]
-
 
 class _Axis(NamedTuple):
     """How the phases sweep the rows, or the columns.

@@ -13,8 +13,6 @@ from qbench.ops.float.conv import Conv2d
 from qbench.ops.integer.products import IntegerConv2d
 from qbench.runtime.step import Place
 
-__all__ = ["input_offsets"]
-
 _cached = lru_cache(maxsize=256)(offsets)
 
 

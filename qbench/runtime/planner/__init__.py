@@ -29,8 +29,6 @@ from qbench.runtime.planner.place_all import Placement, place_all
 from qbench.runtime.planner.tasks import tasks
 from qbench.runtime.step import EXTERNAL, Step
 
-__all__ = ["make_plan"]
-
 
 def make_plan(
     graph: Graph,

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from qbench.runtime.guard import PAGE
 from qbench.runtime.memory import SLACK
 
-__all__ = ["ALIGNMENT", "Lifetime", "arrange", "spread"]
-
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector."""
 

@@ -10,8 +10,6 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.op import is_open
 from qbench.runtime import interpreter
 
-__all__ = ["fold"]
-
 
 def fold(graph: Graph, keep: Collection[str]) -> Graph:
     """The graph with constants in place of nodes that read nothing else; those that make an output or `keep` stay."""

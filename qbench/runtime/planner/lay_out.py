@@ -10,8 +10,6 @@ from qbench.runtime.layout import Layout, natural, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering
 from qbench.runtime.planner.tasks import Task
 
-__all__ = ["Copy", "Laid", "LaidOut", "is_view", "lay_out"]
-
 
 @dataclass(frozen=True)
 class Copy:

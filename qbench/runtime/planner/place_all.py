@@ -13,8 +13,6 @@ from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, is_view
 from qbench.runtime.step import Place
 
-__all__ = ["Placement", "place_all", "storage"]
-
 
 @dataclass
 class Placement:

@@ -15,8 +15,6 @@ from qbench.runtime.fuse import Fused, fuse
 from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, absorbed, lowering_of
 
-__all__ = ["Task", "tasks"]
-
 
 @dataclass(frozen=True)
 class Task:

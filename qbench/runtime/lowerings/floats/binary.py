@@ -20,8 +20,6 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.operands import common_layouts
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["BinaryLowering", "PerChannelLowering"]
-
 
 @lowers(Binary, rank=5)
 class BinaryLowering(Lowering):

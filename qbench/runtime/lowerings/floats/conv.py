@@ -28,8 +28,6 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.windows import input_offsets
 from qbench.runtime.step import Instruction
 
-__all__ = ["FloatConvLowering", "WeightedLowering"]
-
 _FEW = 4
 """With at most so many channels, a row of the window is read as one tap."""
 

@@ -17,8 +17,6 @@ from qbench.runtime.lowerings.floats.places import clamp, in_order, pitch_of, re
 from qbench.runtime.lowerings.lowering import Layouts, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["FloatDenseLowering"]
-
 
 @lowers(Dense, rank=5)
 class FloatDenseLowering(WeightedLowering):

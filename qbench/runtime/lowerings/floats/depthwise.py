@@ -15,8 +15,6 @@ from qbench.runtime.lowerings.floats.places import clamp, in_order, result, wide
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["FloatDepthwiseLowering"]
-
 
 @lowers(Conv2d, rank=5)
 class FloatDepthwiseLowering(FloatConvLowering):

@@ -27,8 +27,6 @@ from qbench.runtime.lowerings.floats.places import (
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
-__all__ = ["FloatMatmulLowering"]
-
 
 @lowers(BatchMatmul, rank=5)
 class FloatMatmulLowering(Lowering):

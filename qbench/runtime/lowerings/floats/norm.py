@@ -19,8 +19,6 @@ from qbench.runtime.lowerings.floats.places import float_type, in_order, need_wo
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["FloatNormLowering", "InstanceNormLowering"]
-
 
 class _Norm(Lowering):
     """What is normalized lies in one layout; gamma and beta are constants."""

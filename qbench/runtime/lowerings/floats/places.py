@@ -19,22 +19,6 @@ from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction
 from qbench.runtime.step import Instruction, Place
 
-__all__ = [
-    "borderless",
-    "clamp",
-    "constant_place",
-    "convert",
-    "float_type",
-    "in_order",
-    "need_work",
-    "pitch_of",
-    "result",
-    "rows_of",
-    "scratch",
-    "strides_within",
-    "widened",
-]
-
 
 def in_order(place: Place, axes: Sequence[int]) -> Place:
     """The same memory, its axes named in another order."""

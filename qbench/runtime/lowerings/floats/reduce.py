@@ -19,8 +19,6 @@ from qbench.runtime.lowerings.floats.places import float_type, in_order, need_wo
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["FloatReduceLowering"]
-
 _FUNCTIONS: dict[type[Op], Function] = {
     GlobalAvgPool2d: "mean", GlobalMaxPool2d: "max", Mean: "mean", Sum: "sum", Prod: "prod", Max: "max", Min: "min"
 }  # fmt: skip

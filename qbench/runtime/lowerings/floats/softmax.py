@@ -16,8 +16,6 @@ from qbench.runtime.lowerings.floats.places import float_type, need_work, rows_o
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["FloatSoftmaxLowering"]
-
 
 @lowers(Softmax, LogSoftmax, rank=5)
 class FloatSoftmaxLowering(Lowering):

@@ -19,8 +19,6 @@ from qbench.runtime.lowerings.floats.places import borderless, float_type, in_or
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["CastLowering", "UnaryLowering", "need_walk"]
-
 
 def need_walk(graph: Graph, value: str) -> None:
     """Refuse shapes that elementwise kernels might not be able to walk, wherever they lie."""

@@ -19,8 +19,6 @@ from qbench.runtime.lowerings.floats.places import float_type, in_order, need_wo
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
-__all__ = ["FloatPoolLowering", "FloatResizeLowering"]
-
 
 class _Image(Lowering):
     """From one image to another, both channels-last."""
