@@ -44,7 +44,6 @@ from qbench.passes.canonicalize.shapes import (
 )
 from qbench.passes.rewrite import Rewriter
 
-
 Rules = dict[str, list[Rule]]
 
 
