@@ -11,8 +11,6 @@
     qb.export_onnx(session, "model.qdq.onnx")
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """Every error that qbench raises on purpose. Each message says what is wrong, where, and what to do about it."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

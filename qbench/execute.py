@@ -1,7 +1,5 @@
 """Running graphs in machine code: `run` the short way, `plan` for whoever runs one often or wants more than outputs."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Writing files so that a reader never finds half of one: a temporary name in the same folder, then a rename."""
 
-from __future__ import annotations
-
 import errno
 import secrets
 from collections.abc import Generator

@@ -1,7 +1,5 @@
 """How long work tells how far it is, and hears that it should stop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar

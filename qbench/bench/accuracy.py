@@ -1,7 +1,5 @@
 """How often classifiers of images are right, in qbench and in other runtimes, image by image."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Who runs what: qbench, and the peers that are installed, on the same model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

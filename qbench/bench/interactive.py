@@ -1,7 +1,5 @@
 """How long one waits for the answer to an edit: the probe at once, the accuracy on all the data after it."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

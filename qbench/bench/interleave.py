@@ -1,7 +1,5 @@
 """Engines take turns, so that whatever else the machine does meanwhile hits all of them alike."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Layers with random weights, written as ONNX: what the networks of the benchmark are put together from."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

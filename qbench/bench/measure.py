@@ -1,7 +1,5 @@
 """The whole benchmark: every model, every number of threads, every batch."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack

@@ -4,8 +4,6 @@ He et al. 2016 (stride in the 3x3 convolution, as torchvision has it), Sandler e
 the auxiliary head). How fast a network runs does not depend on what its weights are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The parent's end of a worker's pipe."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a benchmark found, and how it is written down."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

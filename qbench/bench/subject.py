@@ -1,7 +1,5 @@
 """A model, made ready for every engine that it is timed in: the same weights, the same inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

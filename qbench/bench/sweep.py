@@ -1,7 +1,5 @@
 """How long a sweep takes: one layer after the other in float while the others are quantized."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

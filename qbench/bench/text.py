@@ -1,7 +1,5 @@
 """A result as text, for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import groupby
 

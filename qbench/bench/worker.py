@@ -5,8 +5,6 @@ wrong, and then the process goes on. It ends when the pipe is closed, so that no
 bench.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

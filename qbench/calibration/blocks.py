@@ -1,7 +1,5 @@
 """A calibration in blocks of samples: what was seen in each is kept as it comes, and not looked for again."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, wait

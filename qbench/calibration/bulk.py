@@ -4,8 +4,6 @@ The ratio of all signal to the rounding does not show it, since the outliers are
 around 0.5 keeps 23 dB of a residual stream's energy, and 2 dB of what the layers after it work with.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 

@@ -5,8 +5,6 @@ whatever the threshold, the curve over thresholds shows the data and not how bin
 value that is very frequent costs the same under every threshold.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

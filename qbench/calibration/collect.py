@@ -1,7 +1,5 @@
 """Statistics of every activation, in one streaming pass over the data."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait

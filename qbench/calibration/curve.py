@@ -1,7 +1,5 @@
 """What a calibrator gives: every threshold that it tried, what each would cost, and its choice."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 

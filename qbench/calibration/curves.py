@@ -1,7 +1,5 @@
 """The curve of any tensor by any calibrator: what the workbench draws, and what resolve takes its thresholds from."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from qbench.calibration.calibrators import Registered

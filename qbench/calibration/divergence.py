@@ -4,8 +4,6 @@ Within a group, q is constant, so that sums of p log q need only the sums of the
 running sums. The one part that has to be computed bin by bin is the sum of p log p.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

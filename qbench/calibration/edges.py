@@ -1,7 +1,5 @@
 """The thresholds that a histogram can tell apart, and the data between them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

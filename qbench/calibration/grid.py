@@ -1,7 +1,5 @@
 """The integer grid that a threshold leads to: what every calibrator has to know about the quantizer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.calibration.statistics import Statistics

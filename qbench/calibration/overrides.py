@@ -1,7 +1,5 @@
 """Whether the user's overrides suit the tensors that they are for: all that can be known before any statistics are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import get_args

@@ -1,7 +1,5 @@
 """The largest number in each channel of some values, over the calibration data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

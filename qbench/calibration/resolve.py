@@ -1,7 +1,5 @@
 """From statistics and a config to encodings: qparams for every point, each with its reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """What a config says about one point: the defaults, then the rules that fit, then the tensor's own override."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A large model cut into stages, each planned by itself: weights are packed for one of them at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

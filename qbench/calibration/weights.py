@@ -1,7 +1,5 @@
 """qparams of weights, from the constants themselves: per tensor or per channel."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache

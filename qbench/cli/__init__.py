@@ -1,7 +1,5 @@
 """The command line: ``qbench quantize | inspect | diff | run | bench | check | golden | accuracy``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

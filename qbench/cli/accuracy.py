@@ -1,7 +1,5 @@
 """``qbench accuracy MODEL... --images FOLDER --labels CSV --peers litert``: how often classifiers are right."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from dataclasses import asdict

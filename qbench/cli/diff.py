@@ -1,7 +1,5 @@
 """``qbench diff A B``: what differs between two models or archives, two configs, or two reports."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``qbench golden MODEL --input X --out DIR``: what every layer makes of some inputs, as npz and C header."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``qbench inspect FILE``: what is in a model, an archive, a config, a report or a file of arrays."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """What several commands read: models, and data with the options that folders of images need."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """``qbench quantize MODEL --calibration X --evaluation X --out DIR``: the whole job, headless."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``qbench run ARCHIVE --input X --output Y.npz``: run a saved graph on data."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Dask's own collections."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

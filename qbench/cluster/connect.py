@@ -1,7 +1,5 @@
 """A cluster by its address, or on this machine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Whoever sends a network a thousand times sends its weights once: a parcel names them, and a worker's shelf has them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import pickle

@@ -1,7 +1,5 @@
 """Where work runs, as the user says it: an executor, a cluster, or nothing at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable

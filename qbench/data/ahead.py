@@ -1,7 +1,5 @@
 """Reading ahead: what comes next is decoded while the last of it is computed with."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Arrays by name in ``.npz`` files: nothing is pickled, and every name is possible."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path

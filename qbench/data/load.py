@@ -1,7 +1,5 @@
 """Data from files: NumPy archives, arrays, folders of images. Nothing is unpickled."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arrays that nobody else can write into, side by side in memory, so that joining them costs nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 

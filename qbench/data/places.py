@@ -1,7 +1,5 @@
 """Where data lies: a path of this machine, or a URL that fsspec can read."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any, cast

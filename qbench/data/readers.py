@@ -1,7 +1,5 @@
 """Files that hold many samples: how many there are, and some of them at a time."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import tarfile

@@ -1,7 +1,5 @@
 """Data as the user has it, cut into what a graph is fed: one sample at a time, or its fixed batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """What earlier evaluations computed, kept within a memory budget."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable

@@ -1,7 +1,5 @@
 """Where runs may start again: the few values of a program that are worth keeping whole."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from qbench.ir.dtypes import numpy_dtype

@@ -1,7 +1,5 @@
 """What becomes of chunks of data, in their order: one after the other, on threads, or where an executor runs them."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait

@@ -1,7 +1,5 @@
 """Float layers on inputs that are rounded to their encodings: what a layer would make if it added no error itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

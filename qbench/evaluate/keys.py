@@ -1,7 +1,5 @@
 """What a value depends on, as one hash: equal keys mean equal arrays, whatever graph and pass made them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """What can be said of each layer before any data runs: its type, its reason, its encoding, where its values are."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any

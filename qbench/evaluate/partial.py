@@ -1,7 +1,5 @@
 """Running only what is asked for and not yet known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A few samples of the data, evenly spread, that every edit is tried on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """How long models take, for reports: by layer, and as a whole."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Hashable, Mapping

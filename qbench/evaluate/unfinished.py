@@ -1,7 +1,5 @@
 """A quantized model that NaN stops on its way: what can still be measured, and what to say of the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

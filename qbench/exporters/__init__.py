@@ -1,7 +1,5 @@
 """Writing models and configs for other tools: the only rooms, beside the frontends, that know their formats."""
 
-from __future__ import annotations
-
 from qbench.exporters.onnx_qdq import onnx_model, write_onnx
 from qbench.exporters.ort_overrides import tensor_quant_overrides, write_tensor_quant_overrides
 

@@ -1,7 +1,5 @@
 """Arrays as a C header that any C99 or C++ compiler takes, whatever the model's names are."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator, Mapping

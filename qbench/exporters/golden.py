@@ -1,7 +1,5 @@
 """Golden vectors: what every layer makes of some inputs, for whoever writes its kernels for another machine."""
 
-from __future__ import annotations
-
 from os import PathLike
 from pathlib import Path
 

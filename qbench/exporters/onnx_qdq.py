@@ -3,8 +3,6 @@
 Opset 21 and IR version 10 are pinned: what onnxruntime and OpenVINO read today, and the first with 4 and 16 bits.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike

@@ -1,7 +1,5 @@
 """Encodings as onnxruntime's TensorQuantOverrides, the option of its quantizer that fixes scales tensor by tensor."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from os import PathLike

@@ -4,8 +4,6 @@ Calibrated float graphs, files with quantizers in them, and TFLite files all ask
 fused behind it (a `Site`), and put what they get (a `Form`) in the node's place, under names of their own.
 """
 
-from __future__ import annotations
-
 from qbench.forms.families import absorbs_bias, absorbs_clamps, form_of
 from qbench.forms.form import Form, Integers, Step, What
 from qbench.forms.site import Arithmetic, Bias, NoForm, Operand, Site

@@ -1,7 +1,5 @@
 """Average pools and means: the exact sum of integers, divided in the one rounding, or a runtime's own kernel."""
 
-from __future__ import annotations
-
 from qbench.forms.form import Form, Step, narrowed, said, straight
 from qbench.forms.site import NoForm, Site
 from qbench.forms.sums import accumulator_dtype, averaged_axes, denominator, reach

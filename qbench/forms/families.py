@@ -1,7 +1,5 @@
 """Which form a node has: by its op's quantization rule, or by its name where other ops of the rule have another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from qbench.forms.averages import average

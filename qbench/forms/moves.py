@@ -1,7 +1,5 @@
 """Ops that move, select or join elements do so with integers; only what they fill in must be quantized."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Sums, differences, products and extremes of two tensors, and a bias that follows no sum of products."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from qbench.forms.form import Form, Step, narrowed, said, straight

@@ -1,7 +1,5 @@
 """Sums of products, and products of two tensors: an accumulator, the bias, and one rounding."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

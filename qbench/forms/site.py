@@ -1,7 +1,5 @@
 """What a form is made from: a float node, the integers that it reads, what is fused behind it, and whose arithmetic."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """What accumulates in an integer sum of products: its scale, its type, and the bias added to it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Functions of one element: a table over all integers; bounds by themselves; softmax."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from qbench.forms.form import Form, clipped, narrowed, said, straight

@@ -1,7 +1,5 @@
 """Reading models: the only rooms that know file formats."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path

@@ -4,8 +4,6 @@ What a file's node becomes is pending until it is finished: only then is it know
 of the file's tensor, and which of the new nodes has the name of the file's node.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What a converter is called with: one value for each operand that it names."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeVar
 

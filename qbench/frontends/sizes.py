@@ -3,8 +3,6 @@
 A chain is evaluated on NumPy object arrays that hold ints, floats, bools and :class:`~qbench.ir.sizes.Size`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Pairing the items of two lists by what identifies them, in time proportional to their number."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 

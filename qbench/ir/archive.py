@@ -5,8 +5,6 @@ were. Types that safetensors' NumPy reader lacks are stored as raw bits (bfloat1
 byte, the first in the lower half); the manifest has the type and shape of every constant. Nothing is ever pickled.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

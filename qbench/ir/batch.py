@@ -1,7 +1,5 @@
 """Which open size counts samples: those that can be computed one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from qbench.ir.graph import Graph, Node

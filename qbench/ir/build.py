@@ -1,7 +1,5 @@
 """Making graphs: order the nodes, drop what nothing uses, infer every type."""
 
-from __future__ import annotations
-
 import graphlib
 from collections.abc import Iterable, Mapping
 

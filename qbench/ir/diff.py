@@ -1,7 +1,5 @@
 """What differs between two graphs, aligned by names and provenance rather than by lines of text."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The element types of tensors, by name, and what NumPy calls them."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Literal, TypeGuard, get_args
 

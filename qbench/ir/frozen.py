@@ -1,7 +1,5 @@
 """Two immutable containers that graphs are made of: a mapping, and an array that is equal by value."""
 
-from __future__ import annotations
-
 import hashlib
 import mmap
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView

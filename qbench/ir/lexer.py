@@ -1,7 +1,5 @@
 """The tokens of the IR's text, and errors that point at them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

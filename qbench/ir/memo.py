@@ -1,7 +1,5 @@
 """Work that is not done again while what it depends on stays the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 

@@ -1,7 +1,5 @@
 """New names beside those that are taken."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 
 

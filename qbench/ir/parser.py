@@ -11,8 +11,6 @@
 Types are inferred again; those in the text must agree with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeVar
 

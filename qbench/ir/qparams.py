@@ -1,7 +1,5 @@
 """Quantization parameters: how the integers of a tensor stand for real numbers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import TypeVar

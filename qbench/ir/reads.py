@@ -1,7 +1,5 @@
 """What a piece of work has looked up, recorded while it worked: the key of its result is what was asked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 

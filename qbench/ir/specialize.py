@@ -1,7 +1,5 @@
 """A graph with every size known: one sample where the batch is open."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from qbench.errors import DataError, GraphError, shown

@@ -1,7 +1,5 @@
 """Every rule of the IR, checked on a finished graph without trusting the code that built it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from qbench.errors import GraphError, nearest, shown

@@ -1,7 +1,5 @@
 """Sums of two rescaled tensors, with broadcasting: exact for every type and mode, and in vectors where 32 bits do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Matrices of activations, less their zero points, as 16-bit integers in the order in which tiles read them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

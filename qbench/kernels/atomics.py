@@ -1,7 +1,5 @@
 """Words that several threads read and write: ordered loads, stores and updates of int64 at an address."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

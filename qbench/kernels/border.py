@@ -1,7 +1,5 @@
 """Where real numbers become integers and back, with the change of layout that a model's borders need."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Literal
 

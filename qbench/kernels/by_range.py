@@ -4,8 +4,6 @@ Each of several samples has a range of its own. A sample is searched in pieces, 
 (float32[samples, pieces, 2]); what comes after puts them together, so that all threads find the same scale.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Machine code of Python functions, compiled when it is first needed and kept on disk."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import itertools

@@ -3,8 +3,6 @@
 A dense layer is a convolution of one tap over as many pixels as there are samples.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Depthwise convolution of 8-bit codes, channels last: each channel with its own window, requantized at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

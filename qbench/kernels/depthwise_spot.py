@@ -1,7 +1,5 @@
 """The loop of depthwise convolution for any window: one pixel of output, one block of channels, tap by tap."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Which taps of a depthwise window are multiplied together: fours of input pixels that several outputs share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

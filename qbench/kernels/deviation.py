@@ -1,7 +1,5 @@
 """How far values are from others: sums of squares in one pass, integers dequantized on the way."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a tile does with its accumulators: rescale them to codes, or store them as they are."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Multiply and add with one rounding in float32, as one instruction where the processor has it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 The sums are 64-bit integers. Where products are narrow enough, runs of them are first summed in 32 bits.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Literal
 

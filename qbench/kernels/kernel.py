@@ -1,7 +1,5 @@
 """A kernel: a Python function over memory, compiled by Numba when it is first needed and kept on disk."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

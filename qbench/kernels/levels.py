@@ -1,7 +1,5 @@
 """What the processor can do: the level that kernels are made for."""
 
-from __future__ import annotations
-
 import os
 from enum import StrEnum
 from functools import cache

@@ -1,7 +1,5 @@
 """Exact matrix products of two activations, batched, with any strides."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Literal
 

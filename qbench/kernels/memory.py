@@ -1,7 +1,5 @@
 """Addresses as arrays: the one place where a kernel turns a number into memory."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Elements moved as they are: copies between any two strided places, and gathers through tables of offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether a value holds NaN, which no integer stands for."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Constants and tables in the order in which tiles read them; plain NumPy, done once when a network is planned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

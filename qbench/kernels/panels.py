@@ -4,8 +4,6 @@ Kernels have the arguments x, zeros, table, weights, out, pixels, taps, depth, g
 group_pitch, group_out and chunk, whose meaning is said at `qbench.kernels.conv.ARGUMENTS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The most that a core can multiply: loops of nothing else, for comparison."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Maxima and sums over the windows of channels-last images of integers."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import product
 from typing import Any, Literal

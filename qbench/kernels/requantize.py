@@ -1,7 +1,5 @@
 """Requantize by itself, and products of elements with the requantize behind them: any types, any broadcasting."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """How vectors of accumulators become codes: the constants that each form reads, beside the code that it emits."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol

@@ -1,7 +1,5 @@
 """Elements, and products of two, less their zero points, rescaled to codes or 16-bit integers in vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Bilinear resizing of channels-last images of integers, exact to half a step."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Literal
 

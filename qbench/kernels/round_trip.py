@@ -1,7 +1,5 @@
 """How long a cache line takes from one processor to another and back: what a barrier between two threads costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from qbench.kernels.atomics import load, store

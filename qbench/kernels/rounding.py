@@ -3,8 +3,6 @@
 All functions take and give 64-bit integers, run as plain Python too, and have no intermediate result beyond 64 bits.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any

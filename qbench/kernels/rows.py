@@ -1,7 +1,5 @@
 """Elementwise work on rows of 8-bit codes and of 16-bit integers, a vector at a time."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any

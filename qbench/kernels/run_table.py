@@ -4,8 +4,6 @@ Python writes a :data:`JOB` and a :data:`SHARE` for each thread. Thread 0 is the
 in ``serve`` and look at a word of memory each, where the address of a share means work.
 """
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """A sample of a value: every so many of its elements, in an order that does not depend on where they lie."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

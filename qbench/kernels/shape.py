@@ -1,7 +1,5 @@
 """Which tile suits a layer, and in which order its tiles are visited."""
 
-from __future__ import annotations
-
 from qbench.kernels.isa import Element
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import packing

@@ -1,7 +1,5 @@
 """What loops over memory share: the division of work among threads, and indices that compile to plain addresses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 It lives until the function returns that asks for it: never ask in one that Numba may compile apart and return it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

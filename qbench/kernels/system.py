@@ -1,7 +1,5 @@
 """What a thread asks of its processor and its system: to wait, the time, a byte from another thread."""
 
-from __future__ import annotations
-
 import platform
 import time
 from typing import Any

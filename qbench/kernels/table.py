@@ -1,7 +1,5 @@
 """Table look-up: any function of one 8- or 16-bit integer, and so every requantize of 8-bit codes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal

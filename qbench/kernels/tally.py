@@ -7,8 +7,6 @@ is left of the histogram after any number of arrays does not depend on their ord
 The two functions stand alone, so that Numba's own cache on disk sees whenever they change.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

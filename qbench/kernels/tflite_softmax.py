@@ -1,7 +1,5 @@
 """TFLite's softmax of 8-bit codes: a table of exponentials and a fixed-point reciprocal of their sum."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

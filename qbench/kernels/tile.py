@@ -1,7 +1,5 @@
 """The heart of convolutions and matrix products: a tile of accumulators that stays in registers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """How elementwise kernels walk arrays of up to four axes with any strides."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any

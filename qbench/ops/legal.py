@@ -1,7 +1,5 @@
 """Quantized ops as the integer ops that they stand for: one node for one node, their parameters as constants."""
 
-from __future__ import annotations
-
 import dataclasses
 import operator
 from functools import partial

@@ -1,7 +1,5 @@
 """What sums of products are, in every dialect: their operands, channels, how many products they sum, their cost."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.ir.graph import Graph, Node

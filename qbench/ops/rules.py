@@ -1,7 +1,5 @@
 """What the float declarations share: what operands must be, how shapes combine, and how floats behave."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

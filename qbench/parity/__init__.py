@@ -1,7 +1,5 @@
 """Two runtimes compared, value by value: where they disagree, why, and how often theory says they must."""
 
-from __future__ import annotations
-
 from qbench.exporters.golden import golden
 from qbench.parity.compare import Comparable, compare
 from qbench.parity.comparison import Comparison, LayerComparison

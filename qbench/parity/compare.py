@@ -1,7 +1,5 @@
 """Why two runs of the same network disagree: value by value, each op by itself and all together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """How often, how far and in which channels two arrays of the same value differ."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rate of differences that theory predicts for one layer: its multipliers, and how its outputs are spread."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

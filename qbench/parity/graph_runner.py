@@ -1,7 +1,5 @@
 """Graphs of our own: run from end to end, or each op on integers that somebody else has computed."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

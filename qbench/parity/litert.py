@@ -1,7 +1,5 @@
 """LiteRT (TensorFlow Lite), with every tensor that it computes on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Runtimes of others: imported only when one is asked for."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Values that somebody saved: of a device, or of an earlier run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

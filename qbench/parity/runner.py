@@ -1,7 +1,5 @@
 """Whoever runs a network and shows the values on the way."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -16,8 +16,6 @@ fractions between their numbers.
   product; and the product is rounded to float32: what comes within half a unit of its last place is a tie.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from typing import Literal

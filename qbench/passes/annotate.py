@@ -1,7 +1,5 @@
 """Decide which nodes run in integers and which tensors are therefore quantized; mark both in the graph."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

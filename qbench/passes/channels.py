@@ -1,7 +1,5 @@
 """Layers with an output axis of channels: which axis it is, and how a constant per channel reaches their weights."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

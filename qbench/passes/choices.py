@@ -1,7 +1,5 @@
 """What a config says of nodes: which stay in float, which have a mode of their own, and how each rounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from qbench.errors import ConfigError

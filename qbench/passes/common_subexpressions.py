@@ -1,7 +1,5 @@
 """Compute the same thing once."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar

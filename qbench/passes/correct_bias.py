@@ -1,7 +1,5 @@
 """Take out of each bias what rounding the weights adds on average."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial

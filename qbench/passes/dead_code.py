@@ -1,7 +1,5 @@
 """Remove the nodes that no output depends on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Share out the ranges of weights between layers that follow each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Down-cast float32 nodes to float16."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

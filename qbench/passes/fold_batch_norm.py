@@ -1,7 +1,5 @@
 """Batch normalization at inference is a scale and a shift per channel: put them into the layer before it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

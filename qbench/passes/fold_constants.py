@@ -1,7 +1,5 @@
 """Compute now what does not depend on the input."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Multiply the weights instead of the activations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal

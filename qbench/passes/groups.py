@@ -4,8 +4,6 @@ A convolution, the bias added to it and the relu after it become one integer ste
 them is rounded to few bits, so only that tensor has a range, a histogram and a scale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Infer every type again from the inputs and the op declarations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Lower qnn ops to integer ops: no scale is left, only zero points, mantissas, shifts and tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Parts of normalizations that no single op stands for: means of squares, their roots, what is divided by them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from qbench.ir.frozen import FrozenMap

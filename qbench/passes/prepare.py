@@ -1,7 +1,5 @@
 """From an imported graph to the float graph that is quantized."""
 
-from __future__ import annotations
-
 from qbench.ir.graph import Graph
 from qbench.passes.canonicalize import CanonicalizePass
 from qbench.passes.common_subexpressions import CommonSubexpressionsPass

@@ -1,7 +1,5 @@
 """Turn an annotated graph with qparams into one of qnn ops: integers with scales, floats where a reason says so."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar

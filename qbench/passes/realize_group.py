@@ -1,7 +1,5 @@
 """One fused group of a calibrated graph on the road into integers, and the names that its qnn ops get."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

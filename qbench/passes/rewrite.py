@@ -4,8 +4,6 @@ A pass walks over the nodes, asks who makes and who reads a value, and replaces 
 edit would cost a full type inference every time; a `Rewriter` infers the types of new nodes only.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping

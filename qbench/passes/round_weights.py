@@ -1,7 +1,5 @@
 """Put weights that were rounded with the data in mind, and the biases that go with them, in place of the float ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Views as matplotlib figures: for papers, and for notebooks without a kernel. No pyplot, so any thread may draw."""
 
-from __future__ import annotations
-
 from qbench.plots.curves import curves_figure
 from qbench.plots.exactness import exactness_figure
 from qbench.plots.figures import png

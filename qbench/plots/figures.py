@@ -2,8 +2,6 @@
 # matplotlib says nothing of its keyword arguments
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
-from __future__ import annotations
-
 import io
 from functools import lru_cache
 from typing import Any

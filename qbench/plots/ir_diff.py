@@ -2,8 +2,6 @@
 # matplotlib says nothing of its keyword arguments
 # pyright: reportUnknownMemberType=false
 
-from __future__ import annotations
-
 from matplotlib.figure import Figure
 
 from qbench.plots.figures import BAD, GOOD, POOR, SOFT, TEXT, figure, safe

@@ -2,8 +2,6 @@
 # matplotlib says nothing of its keyword arguments
 # pyright: reportUnknownMemberType=false
 
-from __future__ import annotations
-
 from matplotlib.axes import Axes
 
 from qbench.plots.figures import ACCENT, GOOD, SOFT, TEXT, bare, decibels, number, safe

@@ -2,8 +2,6 @@
 # matplotlib says nothing of its keyword arguments
 # pyright: reportUnknownMemberType=false
 
-from __future__ import annotations
-
 from typing import cast
 
 from matplotlib.axes import Axes

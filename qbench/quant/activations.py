@@ -1,7 +1,5 @@
 """The activations that TFLite fuses into other operators, and the integers between which they lie."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.ir.dtypes import integer_range

@@ -1,7 +1,5 @@
 """Quantize, dequantize and requantize in NumPy: the meaning that kernels and graphs are held to."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Calibrators as a config names them: a name and parameters. What they compute is in `qbench.calibration`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """From a range of real numbers to a scale and a zero point."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """QuantConfig: the document that the user tunes and takes away."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path

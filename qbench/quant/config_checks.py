@@ -1,7 +1,5 @@
 """Comparing configs with each other, and with the model that they are for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A key of letters, digits and ``_ / : -`` may stand bare after a dot; any other k
 is written as a JSON string in brackets. A number in brackets is a position in a list.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

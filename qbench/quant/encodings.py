@@ -1,7 +1,5 @@
 """What statistics and a config resolve to: qparams by tensor name, each with its reason."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.ir.frozen import FrozenMap

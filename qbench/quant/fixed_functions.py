@@ -5,8 +5,6 @@ Each product, sum and shift rounds as the originals do (gemmlowp's fixedpoint.h,
 results are equal to the last bit. The constants are the originals' too.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

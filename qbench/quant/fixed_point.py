@@ -1,7 +1,5 @@
 """Real multipliers as integers: a mantissa and a shift, or a shift alone."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

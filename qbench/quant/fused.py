@@ -1,7 +1,5 @@
 """Multiply and add with one rounding in float32, as processors with FMA instructions do it."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

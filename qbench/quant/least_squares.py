@@ -11,8 +11,6 @@ Arrays have a leading axis of groups, which are independent: W is [groups, outpu
 [groups, depth, depth].
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

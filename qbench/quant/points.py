@@ -1,7 +1,5 @@
 """A point: a tensor of the annotated graph that gets qparams."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

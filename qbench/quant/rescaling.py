@@ -1,7 +1,5 @@
 """Integers times a multiplier, rounded: one function per kind of multiplier, exact in 64 bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The ways in which an accumulator becomes an integer of the output: "int8" is at least five different results."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 Rounding = Literal[

@@ -1,7 +1,5 @@
 """Whose arithmetic a quantized graph computes in: each runtime rounds, and orders its steps, in its own way."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 from qbench.quant.rounding import Rounding

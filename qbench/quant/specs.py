@@ -1,7 +1,5 @@
 """The parts of a config: defaults for tensors and weights, rules, overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, Self, TypeVar

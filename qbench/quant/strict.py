@@ -1,7 +1,5 @@
 """Strict, frozen pydantic models whose complaints are ConfigErrors that name the path and the nearest right name."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

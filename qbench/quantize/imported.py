@@ -1,7 +1,5 @@
 """What is special about tuning an imported quantized model: tensors that share a scale, and scales of the file."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce

@@ -1,7 +1,5 @@
 """Round weights one layer after the other, each so that its output is the float network's as nearly as can be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce

@@ -1,7 +1,5 @@
 """The inputs that a sum of products multiplies its weight with, as rows of a matrix for each group."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.ir.graph import Node

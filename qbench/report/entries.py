@@ -1,7 +1,5 @@
 """What a report consists of: a layer's numbers, the output's, the time that a run takes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 Number = float | tuple[float, ...] | None

@@ -1,7 +1,5 @@
 """Reports and tables as text, for a terminal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 

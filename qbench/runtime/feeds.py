@@ -1,7 +1,5 @@
 """Checks of what a caller feeds to a graph: everything that could be wrong with data is found here, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

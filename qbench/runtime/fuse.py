@@ -1,7 +1,5 @@
 """Which nodes run as one step: a product or sum with the bias, requantize and clamps that follow it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ A block is filled with a pattern, and so is what its pages hold before it, and b
 be read, or that its alignment leaves. When the block is given back, a write there ends the process too.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

@@ -1,7 +1,5 @@
 """The instruction table of a schedule: what the machine reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The NumPy interpreter: runs any graph, float or integer, node by node. Slow and obviously right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np

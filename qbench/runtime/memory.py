@@ -5,8 +5,6 @@
 ``python -m tests guard`` runs a few examples of each property, ``QBENCH_GUARD=1 python -m pytest`` whatever is named.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a planner makes: all that an executor has to know about a graph, as data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Where a value enters or leaves a program: a dense buffer in the caller's memory."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How long each instruction of a program takes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

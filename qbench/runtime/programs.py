@@ -1,7 +1,5 @@
 """From a graph to a program; and the programs of one graph, one for each set of sizes that it leaves open."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """One run of a program: the caller's arrays on one side, the instruction table on the other."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence

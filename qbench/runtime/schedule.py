@@ -1,7 +1,5 @@
 """What a run does: the steps that it needs, and the copies by which values enter and leave between them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

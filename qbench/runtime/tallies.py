@@ -1,7 +1,5 @@
 """What has been counted of a value over many runs, by kernels within a program or array by array."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

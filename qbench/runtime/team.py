@@ -1,7 +1,5 @@
 """Threads that stay: a run takes a crew of them, and gives it back."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import threading

@@ -1,7 +1,5 @@
 """The few choices about a whole model, made by measurement: calibrator, bias correction, equalization, rounding."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.quant.config import QuantConfig

@@ -1,7 +1,5 @@
 """What a config costs to run: time, measured and estimated, and the bytes of its constants."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

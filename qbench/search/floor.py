@@ -6,8 +6,6 @@ spoiled, the errors of stretches of the network are measured alone, and those wi
 in float until all outputs are good. Errors add up about as powers do, which is why few trials do.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor

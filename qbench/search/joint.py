@@ -5,8 +5,6 @@ nothing. So regions are measured whole. Successive halving (K. Jamieson, A. Talw
 Identification and Hyperparameter Optimization, AISTATS 2016) spends the samples on those that promise most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 

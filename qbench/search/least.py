@@ -1,7 +1,5 @@
 """What 8 bits must keep of a tensor for the model to be good: measured, since only the output can tell."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """What was measured, kept as it comes: a search that was killed goes on where it was, and nothing is measured twice."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """What a config is worth on all the evaluation data: run batch by batch by any worker, asked where the outputs are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce

@@ -1,7 +1,5 @@
 """Regions of a network whose errors may act together: beginnings, ends, stretches, blocks, branches."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Repairs: edits of a config that may give quality back, each with where it acts and why it is thought to help."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

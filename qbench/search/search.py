@@ -4,8 +4,6 @@ Every trial is a value in a ledger, so that a search which was killed finds at o
 trial the best so far is known. The order of the trials depends on data and config alone, not on what time they take.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence

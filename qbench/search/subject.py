@@ -1,7 +1,5 @@
 """What is searched: a model, its data, how quality is measured, and all that is known of it already."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What tuning has changed: in the config, in the encodings, in the integer graph."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a person may change of a session's config; every change is an edit of its history."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 

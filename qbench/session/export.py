@@ -1,7 +1,5 @@
 """Files to take away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from os import PathLike
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a session can be taken away as; the writers are in `qbench.session.export`, which brings onnx."""
 
-from __future__ import annotations
-
 FILES = {
     "config.json": "the config: every setting, to load again",
     "report.json": "what each layer and the output lost",

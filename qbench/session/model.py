@@ -1,7 +1,5 @@
 """What a session is about: a float model, or an imported quantized one with its float twin."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """What a person means by the name of a layer or tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

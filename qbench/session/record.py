@@ -1,7 +1,5 @@
 """What a session remembers, saved as it changes: the configs that it had, its last report, what has a name."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager

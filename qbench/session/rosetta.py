@@ -1,7 +1,5 @@
 """A session's encodings as files of other tools, and such files as a config."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Configs with their reports, kept under names, to be compared later."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Telling those who look that something changed, without keeping them alive."""
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 `plots` draws them with matplotlib, `widgets` in the browser.
 """
 
-from __future__ import annotations
-
 from qbench.views.boxes import Box, BoxesPane, BoxesView, boxes_view
 from qbench.views.caveats import caveats
 from qbench.views.channels import ChannelsView, channels_view

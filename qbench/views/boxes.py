@@ -1,7 +1,5 @@
 """Graphs of the pipeline as boxes and arrows: what a drawing needs that puts them where they belong."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

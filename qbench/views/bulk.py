@@ -1,7 +1,5 @@
 """What can be set for several layers at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, get_args
 

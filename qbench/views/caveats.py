@@ -1,7 +1,5 @@
 """What makes the numbers of a report worth less than they seem: said beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What each threshold would cost a tensor, and which one each calibrator would choose."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache

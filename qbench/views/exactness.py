@@ -1,7 +1,5 @@
 """Where two runs of a network differ: how often in each layer, how far, in which channels, and how often they must."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.parity.comparison import Comparison, LayerComparison

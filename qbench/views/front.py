@@ -1,7 +1,5 @@
 """What a search found: a point for each config, those that no other beats, and the one to take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Two graphs of the pipeline side by side, line by line, as :func:`qbench.ir.diff.diff` aligns them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.errors import SessionError

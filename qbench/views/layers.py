@@ -1,7 +1,5 @@
 """The layer table: every layer in the order in which it runs, what it became and what that costs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal

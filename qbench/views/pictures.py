@@ -1,7 +1,5 @@
 """Samples as small pictures, where the model's input is an image."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The profile of the network: the signal-to-noise ratio along the graph, and the steps where it falls for good."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What to do: repairs with what each gives back and costs, the best first."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the whole network lost, now and before the last edit, how large and how fast it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

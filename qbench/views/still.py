@@ -1,7 +1,5 @@
 """All that a session's views can show, at once and small: for a page that has no kernel to ask."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

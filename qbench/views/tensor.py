@@ -1,7 +1,5 @@
 """The layer that was chosen: one of its tensors, and what can be done about it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from qbench.views.curves import CurvesView, curves_view

@@ -1,7 +1,5 @@
 """What all views have in common: they turn into plain JSON."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

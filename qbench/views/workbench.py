@@ -1,7 +1,5 @@
 """The whole workbench in one picture: what a notebook shows without a kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

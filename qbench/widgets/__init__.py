@@ -1,7 +1,5 @@
 """What runs in JupyterLab: the workbench, and its parts that stand alone."""
 
-from __future__ import annotations
-
 from qbench.widgets.bit_exactness import BitExactness
 from qbench.widgets.ir_diff import IRDiff
 from qbench.widgets.layer_table import LayerTable

@@ -1,7 +1,5 @@
 """What all widgets that show a session have in common: they follow it, edit it, and say what went wrong."""
 
-from __future__ import annotations
-
 import threading
 from abc import abstractmethod
 from collections.abc import Mapping

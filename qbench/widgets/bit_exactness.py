@@ -1,7 +1,5 @@
 """Where two runs of a network differ, in a cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path

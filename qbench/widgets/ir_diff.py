@@ -1,7 +1,5 @@
 """The graph before and after any pass, alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

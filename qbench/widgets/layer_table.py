@@ -1,7 +1,5 @@
 """The table of all layers, alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

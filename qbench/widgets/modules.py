@@ -1,7 +1,5 @@
 """The browser's side: hand-written ES modules, put together into the one text that anywidget takes."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The profile of the network, alone."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import traitlets

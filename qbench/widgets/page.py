@@ -1,7 +1,5 @@
 """One file to mail: a widget as a web page, which needs no kernel, no network and no other file."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

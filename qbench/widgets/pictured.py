@@ -1,7 +1,5 @@
 """What every widget has: one style, what it says of itself, and a picture for places without a kernel."""
 
-from __future__ import annotations
-
 import base64
 import os
 import sys

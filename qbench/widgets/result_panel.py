@@ -1,7 +1,5 @@
 """The result of a session, alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

@@ -1,7 +1,5 @@
 """Long work on a thread of its own, of which only the newest request counts."""
 
-from __future__ import annotations
-
 import contextvars
 import threading
 from collections.abc import Callable

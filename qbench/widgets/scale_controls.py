@@ -1,7 +1,5 @@
 """A slider and number fields for one tensor's threshold and scale, made of plain ipywidgets."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Mapping

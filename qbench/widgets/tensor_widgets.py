@@ -1,7 +1,5 @@
 """One tensor of a session, alone: its histogram, or what each threshold would cost it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import traitlets

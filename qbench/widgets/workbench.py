@@ -1,7 +1,5 @@
 """The workbench: one view of a session, drawn in the browser, whose every edit goes to the session."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """What a process of the benchmark can run; each module knows one runtime, and imports it when it is asked to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module

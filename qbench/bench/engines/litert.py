@@ -1,7 +1,5 @@
 """LiteRT, with the XNNPACK delegate that it takes by default: its fastest."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

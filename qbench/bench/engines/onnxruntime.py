@@ -1,7 +1,5 @@
 """onnxruntime: its own kernels, and its own quantizer for the int8 file that both peers run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module

@@ -1,7 +1,5 @@
 """OpenVINO, and NNCF's quantizer where it is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path

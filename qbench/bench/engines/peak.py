@@ -1,7 +1,5 @@
 """The most that one core can do: a loop of nothing but multiplications with addition, operands in registers."""
 
-from __future__ import annotations
-
 import ctypes
 from time import perf_counter
 from typing import Literal

@@ -1,7 +1,5 @@
 """qbench itself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter

@@ -1,7 +1,5 @@
 """The machine's own part in two-thread timings: how far apart two processors are at the moment."""
 
-from __future__ import annotations
-
 import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median

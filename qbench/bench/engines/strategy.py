@@ -1,7 +1,5 @@
 """Ways to run a batch: a runtime may be at its fastest on the whole, or on one sample in each thread."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter

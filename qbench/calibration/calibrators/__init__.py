@@ -1,7 +1,5 @@
 """Calibrators, one a file: statistics in, a threshold and the whole curve behind it out."""
 
-from __future__ import annotations
-
 from typing import assert_never
 
 from qbench.calibration.calibrators.global_scale import GlobalScale

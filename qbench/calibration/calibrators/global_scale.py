@@ -1,7 +1,5 @@
 """One scale for every tensor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

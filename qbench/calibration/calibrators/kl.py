@@ -1,7 +1,5 @@
 """KL (entropy) calibration: the threshold whose quantized histogram tells the data's apart least."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

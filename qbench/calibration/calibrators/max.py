@@ -1,7 +1,5 @@
 """The largest absolute value: nothing is clipped."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.calibration.curve import ThresholdCurve

@@ -1,7 +1,5 @@
 """The least mean squared error of the very quantizer that will be used."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A percentile of the absolute values: a fixed fraction of the data is given up."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Scales that are powers of two, so that requantizing is a shift."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The user's own calibrator: a callable, known to configs by the name that it was registered under."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

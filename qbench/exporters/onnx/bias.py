@@ -1,7 +1,5 @@
 """The bias that a layer takes with it, as integers where the layer's operands are integers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ExportError, shown

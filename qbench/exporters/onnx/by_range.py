@@ -3,8 +3,6 @@
 ONNX takes one range for all that a run is fed, here each sample has its own: the same where samples come alone.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.exporters.onnx.table import exporter

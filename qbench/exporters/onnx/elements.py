@@ -1,7 +1,5 @@
 """Functions of one element or of several, and softmax."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.exporters.onnx.table import exporter

@@ -1,7 +1,5 @@
 """Ops that pick, sort, count and write elements by index."""
 
-from __future__ import annotations
-
 from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer

@@ -1,7 +1,5 @@
 """Layers with weights, their biases, and normalizations."""
 
-from __future__ import annotations
-
 from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
 from qbench.exporters.onnx.by_range import has_range, matmul_integer
 from qbench.exporters.onnx.nbits import matmul_nbits, packable

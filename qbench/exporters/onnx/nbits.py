@@ -1,7 +1,5 @@
 """Weights of few bits as onnxruntime's own op takes them: com.microsoft.MatMulNBits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.exporters.onnx.writer import Array, Writer

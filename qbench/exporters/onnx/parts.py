@@ -1,7 +1,5 @@
 """Ops that cut, join, pad and pick, and those that move elements between channels and pixels."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pools, global pools and reductions."""
 
-from __future__ import annotations
-
 from qbench.exporters.onnx.table import exporter
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node

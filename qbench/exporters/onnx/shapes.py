@@ -1,7 +1,5 @@
 """Ops that give the same elements another shape, order, number or dtype."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from onnx import helper

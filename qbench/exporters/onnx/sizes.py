@@ -1,7 +1,5 @@
 """Sizes that only the run can tell, written as ONNX nodes that work them out from the shapes of the graph's inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from qbench.errors import ExportError, shown

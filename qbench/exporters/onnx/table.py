@@ -1,7 +1,5 @@
 """The export table: one small function per op of the IR."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from qbench.exporters.onnx.writer import Writer

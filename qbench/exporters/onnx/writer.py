@@ -1,7 +1,5 @@
 """An ONNX graph as it grows, and what every exporting function needs of it."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Encodings and layers kept in float, as files of other quantization tools have them, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from qbench.errors import ConfigError, nearest, shown

@@ -3,8 +3,6 @@
 A recipe knows an op by a regular expression on its scope: the names of its outputs, each followed by a semicolon.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any, cast

@@ -3,8 +3,6 @@
 Offsets are those of unsigned integers, negated: ``real = scale * (unsigned + offset)``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, cast

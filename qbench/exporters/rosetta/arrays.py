@@ -3,8 +3,6 @@
 A zero point has the signedness of the tensor's integers.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What files of other tools say, in the words of a config."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast

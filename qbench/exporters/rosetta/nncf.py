@@ -1,7 +1,5 @@
 """NNCF's ignored scope, which OpenVINO's models are quantized with: the arguments of ``nncf.IgnoredScope`` as JSON."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """TensorRT's calibration cache, and the text of trtexec's ``--layerPrecisions``."""
 
-from __future__ import annotations
-
 import struct
 
 from qbench.errors import ConfigError, shown

@@ -1,7 +1,5 @@
 """TFLite files of quantized graphs, in int8 with scales per channel, or in the uint8 of older files."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from os import PathLike
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Functions of one element and of two, reductions, normalizations, and where reals become integers and back."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.exporters.tflite.fused import activation_of, check_rounding, followers

@@ -1,7 +1,5 @@
 """The bytes of a TFLite file: tables of tensors and operators, put together by the tflite package's own builder."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What TFLite's operators take in: the bias, the requantize and the activation that follow a node alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.exporters.tflite.writer import Inexpressible, Writer

@@ -1,7 +1,5 @@
 """Sums of products: convolutions, transposed and depthwise ones too, fully connected layers, matrix products."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ops that give the same elements another shape, order or number."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Windows over images: the padding that TFLite has a word for, or an explicit one before; pools."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

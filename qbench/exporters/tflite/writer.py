@@ -1,7 +1,5 @@
 """A TFLite file as it grows, and what every exporting function needs of it."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Literal

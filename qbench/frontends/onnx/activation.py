@@ -1,7 +1,5 @@
 """Functions of one element, and softmax."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value

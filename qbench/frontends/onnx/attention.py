@@ -1,7 +1,5 @@
 """Attention as one node, with positions and masks: ONNX's own (opset 23) and onnxruntime's, taken apart."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError

@@ -1,7 +1,5 @@
 """Ops of onnxruntime's own that its optimizer, and tools that build on it, write in place of several standard ones."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError

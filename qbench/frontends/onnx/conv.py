@@ -1,7 +1,5 @@
 """Convolutions, of two dimensions and of one."""
 
-from __future__ import annotations
-
 from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter

@@ -1,7 +1,5 @@
 """Integer ops without scales, and those whose scales are computed at run time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError, shown

@@ -1,7 +1,5 @@
 """Arithmetic, comparisons and choices over two or more tensors, with NumPy broadcasting."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.frontends.onnx.builder import Builder, Value

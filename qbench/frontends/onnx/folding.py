@@ -1,7 +1,5 @@
 """Evaluating nodes while a model is imported: on constants, and on sizes known only at run time."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The import itself: nodes in order, each folded, converted or put on the list of what is not supported."""
 
-from __future__ import annotations
-
 import dataclasses
 import graphlib
 import re

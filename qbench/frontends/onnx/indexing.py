@@ -1,7 +1,5 @@
 """Ops that pick, sort, count and write elements by index."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError

@@ -1,7 +1,5 @@
 """Ops that ONNX has dropped since, as old converters wrote them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError

@@ -1,7 +1,5 @@
 """MatMul and Gemm."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.frontends.onnx.builder import Builder, Value

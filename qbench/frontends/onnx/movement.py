@@ -1,7 +1,5 @@
 """Ops that keep all elements: another shape, order, dtype or only another name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Normalizations."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError

@@ -1,7 +1,5 @@
 """Pools over windows and over whole images."""
 
-from __future__ import annotations
-
 from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode

@@ -1,7 +1,5 @@
 """The QOperator form: ops on integers with their scales, read as dequantize, the float op, quantize."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

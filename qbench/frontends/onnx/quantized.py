@@ -1,7 +1,5 @@
 """QuantizeLinear and DequantizeLinear, of the standard and as onnxruntime had them before."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An ONNX file to plain data. Whatever is wrong with the file becomes a ModelError here."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable

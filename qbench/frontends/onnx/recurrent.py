@@ -1,7 +1,5 @@
 """LSTM and GRU, and onnxruntime's LSTM with weights of 8 bits, which are read as the numbers that they stand for."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError

@@ -1,7 +1,5 @@
 """Reductions over axes."""
 
-from __future__ import annotations
-
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter

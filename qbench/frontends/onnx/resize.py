@@ -1,7 +1,5 @@
 """Resize, and its predecessor Upsample."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from qbench.errors import ModelError

@@ -1,7 +1,5 @@
 """Reading qparams: what a scale and a zero point of an ONNX file say about a tensor."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError, QParamsError, shown

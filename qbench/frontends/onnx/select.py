@@ -1,7 +1,5 @@
 """Ops that cut, join, pad, pick and repeat."""
 
-from __future__ import annotations
-
 from operator import itemgetter
 
 import numpy as np

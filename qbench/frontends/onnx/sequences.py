@@ -1,7 +1,5 @@
 """Sequences of tensors, as exporters write lists: taken apart while the model is read."""
 
-from __future__ import annotations
-
 from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.select import concat

@@ -1,7 +1,5 @@
 """Fourier transforms of a fixed length, as products with their bases: layers like any other."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError

@@ -1,7 +1,5 @@
 """The conversion table: one small function per ONNX op, with the inputs and attributes that it understands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

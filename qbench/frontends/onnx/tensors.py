@@ -1,7 +1,5 @@
 """TensorProtos to arrays, with external data read only from inside the model's folder."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

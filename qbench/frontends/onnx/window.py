@@ -1,7 +1,5 @@
 """Strides, dilations and pads of convolutions and pools, as two-dimensional windows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.errors import ModelError

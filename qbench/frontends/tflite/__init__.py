@@ -1,7 +1,5 @@
 """TFLite models to graphs; importing this package finds all converters, a file for each family of operators."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arithmetic on two tensors, with NumPy's broadcasting in the file's layout."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value

@@ -1,7 +1,5 @@
 """Where real numbers become integers, integers others, and back."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import ModelError, shown

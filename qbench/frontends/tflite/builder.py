@@ -4,8 +4,6 @@ Every tensor of four dimensions is an image with channels last to TFLite. The gr
 the file's name; the other layout is made, once and by a transpose of its own, where something asks for it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

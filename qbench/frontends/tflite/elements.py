@@ -1,7 +1,5 @@
 """Tensors of a TFLite file: element types, buffers and quantization parameters, all checked."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

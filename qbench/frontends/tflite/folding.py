@@ -1,7 +1,5 @@
 """Operators that work on lists of sizes, some of them known only at run time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ is another one, which checks that each place it is led to lies within the file, 
 times over: a small one can point at the same bytes again and again.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The import itself: operators in order, each folded, converted or put on the list of what is not supported."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown

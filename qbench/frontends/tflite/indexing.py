@@ -1,7 +1,5 @@
 """Ops that count, sort, and pick or write elements by index, in the file's layout."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the converters share: in which numbers an operator computes, its fused activation, its padding."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from qbench.errors import ModelError, shown

@@ -1,7 +1,5 @@
 """Comparisons, truth values, and choices by them."""
 
-from __future__ import annotations
-
 from qbench.frontends.tflite.arithmetic import aligned
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import same_integers

@@ -1,7 +1,5 @@
 """Ops that keep all elements: another shape or order."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The options of operators: whichever table of the schema they are in, read by the names of its fields."""
 
-from __future__ import annotations
-
 import re
 import struct
 from functools import cache

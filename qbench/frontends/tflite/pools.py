@@ -1,7 +1,5 @@
 """Pools over windows."""
 
-from __future__ import annotations
-
 from qbench.frontends.tflite.builder import Builder, Value
 from qbench.frontends.tflite.kinds import activated, is_quantized, padding, pair, same_integers
 from qbench.frontends.tflite.quantized import quantized

@@ -1,7 +1,5 @@
 """Sums of products: convolutions, fully connected layers, matrix products, and what follows them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

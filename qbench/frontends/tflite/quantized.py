@@ -1,7 +1,5 @@
 """Quantized operators: the integer form of a float op, in TFLite's arithmetic, emitted into the graph."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from qbench.errors import ModelError, shown

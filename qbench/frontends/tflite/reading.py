@@ -1,7 +1,5 @@
 """A TFLite file to plain data. Whatever is wrong with the file becomes a ModelError here."""
 
-from __future__ import annotations
-
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Reductions along axes."""
 
-from __future__ import annotations
-
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import is_plain_integer, is_quantized, same_integers
 from qbench.frontends.tflite.quantized import quantized

@@ -1,7 +1,5 @@
 """Resizing images."""
 
-from __future__ import annotations
-
 from qbench.errors import ModelError
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import is_quantized

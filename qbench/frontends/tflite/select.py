@@ -1,7 +1,5 @@
 """Ops that cut tensors apart, join them, pad them, and pick elements."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 

@@ -1,7 +1,5 @@
 """What a TFLite file says, as plain Python data: nothing after this module touches the parser."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

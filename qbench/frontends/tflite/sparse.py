@@ -5,8 +5,6 @@ over: at a dense level it has every place, at a sparse one those that a list nam
 some order, then those of the blocks into which some axes are cut.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The conversion table: one small function per TFLite operator, with the inputs and options that it understands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Functions of one element, and the two that normalize a vector."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A function of two elements, with broadcasting: a stride of 0 repeats an operand along an axis."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

@@ -4,8 +4,6 @@ A dense layer is a convolution of one tap over as many pixels as there are rows;
 matrix.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """float16 to float32 and back, and copies of either."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from qbench.kernels.floats.storage import FloatType, storage

@@ -1,7 +1,5 @@
 """Depthwise convolutions of channels-last float32 images: each channel has its own window."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

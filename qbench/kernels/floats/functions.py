@@ -4,8 +4,6 @@ Each is within a few units in the last place of the true value. ``exp`` is the c
 polynomial of the remainder (coefficients from Cephes' expf); ``tanh`` and ``erf`` are ratios of polynomials (Eigen's).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

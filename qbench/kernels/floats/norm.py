@@ -1,7 +1,5 @@
 """Layer and RMS normalization along rows, instance normalization of channels."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Packing the right operand of a matrix product as tiles read it, while a network runs."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

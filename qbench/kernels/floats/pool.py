@@ -1,7 +1,5 @@
 """Maxima and means over windows of channels-last images."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Literal
 

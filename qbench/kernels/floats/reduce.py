@@ -1,7 +1,5 @@
 """Sums, means and extremes along axes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal

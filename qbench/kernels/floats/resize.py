@@ -1,7 +1,5 @@
 """Resizing of channels-last images by tables of neighbours and weights."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Windows that slide over channels-last images, channel by channel: the loops around the tiles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Softmax and its logarithm along rows."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

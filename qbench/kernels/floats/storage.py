@@ -1,7 +1,5 @@
 """How floats lie in memory: float32 as they are, float16 as 16 bits, widened when read and rounded when stored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

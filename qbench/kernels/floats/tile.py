@@ -1,7 +1,5 @@
 """A tile of float32 accumulators that stays in registers: pixels times vectors of output channels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

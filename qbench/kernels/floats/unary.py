@@ -1,7 +1,5 @@
 """A function of each element."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from qbench.kernels.floats.functions import FUNCTIONS

@@ -1,7 +1,5 @@
 """Vectors of float32, as LLVM has them on every target: how many lanes each level has, and what tiles emit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

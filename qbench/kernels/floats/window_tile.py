@@ -1,7 +1,5 @@
 """A tile of a window's results in registers: neighbouring pixels of one row times vectors of channels."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

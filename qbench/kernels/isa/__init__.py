@@ -1,7 +1,5 @@
 """Vector instruction sets: each is a small class that emits LLVM vector IR; what is made from it is written once."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from qbench.kernels.isa.avx2 import Avx2, Avx2Words, AvxVnni, AvxVnniWords

@@ -1,7 +1,5 @@
 """256-bit vectors of x86: 8 accumulators, 16 registers, with VNNI or without."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """AVX-512 with VNNI: 16 accumulators a vector, 32 registers, four products a lane and cycle."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

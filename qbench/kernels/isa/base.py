@@ -1,7 +1,5 @@
 """What a vector instruction set does for kernels, in LLVM vector IR that every target can compile."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Short words for emitting LLVM IR."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Vectors of codes worked on channel by channel, for depthwise kernels: four taps side by side make a dot product."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Stores of a part of a vector, where an instruction set has no masks for it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

@@ -1,7 +1,5 @@
 """Functions of one element that bound or bend it: what stands between the layers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Convolutions, NCHW data and OIHW weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.ir.op import Array, Op, QuantRule, register

@@ -1,7 +1,5 @@
 """Matrix products and the bias that follows them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums of products in Einstein's notation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

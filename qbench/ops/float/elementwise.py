@@ -1,7 +1,5 @@
 """Arithmetic on two tensors, element by element, with NumPy's broadcasting."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar
 

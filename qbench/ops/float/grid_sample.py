@@ -1,7 +1,5 @@
 """Images read at places that the network computes: deformable attention, warping."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

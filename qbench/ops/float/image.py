@@ -1,7 +1,5 @@
 """Resizing images, and moving elements between channels and pixels; NCHW."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

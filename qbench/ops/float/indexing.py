@@ -1,7 +1,5 @@
 """Ops that pick, sort, count and write elements by index; they stay in float, at the tails of networks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

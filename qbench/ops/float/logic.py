@@ -1,7 +1,5 @@
 """Questions about elements, whose answers are bool, and what is done with them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Normalizations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

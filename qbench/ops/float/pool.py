@@ -1,7 +1,5 @@
 """Pooling over windows and over whole feature maps, NCHW."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Recurrent layers, as ONNX has them: gates in its order, one or two directions, states as operands and results."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal

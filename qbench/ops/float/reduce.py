@@ -1,7 +1,5 @@
 """Reductions over axes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Ops that give the same elements another shape or order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ops that cut tensors apart, join them, pad them, and pick elements."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal

@@ -1,7 +1,5 @@
 """Numbers that follow from the sizes of the inputs: ops without operands, constant once the sizes are known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mathematical functions of one element."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Concatenation of integers that stand for different reals: each input goes through a table of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Functions of two 8-bit integers, by table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Integer sums of products: explicit zero points in, wide accumulators out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

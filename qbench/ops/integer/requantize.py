@@ -1,7 +1,5 @@
 """From accumulators to narrow integers: requantize in every rounding mode, and addition of rescaled tensors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

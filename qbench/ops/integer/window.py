@@ -1,7 +1,5 @@
 """Integer ops over windows and tables: sums for averages, table look-up, bilinear interpolation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 Images are convolved one at a time, so that a result does not depend on the batch it was computed in.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.ir.op import Array

@@ -4,8 +4,6 @@ A float type holds every integer up to 2^(bits of its significand). As long as t
 below that, no order of summation rounds, so BLAS gives the exact integer.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

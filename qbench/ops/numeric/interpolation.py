@@ -4,8 +4,6 @@ Coordinates and rounding follow the ONNX specification of Resize, version 19, wi
 edge repeat the edge.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

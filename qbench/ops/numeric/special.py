@@ -1,7 +1,5 @@
 """Functions that NumPy lacks, on arrays of any float type."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ Sums and maxima over a window are separable: rows are combined, then columns, in
 works on any dtype; sums of integers held in float64 are exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """onnxruntime's sum of 8-bit integers (MLAS, QLinearAdd): two fused multiply-adds in float32 and one rounding."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """ONNX's ops whose scales or zero points are computed at run time: DynamicQuantizeLinear and the integer products."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Functions of one real number as onnxruntime's MLAS computes them in float32: rational approximations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

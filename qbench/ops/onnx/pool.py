@@ -1,7 +1,5 @@
 """onnxruntime's average pool of 8-bit integers (QLinearAveragePool): real numbers by table, summed in float32."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """onnxruntime's softmax of 8-bit integers (QLinearSoftmax): powers by table, summed one after the other in float32."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Quantized averages that a runtime computes in its own integer way: average pools and means."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Functions of two quantized tensors for which nobody has integer arithmetic: a table over all pairs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where real numbers become integers and back: fake_quantize, quantize, dequantize."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Dense layers whose data are quantized by the range that they have at run time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Quantized concatenation of tensors whose qparams differ."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

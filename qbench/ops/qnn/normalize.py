@@ -1,7 +1,5 @@
 """Quantized division by the Euclidean norm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.ir.op import register

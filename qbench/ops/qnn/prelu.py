@@ -1,7 +1,5 @@
 """Quantized PReLU whose slopes are integers too."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.ir.op import register

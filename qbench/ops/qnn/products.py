@@ -1,7 +1,5 @@
 """Quantized sums of products: the accumulator's scale is the product of the scales of its two factors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.errors import GraphError

@@ -1,7 +1,5 @@
 """Integers read with other scales than they were made with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from qbench.ir.op import register

@@ -1,7 +1,5 @@
 """Quantized ops that change scales: requantize, add, subtract, in the rounding mode that their attribute names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Quantized softmax and its logarithm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

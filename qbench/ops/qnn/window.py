@@ -1,7 +1,5 @@
 """Quantized averages, functions by table, and bilinear resizing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """TFLite's addition: both operands at a scale of twice the larger one and finer, added, rescaled to the output."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """TFLite's mean and sum along axes: one multiplier, which of a mean holds the division by the number of elements."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """TFLite's tables for 16-bit integers: 513 entries, between which it interpolates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

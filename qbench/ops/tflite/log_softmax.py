@@ -1,7 +1,5 @@
 """TFLite's logarithm of softmax in integers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

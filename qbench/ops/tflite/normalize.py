@@ -1,7 +1,5 @@
 """TFLite's L2 normalization in integers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

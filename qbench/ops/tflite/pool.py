@@ -1,7 +1,5 @@
 """TFLite's average pool: a sum of the integers as they stand, divided, ties away from zero."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

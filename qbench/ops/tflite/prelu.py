@@ -1,7 +1,5 @@
 """TFLite's PReLU: one multiplier for what is at least zero, another for products with slopes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """TFLite's bilinear resizing: weights of ten bits for signed integers, float32 for uint8."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

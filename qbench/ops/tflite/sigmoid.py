@@ -1,7 +1,5 @@
 """TFLite's sigmoid and tanh of 16-bit integers: one table of sigmoid(i / 24), interpolated in 32 bits."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """TFLite's softmax in integers: a table of exponentials, their sum, and a fixed-point reciprocal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar

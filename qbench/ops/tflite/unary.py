@@ -4,8 +4,6 @@
 bits, are computed in integers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

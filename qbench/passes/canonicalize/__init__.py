@@ -1,7 +1,5 @@
 """One way to write each thing, so that the passes after it need to know one only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar

@@ -5,8 +5,6 @@ with a product...). Instead of a pattern for each, the few ops around an erf, ta
 sample points, by their own NumPy meaning, and compared with the activation functions that we have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

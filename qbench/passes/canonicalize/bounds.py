@@ -1,7 +1,5 @@
 """Bounds: maximum, minimum and chains of clips become one clip, or relu."""
 
-from __future__ import annotations
-
 import math
 
 from qbench.ir.dtypes import is_float

@@ -1,7 +1,5 @@
 """Arithmetic with constants: fewer ops, and a bias where it is one."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

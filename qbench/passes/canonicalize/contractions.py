@@ -1,7 +1,5 @@
 """Sums in Einstein's notation that are products of matrices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from qbench.ir.graph import Node

@@ -1,7 +1,5 @@
 """Nodes whose output is their input."""
 
-from __future__ import annotations
-
 from qbench.ir.graph import Node
 from qbench.ops.float.elementwise import Binary
 from qbench.passes.canonicalize.rule import with_scalar

@@ -6,8 +6,6 @@ followed as polynomials in the data x, its mean M, its mean square S and the inv
 as coefficients: ``gamma R x - gamma R M + beta``, with ``R = (S - M^2 + epsilon)^-1/2``, is layer norm however written.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Explicit zero padding goes into the padding attribute of the layer or pool after it."""
 
-from __future__ import annotations
-
 from qbench.ir.graph import Node
 from qbench.ir.op import is_op
 from qbench.ops.float.conv import Conv2d

@@ -1,7 +1,5 @@
 """What a rewriting rule is, and what several of them need."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Ops that only move elements, and averages over whole images."""
 
-from __future__ import annotations
-
 from qbench.ir.graph import Node
 from qbench.ir.op import OPS
 from qbench.ir.types import dim_product

@@ -1,7 +1,5 @@
 """Quantize and dequantize around float ops to ops on integers ("fake-quantize to integer")."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

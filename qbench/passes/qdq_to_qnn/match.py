@@ -1,7 +1,5 @@
 """What stands around a float op between dequantize and quantize: its operands, what is fused behind it, its targets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

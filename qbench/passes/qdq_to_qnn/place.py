@@ -1,7 +1,5 @@
 """A form in the place of the nodes that it stands for, its values named after theirs."""
 
-from __future__ import annotations
-
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any

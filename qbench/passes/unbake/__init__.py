@@ -1,7 +1,5 @@
 """Imported quantized models: back to real numbers, tuned, and turned into integers again."""
 
-from __future__ import annotations
-
 from qbench.passes.unbake.annotate import AnnotateTwinPass
 from qbench.passes.unbake.borders import integer_borders
 from qbench.passes.unbake.float_weights import with_float_weights

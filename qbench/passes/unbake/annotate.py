@@ -1,7 +1,5 @@
 """Mark in a float twin which tensors are quantized: those that the imported graph has in integers."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Integer inputs and outputs of an imported graph, made real and back again."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping
 

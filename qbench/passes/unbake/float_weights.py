@@ -1,7 +1,5 @@
 """Weights and biases of the float model that a quantized one was made from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.errors import GraphError, nearest, shown

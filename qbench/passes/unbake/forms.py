@@ -1,7 +1,5 @@
 """What a quantized op means in real numbers: the float op and attributes that stand for it in a float twin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

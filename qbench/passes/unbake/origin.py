@@ -1,7 +1,5 @@
 """Whose arithmetic a quantized graph was made for."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from qbench.ir.graph import Graph

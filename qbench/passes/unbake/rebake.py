@@ -1,7 +1,5 @@
 """Give an imported graph other scales: what keeps its scales keeps every bit."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass, field
 from functools import partial

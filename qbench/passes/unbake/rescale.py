@@ -1,7 +1,5 @@
 """One step of an imported graph at other scales: what follows from them is what the form of its twins says."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The config that an imported model stands for: its own scales as overrides."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from qbench.ir.frozen import FrozenMap

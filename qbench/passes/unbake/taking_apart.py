@@ -1,7 +1,5 @@
 """Take an imported quantized graph apart into steps, each with its meaning in real numbers."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Values that have one scale, whatever it is: those that integer ops take over from each other as they stand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 

@@ -1,7 +1,5 @@
 """Products of two integer activations in the tiles of convolutions, which both sides are first arranged for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Where real numbers become integers and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

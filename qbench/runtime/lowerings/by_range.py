@@ -1,7 +1,5 @@
 """Dense layers whose data are quantized by the range that they have at run time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

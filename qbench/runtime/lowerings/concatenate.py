@@ -1,7 +1,5 @@
 """Concatenation: what was made in its place needs nothing more, the rest is copied there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from qbench.ir.graph import Graph

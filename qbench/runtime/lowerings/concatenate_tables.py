@@ -1,7 +1,5 @@
 """Concatenation of 8-bit values that go through tables first: each table writes into its part of the result."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Integer convolutions and dense layers on data of 8 bits, or of 16: the tiled kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Bringing a value from one place to another: another order, other gaps, a border around it, codes for int8 values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Integer convolutions of each channel with a window of its own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

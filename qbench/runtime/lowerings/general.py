@@ -1,7 +1,5 @@
 """Integer convolutions and dense layers that the tiles refuse: 16-bit data, wide weights, sums beyond 32 bits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ if the first accumulator that reaches each code is the same. That is looked up h
 the nearest mantissa, for its neighbours: a slightly larger one also rounds ties away from zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Functions of one narrow integer, by table: look-ups, and of 8-bit values requantizes, clamps, and multiples."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How a step becomes instructions: one class per family of ops, found by the op of the step's first node."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Products of two integer activations, as attention has them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

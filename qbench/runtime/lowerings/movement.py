@@ -1,7 +1,5 @@
 """Elements that are moved, repeated or filled in, whatever their type: slices, pads, blocks, nearest resize."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What lowerings of elementwise kernels share: operands as kernels see them, memory without gaps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Pools over windows of images, and sums over axes: maxima, averages, means."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

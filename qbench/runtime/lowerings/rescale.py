@@ -1,7 +1,5 @@
 """Requantize steps of their own, and products of two tensors with the requantize behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

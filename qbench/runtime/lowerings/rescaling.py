@@ -1,7 +1,5 @@
 """The requantize and the clamps at the end of a step, as the numbers that kernels take."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Bilinear resizing of integer images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

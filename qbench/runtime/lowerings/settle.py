@@ -3,8 +3,6 @@
 Channels that training has left dead have tiny scales, so biases beyond 2^24, where kernels take slower ways for all.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

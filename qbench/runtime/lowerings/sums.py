@@ -1,7 +1,5 @@
 """Addition of rescaled tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TFLite's softmax along the last axis of 8-bit values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

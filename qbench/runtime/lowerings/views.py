@@ -1,7 +1,5 @@
 """Ops that only say how the same memory is to be read: no instructions, unless a gap has to be closed first."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tables of where windows read, made once for layers of equal geometry."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From a graph to a program: fuse, choose layouts, place, and make the instructions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What a graph of known sizes makes of constants alone is computed while it is planned."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

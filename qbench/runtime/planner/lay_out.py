@@ -1,7 +1,5 @@
 """The pass that chooses how every value lies in memory, and adds the copies where two steps want it differently."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

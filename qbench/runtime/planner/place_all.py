@@ -1,7 +1,5 @@
 """Buffers and places: what lies where, and which values share memory from the start."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Functions of two elements: sums, products, biases, with broadcasting."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from qbench.ir.graph import Graph

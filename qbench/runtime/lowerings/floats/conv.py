@@ -1,7 +1,5 @@
 """Convolutions of floats by tiles, with their bias and clamps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

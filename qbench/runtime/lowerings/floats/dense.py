@@ -1,7 +1,5 @@
 """Dense layers of floats."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Depthwise convolutions of floats."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from qbench.ir.graph import Graph

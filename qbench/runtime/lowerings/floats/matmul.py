@@ -1,7 +1,5 @@
 """Products of two activations, or of an activation and a stack of constant matrices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Layer and RMS normalization of floats along the last axis, instance normalization of channels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """What the lowerings of float ops share: places seen in another order, scratch memory, clamps, conversions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Sums, means and extremes of floats along axes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Softmax of floats along any axis."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from qbench.ir.graph import Graph

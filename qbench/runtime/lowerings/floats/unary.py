@@ -1,7 +1,5 @@
 """Functions of one element, and casts between floats."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from qbench.ir.graph import Graph

@@ -1,7 +1,5 @@
 """Pools and resizing of float images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
