@@ -8,7 +8,7 @@ from qbench.forms.moves import argument, choose, join, move, requantized
 from qbench.forms.pairs import arithmetic, binary, extremum, lone_bias
 from qbench.forms.products import products
 from qbench.forms.site import NoForm, Site
-from qbench.forms.tables import clamp, softmax, table
+from qbench.forms.tables import clamp, log_softmax, softmax, table
 from qbench.ir.op import OPS, Epilogue, QuantRule
 
 Family = Callable[[Site], Form]
@@ -26,6 +26,7 @@ _BY_RULE: dict[QuantRule, Family] = {
 _BY_NAME: dict[str, Family] = {
     "nn.conv2d_transpose": products,
     "nn.softmax": softmax,
+    "nn.log_softmax": log_softmax,
     "where": choose,
     "take": move,
     "qnn.quantize": requantized,

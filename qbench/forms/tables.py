@@ -1,9 +1,12 @@
-"""Functions of one element: a table over all integers; bounds by themselves; softmax."""
+"""Functions of one element: a table over all integers; bounds by themselves; softmax and its logarithm."""
 
 import dataclasses
+import math
+from collections.abc import Callable
 
 from qbench.forms.form import Form, clipped, narrowed, said, straight
 from qbench.forms.site import NoForm, Site
+from qbench.ir.dtypes import DType
 from qbench.ir.graph import Attr
 from qbench.ir.qparams import QParams
 
@@ -46,13 +49,40 @@ def clamp(site: Site) -> Form:
 
 
 def softmax(site: Site) -> Form:
-    """onnxruntime has a softmax of 8-bit integers; otherwise it stays in real numbers."""
+    """onnxruntime and TFLite have a softmax of integers; otherwise it stays in real numbers."""
+    if site.semantics == "tflite":
+        return _at_fixed_scale(site, "qnn.softmax", ("int8", "uint8", "int16"), _of_softmax)
     if site.semantics != "onnx" or not site.arithmetic.fused:
-        raise NoForm("default for this op: softmax stays in float")
+        raise NoForm(site.op.float_reason)
     q = site.per_tensor(0)
     if q.dtype not in ("int8", "uint8") or any(target.dtype != q.dtype for target in site.targets):
         raise NoForm("unsupported: softmax of other than 8-bit integers of one type")
     return straight(site, "qnn.softmax", (0,), {**site.node.attrs, "semantics": "onnx"})
+
+
+def log_softmax(site: Site) -> Form:
+    """Only TFLite has one of integers."""
+    if site.semantics != "tflite":
+        raise NoForm(site.op.float_reason)
+    return _at_fixed_scale(site, "qnn.log_softmax", ("int8", "uint8"), lambda source, target: (2**-4, target.qmax))
+
+
+def _of_softmax(source: QParams, target: QParams) -> tuple[float, int]:
+    return (2**-15, 0) if source.dtype == "int16" else (1 / (target.qmax - target.qmin + 1), target.qmin)
+
+
+def _at_fixed_scale(
+    site: Site, op: str, types: tuple[DType, ...], demanded: Callable[[QParams, QParams], tuple[float, int]]
+) -> Form:
+    """A kernel of TFLite, which makes integers of one scale and zero point alone."""
+    source = site.per_tensor(0)
+    if source.dtype not in types:
+        raise NoForm(f"unsupported: {op} of {source.dtype} in tflite")
+    for target in site.targets:
+        scale, zero_point = demanded(source, target)
+        if target.zero_points != (zero_point,) or not math.isclose(target.scales[0], scale, rel_tol=1e-3):
+            raise NoForm(f"unsupported: {op} in tflite makes integers of scale {scale:g} and zero point {zero_point}")
+    return straight(site, op, (0,), {**site.node.attrs, "semantics": "tflite"})
 
 
 def reaches_one(q: QParams) -> bool:

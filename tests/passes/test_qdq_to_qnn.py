@@ -214,6 +214,27 @@ def test_a_pattern_becomes_integers_that_are_what_the_reals_were(pattern: str) -
     assert_equal(converted, LegalizePass()(converted))
 
 
+FIXED = {
+    "softmax": (lambda: one("nn.softmax", (2, 9), q(1 / 256, -128)), {"softmax": 1}),
+    "softmax of uint8": (lambda: one("nn.softmax", (2, 9), q(1 / 256, 0, "uint8"), UX), {"softmax": 1}),
+    "softmax, a scale that TFLite has not": (
+        lambda: one("nn.softmax", (2, 9), q(1 / 128, -128)), {"dequantize": 1, "softmax": 1, "quantize": 1}
+    ),
+    "log softmax": (lambda: one("nn.log_softmax", (2, 9), q(1 / 16, 127)), {"log_softmax": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", FIXED)
+def test_kernels_of_tflite_make_integers_where_they_can(pattern: str) -> None:
+    make, expected = FIXED[pattern]
+    literal = make()
+    converted = QdqToQnnPass("tflite")(literal)
+    assert ops(converted) == expected
+    (name,), x = literal.outputs, feeds(literal)
+    meant, made = run(literal, x)[name].astype(int), run(converted, x)[name].astype(int)
+    assert np.abs(meant - made).max() <= 1  # TFLite's own arithmetic, not a rounding of the real numbers
+
+
 def test_a_float_graph_stays_what_it_is() -> None:
     net = Net()
     graph = net.graph(net.op("nn.relu", net.real((2, 3))))

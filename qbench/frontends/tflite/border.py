@@ -5,6 +5,7 @@ import numpy as np
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.elements import TYPES
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.dtypes import is_dtype
@@ -22,7 +23,7 @@ def quantize(builder: Builder, op: SourceOperator, x: Value) -> Value:
         return builder.emit("qnn.quantize", data, q=builder.q, ties="away" if builder.semantics == "tflite" else "even")
     if x.q is None:
         raise ModelError(f"operator {op} reads {shown(x.name)}, which is {x.dtype} without a scale")
-    return builder.emit("qnn.requantize", data, q=builder.q, rounding=builder.rounding("qnn.requantize"))
+    return quantized(builder, "qnn.quantize", (data,), nchw=data.nchw)
 
 
 @converter("DEQUANTIZE", "x", "DequantizeOptions")

@@ -18,8 +18,7 @@ from qbench.ir.graph import Attr
 from qbench.ir.op import OPS, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType, numel
-from qbench.quant.rounding import Rounding
-from qbench.quant.semantics import Semantics, rounding_of
+from qbench.quant.semantics import Semantics
 
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 """Where each axis of the one layout lies in the other."""
@@ -141,10 +140,6 @@ class Builder(Growth):
     def q(self) -> QParams | None:
         """qparams of the first tensor that the operator makes."""
         return self._results[0].qparams
-
-    def rounding(self, op: str) -> Rounding:
-        """How what follows a quantized op is rounded."""
-        return rounding_of(self.semantics, op)
 
     def emit(
         self,

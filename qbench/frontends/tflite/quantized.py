@@ -19,6 +19,7 @@ def quantized(
     nchw: bool,
     bias: Value | None = None,
     axis: int | None = None,
+    own: Mapping[str, Attr] | None = None,
 ) -> Value:
     """What quantized operands and a quantized result make of a float op.
 
@@ -32,6 +33,8 @@ def quantized(
         The layout of the result.
     bias, axis
         Integers in units of the sums, and the axis of the result that they run along.
+    own
+        Attributes of TFLite's operator that the float op has not.
 
     Raises
     ------
@@ -43,7 +46,7 @@ def quantized(
     added = None if bias is None else Bias(None, bias.constant, attrs=(("axis", axis),))
     given = tuple(Operand(v.name, t, v.q, v.constant) for v, t in zip(operands, types, strict=True))
     reals = tuple(kind.with_dtype("float32") for kind in types)
-    result = bind(node).infer_all(reals)[0]
+    result = bind(node, {} if builder.q is None else {node.output: builder.q}).infer_all(reals)[0]
     if bias is not None and axis is not None and bias.shape != (result.shape[axis],):
         size, channels = bias.shape[0], result.shape[axis]
         raise ModelError(f"bias {shown(bias.name)} has {size} elements, but there are {channels} channels")
@@ -52,10 +55,12 @@ def quantized(
         form = form_of(Site(node, given, result.rank, targets, Arithmetic(builder.semantics), added))
     except NoForm as why:
         raise Unsupported(str(why)) from None
-    return _emitted(builder, form, operands, nchw, bias)
+    return _emitted(builder, form, operands, nchw, bias, own or {})
 
 
-def _emitted(builder: Builder, form: Form, operands: Sequence[Value], nchw: bool, bias: Value | None) -> Value:
+def _emitted(
+    builder: Builder, form: Form, operands: Sequence[Value], nchw: bool, bias: Value | None, own: Mapping[str, Attr]
+) -> Value:
     made: dict[Step, Value] = {}
 
     def value(given: int | Step | Integers) -> Value:
@@ -72,5 +77,6 @@ def _emitted(builder: Builder, form: Form, operands: Sequence[Value], nchw: bool
             raise Unsupported(f"sums with {shown(operands[1].name)} may leave 32 bits, where LiteRT wraps around")
         label = "" if step.what in ("made", "averaged") else step.what
         inputs = [value(given) for given in step.inputs]
-        made[step] = builder.emit(step.op, *inputs, q=step.q, label=label, nchw=nchw, attrs=step.attrs)
+        attrs = {**step.attrs, **own}
+        made[step] = builder.emit(step.op, *inputs, q=step.q, label=label, nchw=nchw, attrs=attrs)
     return made[form.results[0]]

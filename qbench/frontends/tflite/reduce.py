@@ -21,14 +21,14 @@ def reduction(builder: Builder, op: SourceOperator, x: Value, axes: Value) -> Va
         data = builder.filed(x)
     attrs: dict[str, Attr] = {"axes": tuple(sorted(data.axis(axis) for axis in wanted)), "keepdims": keep}
     nchw = data.nchw and keep
-    if is_plain_integer(x) and builder.q is None and name != "mean":
-        return builder.emit(name, data, nchw=nchw, attrs=attrs)
-    if not is_quantized(builder, x):
+    plain = is_plain_integer(x) and builder.q is None and name != "mean"
+    if plain or not is_quantized(builder, x):
         return builder.emit(name, data, nchw=nchw, attrs=attrs)
     if name == "mean":
         return quantized(builder, name, (data,), attrs, nchw=nchw)
     summed = {x.dtype, builder.q and builder.q.dtype} in ({"int8"}, {"uint8"})
-    # of 16 bits at one scale: between two, LiteRT's kernels do not agree with each other
+    # a kernel of its own and no form of sums: LiteRT takes the bytes of signed integers for unsigned ones; and of
+    # 16 bits at one scale, for between two, its kernels do not agree with each other
     if name == "sum" and (summed or (x.dtype == "int16" and x.q == builder.q)):
         return builder.emit("qnn.reduce_sum", data, q=builder.q, nchw=nchw, semantics=builder.semantics, attrs=attrs)
     if name not in ("max", "min"):

@@ -127,9 +127,7 @@ def softmax(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """Along the file's last axis, the input first multiplied by beta."""
     data, beta = builder.natural(x), _finite(op, "beta")
     if is_quantized(builder, x):
-        return builder.emit(
-            "qnn.softmax", data, q=builder.q, axis=data.axis(-1), beta=beta, semantics=builder.semantics
-        )
+        return quantized(builder, "nn.softmax", (data,), {"axis": data.axis(-1)}, nchw=data.nchw, own={"beta": beta})
     if beta != 1:
         data = builder.emit("multiply", data, builder.known(np.asarray(beta, np.float32)))
     return builder.emit("nn.softmax", data, axis=data.axis(-1))
@@ -140,7 +138,7 @@ def log_softmax(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """Along the file's last axis."""
     data = builder.natural(x)
     if is_quantized(builder, x):
-        return builder.emit("qnn.log_softmax", data, q=builder.q, axis=data.axis(-1), semantics=builder.semantics)
+        return quantized(builder, "nn.log_softmax", (data,), {"axis": data.axis(-1)}, nchw=data.nchw)
     return builder.emit("nn.log_softmax", data, axis=data.axis(-1))
 
 
