@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
-from qbench.errors import Cancelled, QBenchError
+from qbench.errors import Cancelled
 from qbench.progress import showing
 from qbench.quant.config import QuantConfig
 from qbench.report.entries import OutputReport
@@ -21,13 +20,13 @@ from qbench.search.advice import Advice
 from qbench.search.front import Front, Limits
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
-from qbench.views import Glance, Picture, State, caveats, outcome, picture
+from qbench.views import Glance, State, outcome
 from qbench.widgets.runner import Runner
+from qbench.widgets.samples import Samples
 
 _REMEMBERED = 32
 _RATED = 0.5  # seconds that a stage takes before its rate says something
 Errand = Literal["latency", "repairs", "search", "sensitivity"]
-_PEEKED = 4  # samples that tell the scale of the data
 
 
 @dataclass(frozen=True)
@@ -80,24 +79,27 @@ class Live:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.samples = Samples(session)
         self.watchers = Watchers()
         self._lock = threading.RLock()  # never held while something long runs, or while the session is changed
         self._runner = Runner(self._run)
-        self._stage, self._revision = Stage(), 0
-        self._glance: Glance | None = None
+        self._stage = Stage()
+        self.revision = 0
+        """Grows when there is something new to draw; this and the next two are written here alone, under the lock."""
+        self.glance: Glance | None = None
+        """What the newest finished probe says of the network; None once nothing goes on."""
         self._config, self._earlier = session.config, session.config
         self._full, self._probed = _Reports(), _Reports()
         self._shown = session.report or session.run()
         self._full.keep(session.config, self._shown)
-        self._samples: tuple[Mapping[str, NDArray[Any]], ...] | None = None
-        self._pictures: dict[int, Picture | None] = {}  # small, and few samples flip
         self._edits = threading.Lock()  # one edit of the widgets at a time
         self._gesture: tuple[object, int] | None = None  # and the generation that its last step made
         self._editing: int | None = None  # threads that change the session from here
         self._running: int | None = None
         self._wanted: frozenset[str] = frozenset()
         self._doing: frozenset[str] = frozenset()  # of what was wanted
-        self._advice: tuple[QuantConfig, tuple[Advice, ...]] | None = None
+        self.advice: tuple[QuantConfig, tuple[Advice, ...]] | None = None
+        """The repairs that were found last, and for which config; None before anybody asked."""
         self._timed = "", 0, 0.0  # the stage that goes on, what of it was done at first, and when
         self._alone: tuple[QuantConfig, dict[str, float]] | None = None
         self._limits = Limits()
@@ -111,18 +113,6 @@ class Live:
         """How far the evaluation is."""
         with self._lock:
             return self._stage
-
-    @property
-    def glance(self) -> Glance | None:
-        """What the newest finished probe says of the network; None once nothing goes on."""
-        with self._lock:
-            return self._glance
-
-    @property
-    def revision(self) -> int:
-        """A number that grows when there is something new to draw."""
-        with self._lock:
-            return self._revision
 
     def state(self) -> State:
         """What to draw: with the report of all data where there is one, else that of the probe, else an older one."""
@@ -162,35 +152,6 @@ class Live:
         """What is known of another config, on all data."""
         with self._lock:
             return self._full.get(config)
-
-    def picture(self, index: int) -> Picture | None:
-        """What a sample of the data looks like; None where it is no image, or the data is gone."""
-        if index not in self._pictures:
-            try:
-                self._pictures[index] = picture(self.session.source, self.session.sample(index))
-            except QBenchError:
-                return None
-        return self._pictures[index]
-
-    def caveats(self, state: State) -> tuple[str, ...]:
-        """What makes the numbers of a state worth less than they seem."""
-        if self._samples is None:
-            self._samples = tuple(self._sampled())
-        return caveats(state, self._samples)
-
-    def _sampled(self) -> Iterator[Mapping[str, NDArray[Any]]]:
-        """The first samples that are evaluated, as far as the data is still there."""
-        for index in range(_PEEKED):
-            try:
-                yield self.session.sample(index)
-            except QBenchError:
-                return
-
-    @property
-    def advice(self) -> tuple[QuantConfig, tuple[Advice, ...]] | None:
-        """The repairs that were found last, and for which config; None before anybody asked."""
-        with self._lock:
-            return self._advice
 
     def is_doing(self, errand: Errand) -> bool:
         """Whether it goes on, or will when the evaluation is done."""
@@ -304,11 +265,14 @@ class Live:
         self._draw()
 
     def _find(self, cancel: threading.Event) -> None:
+        def told(_stage: str, done: int, total: int) -> None:
+            self._tell(Stage(True, f"finding repairs: {done:,} of {total:,} tried", done / max(1, total)))
+
         self._tell(Stage(True, "finding repairs"))
         config = self.session.config
-        advice = self.session.advice(progress=self._finding, cancel=cancel)
+        advice = self.session.advice(progress=told, cancel=cancel)
         with self._lock:
-            self._advice = config, advice
+            self.advice = config, advice
 
     def _search(self, cancel: threading.Event) -> None:
         def told(front: Front) -> None:
@@ -317,9 +281,6 @@ class Live:
 
         self._tell(Stage(True, "searching"))
         self.session.search(**vars(self._limits), cancel=cancel, tell=told)
-
-    def _finding(self, _stage: str, done: int, total: int) -> None:
-        self._tell(Stage(True, f"finding repairs: {done:,} of {total:,} tried", done / max(1, total)))
 
     def _probe(self, cancel: threading.Event) -> None:
         config = self.session.config
@@ -333,7 +294,7 @@ class Live:
                     if isinstance(tensor.threshold, float) and earlier.tensors.get(name) != tensor
                 }
                 was = None if before is None else outcome(before.output)
-                self._glance = Glance(changed, outcome(output), was, output.samples)
+                self.glance = Glance(changed, outcome(output), was, output.samples)
             self.watchers.tell()
             if cancel.is_set():
                 raise Cancelled("stopped for a newer edit")
@@ -344,7 +305,7 @@ class Live:
 
     def _draw(self, stage: Stage | None = None) -> None:
         with self._lock:
-            self._revision += 1
+            self.revision += 1
         self._tell(stage or self.stage)
 
     def _progress(self, stage: str, done: int, total: int) -> None:
@@ -359,7 +320,7 @@ class Live:
     def _tell(self, stage: Stage) -> None:
         with self._lock:
             self._stage = stage
-            self._glance = self._glance if stage.is_busy else None
+            self.glance = self.glance if stage.is_busy else None
         self.watchers.tell()
 
     def _noticed(self) -> None:

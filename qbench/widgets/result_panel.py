@@ -37,4 +37,6 @@ class ResultPanel(SessionWidget):
 
     def _view(self, state: State) -> ResultView:
         live = self._live
-        return result_view(state, live.before, live.picture, live.baselines, caveats=live.caveats(state))
+        return result_view(
+            state, live.before, live.samples.picture, live.baselines, caveats=live.samples.caveats(state)
+        )

@@ -214,11 +214,11 @@ class Workbench(SessionWidget):
             self._layer,
             self._part,
             live.before,
-            live.picture,
+            live.samples.picture,
             live.baselines,
             self._labels,
             repairs,
-            live.caveats(state),
+            live.samples.caveats(state),
             None if front is None else views.front_view(front, state.quantized.config, self._session.prepared, metric),
         )
 
