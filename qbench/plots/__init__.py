@@ -10,6 +10,7 @@ from qbench.plots.layers import layers_figure
 from qbench.plots.profile import profile_figure
 from qbench.plots.result import result_figure
 from qbench.plots.tensor import absent_figure, tensor_figure
+from qbench.plots.values import values_figure
 from qbench.plots.workbench import workbench_figure
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "profile_figure",
     "result_figure",
     "tensor_figure",
+    "values_figure",
     "workbench_figure",
 ]

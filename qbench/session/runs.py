@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.sensitivity import sensitivity
+from qbench.evaluate.values import Values, layer_values, weight_values
 from qbench.progress import Cancel, StageProgress, showing
 from qbench.quant.config import QuantConfig
 from qbench.report.entries import Latency, OutputReport
@@ -160,6 +161,32 @@ class Runs(State):
                 cancel=cancel,
                 executor=model.executor,
             )
+
+    def values(
+        self, layer: str, part: Literal["activation", "weight"] = "activation", cancel: Cancel | None = None
+    ) -> Values:
+        """What one layer makes of up to 8 samples of :meth:`probe`, in the float and in the quantized model.
+
+        Parameters
+        ----------
+        layer
+            Its name.
+        part
+            What its fused group makes, or the weight that it multiplies by.
+        cancel
+            As for :meth:`run`.
+
+        Raises
+        ------
+        SessionError
+            No layer has that name, or it has no such tensor, or that is not of real numbers.
+        Cancelled
+            `cancel` was set.
+        """
+        quantized = self._quantizer.quantize(self.history.config, cancel=cancel)
+        if part == "weight":
+            return weight_values(quantized, layer, self._cache)
+        return layer_values(quantized, self._probe.data, layer, self._cache, cancel)
 
     def _evaluate(
         self, config: QuantConfig, progress: bool | StageProgress = True, cancel: Cancel | None = None

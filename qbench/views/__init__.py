@@ -20,18 +20,21 @@ from qbench.views.result import FlipView, Glance, Outcome, ResultView, outcome, 
 from qbench.views.state import Part, State
 from qbench.views.still import StillGraphs, StillTensors, still_graphs, still_tensors
 from qbench.views.tensor import TensorView, tensor_view
+from qbench.views.values import ChannelValues, FeatureMaps, ValuesView, values_view
 from qbench.views.workbench import WorkbenchView, workbench_view
 
 __all__ = [
     "Box",
     "BoxesPane",
     "BoxesView",
+    "ChannelValues",
     "ChannelsView",
     "Choice",
     "Curve",
     "ComparisonView",
     "CurvesView",
     "DiffLine",
+    "FeatureMaps",
     "FlipView",
     "ExactnessLayer",
     "ExactnessView",
@@ -55,6 +58,7 @@ __all__ = [
     "StillGraphs",
     "StillTensors",
     "TensorView",
+    "ValuesView",
     "WorkbenchView",
     "boxes_view",
     "caveats",
@@ -75,5 +79,6 @@ __all__ = [
     "still_graphs",
     "still_tensors",
     "tensor_view",
+    "values_view",
     "workbench_view",
 ]

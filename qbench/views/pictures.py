@@ -74,7 +74,11 @@ def _reshapes(node: Node, name: str) -> bool:
 def _encoded(pixels: NDArray[Any]) -> Picture:
     values: NDArray[np.float64] = np.nan_to_num(pixels.astype(np.float64))
     low, high = float(values.min()), float(values.max())
-    levels: NDArray[np.uint8] = np.round((values - low) * (255 / ((high - low) or 1))).astype(np.uint8)
+    return encoded(np.round((values - low) * (255 / ((high - low) or 1))).astype(np.uint8))
+
+
+def encoded(levels: NDArray[np.uint8]) -> Picture:
+    """Rows, columns and one or three colours as a picture; larger ones are made smaller."""
     image = Image.fromarray(levels[..., 0] if levels.shape[2] == 1 else levels)
     image.thumbnail((_LARGEST, _LARGEST))
     buffer = io.BytesIO()

@@ -21,6 +21,7 @@ from qbench.search.front import Front, Limits
 from qbench.session.session import Session
 from qbench.session.watchers import Watchers
 from qbench.views import Glance, State, outcome
+from qbench.widgets.peek import Peek
 from qbench.widgets.runner import Runner
 from qbench.widgets.samples import Samples
 
@@ -79,7 +80,7 @@ class Live:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.samples = Samples(session)
+        self.samples, self.peek = Samples(session), Peek(session)
         self.watchers = Watchers()
         self._lock = threading.RLock()  # never held while something long runs, or while the session is changed
         self._runner = Runner(self._run)
@@ -224,6 +225,8 @@ class Live:
             if self._full.get(self.session.config) is None:
                 self._probe(cancel)
             self._draw()
+            if self.peek.update(cancel):
+                self._draw()
             if "evaluation" in wanted:
                 self.session.run(progress=self._progress, cancel=cancel)
                 self._draw()

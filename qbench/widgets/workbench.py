@@ -62,6 +62,7 @@ class Workbench(SessionWidget):
 
     layers: Any = traitlets.Dict().tag(sync=True)
     tensor: Any = traitlets.Dict().tag(sync=True)
+    values: Any = traitlets.Dict().tag(sync=True)
     result: Any = traitlets.Dict().tag(sync=True)
     profile: Any = traitlets.Dict().tag(sync=True)
     repairs: Any = traitlets.Dict().tag(sync=True)
@@ -87,6 +88,8 @@ class Workbench(SessionWidget):
         self._labels, self._others = tuple(map(str, labels)), dict(others or {})
         self._layer, self._folder = layer, Path(folder)
         self._part: Part = "activation"
+        self._looked: tuple[int, int | None] = 0, None  # sample and channel whose values are looked at
+        self._valued: tuple[object, tuple[int, int | None], dict[str, Any]] | None = None  # what was drawn
         self._steps: tuple[int | None, int | None] = (None, None)
         self._boxed: tuple[int, ...] = ()  # steps that are drawn as boxes; none: the layers
         self._compared: tuple[Quantized, tuple[int | None, int | None]] | None = None
@@ -133,6 +136,20 @@ class Workbench(SessionWidget):
         match message:
             case {"do": "select", "layer": str(layer)}:
                 self.select(layer, "weight" if message.get("part") == "weight" else "activation")
+            case {"do": "values", "layer": None}:
+                self._live.peek.want(self, None)
+                self._show(values={})
+            case {
+                "do": "values",
+                "layer": str(layer),
+                "part": "activation" | "weight" as part,
+                "sample": int(sample),
+                "channel": None | int() as channel,
+            }:
+                self._looked = max(0, sample), channel
+                if self._live.peek.want(self, (layer, part)):
+                    self._live.request()
+                self._show(values=self._values())
             case {"do": "compare", "before": int(before), "after": int(after)}:
                 state = self._live.state()
                 self._show(graph=views.ir_diff_view(state, before, after).to_dict())
@@ -187,6 +204,7 @@ class Workbench(SessionWidget):
         drawn = {
             "layers": view.layers.to_dict(),
             "tensor": view.tensor.to_dict(),
+            "values": self._values(),
             "result": view.result.to_dict(),
             "profile": view.profile.to_dict(),
             "repairs": {} if view.repairs is None else view.repairs.to_dict(),
@@ -221,6 +239,16 @@ class Workbench(SessionWidget):
             live.samples.caveats(state),
             None if front is None else views.front_view(front, state.quantized.config, self._session.prepared, metric),
         )
+
+    def _values(self) -> dict[str, Any]:
+        """Of the tensor whose values the browser looks at; nothing before they are there."""
+        found = self._live.peek.values(self)
+        if found is None:
+            return {}
+        if self._valued is None or self._valued[:2] != (found, self._looked):
+            view = found if isinstance(found, views.ValuesView) else views.values_view(found, *self._looked)
+            self._valued = found, self._looked, view.to_dict()
+        return self._valued[2]
 
     def _repair(self, place: int, label: str) -> Repair:
         """The repair that the browser shows at a place of the list."""

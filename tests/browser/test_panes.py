@@ -46,8 +46,9 @@ def test_table_and_histogram_are_in_sight_together_in_one_height(
 def test_parts_are_tabs_that_keys_reach_and_that_change_panes(page: Page, bench: dict[str, Any]):
     stub = Stub(page, bench | {"height": 860})
     first, second = page.get_by_role("tablist").all()
-    assert second.get_by_role("tab").all_text_contents() == ["Chosen layer", "Boxes", "Graph", "Search"]
+    assert second.get_by_role("tab").all_text_contents() == ["Chosen layer", "Values", "Boxes", "Graph", "Search"]
     tab(page, "Chosen layer").focus()
+    page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(tab(page, "Boxes")).to_be_focused()
     expect(page.locator(".qb-boxes [role=option]").first).to_be_visible()

@@ -11,6 +11,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from qbench import plots, views
+from qbench.evaluate.values import Values
 from qbench.plots.figures import ACCENT, BAD, GOOD, POOR, TEXT
 from qbench.report.entries import Flip, Latency
 from qbench.session.session import Session
@@ -38,6 +39,9 @@ def test_every_view_has_a_figure(state: views.State):
         plots.curves_figure(view.tensor.curves),
         plots.layers_figure(view.layers),
         plots.layers_figure(view.layers, most=3),
+        plots.values_figure(views.values_view(SESSION.values("relu_1"))),
+        plots.values_figure(views.values_view(_image_values(), channel=1)),
+        plots.values_figure(views.ValuesView(layer="relu_1", part="activation", tensor="", absent="nothing")),
         plots.result_figure(view.result),
         plots.profile_figure(view.profile),
         plots.ir_diff_figure(views.ir_diff_view(state)),
@@ -48,6 +52,11 @@ def test_every_view_has_a_figure(state: views.State):
         with Image.open(io.BytesIO(data)) as image:
             assert image.format == "PNG"
             assert min(image.size) > 50
+
+
+def _image_values() -> Values:
+    exact = np.random.default_rng(0).normal(size=(2, 3, 8, 8)).astype(np.float32)
+    return Values("conv", "activation", "conv", exact, np.round(exact), None, 1)
 
 
 def test_flipped_samples_are_drawn(state: views.State):
@@ -90,6 +99,7 @@ def figures(state: views.State) -> list[Figure]:
         plots.histogram_figure(view.tensor.histogram), plots.curves_figure(view.tensor.curves),
         plots.channels_figure(weight.histogram), plots.tensor_figure(weight), plots.tensor_figure(view.tensor),
         plots.ir_diff_figure(views.ir_diff_view(state)),
+        plots.values_figure(views.values_view(SESSION.values("relu_1"))),
     ]  # fmt: skip
 
 

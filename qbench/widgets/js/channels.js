@@ -2,6 +2,7 @@
 import { h, s, set } from "./dom.js";
 import { decibels, number } from "./numbers.js";
 import { linear, logarithmic, yAxis } from "./scales.js";
+import { walkable } from "./walk.js";
 
 const MARGIN = { left: 46, right: 14, top: 12, bottom: 16 };
 const HEIGHT = 128;
@@ -117,34 +118,7 @@ export function channels(choose) {
     return found;
   }
 
-  let dragging = false;
-  const pick = (event) => {
-    const box = svg.getBoundingClientRect();
-    const at = Math.floor(x.inverse(((event.clientX - box.left) * width) / box.width));
-    const index = order[Math.max(0, Math.min(order.length - 1, at))];
-    if (index !== chosen) choose(index);
-  };
-  svg.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || !view) return;
-    dragging = true;
-    svg.setPointerCapture(event.pointerId);
-    svg.focus({ preventScroll: true });
-    event.preventDefault();
-    pick(event);
-  });
-  svg.addEventListener("pointermove", (event) => dragging && pick(event));
-  for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => (dragging = false));
-  svg.addEventListener("keydown", (event) => {
-    if (!view) return;
-    const at = chosen === null ? -1 : order.indexOf(chosen);
-    const last = order.length - 1;
-    const to = { ArrowRight: at + 1, ArrowUp: at + 1, ArrowLeft: at - 1, ArrowDown: at - 1, PageUp: at + 10, PageDown: at - 10, Home: 0, End: last }[event.key];
-    if (to !== undefined) choose(order[Math.max(0, Math.min(last, to))]);
-    else if (event.key === "Escape" && chosen !== null) choose(null);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  });
+  walkable(svg, { order: () => (view ? order : []), at: (px) => Math.floor(x.inverse(px)), width: () => width, chosen: () => chosen, choose });
 
   return {
     element,

@@ -9,6 +9,7 @@ export function show(widget) {
 
 function draw(widget, { traits, tensors, graphs }) {
   const listeners = {};
+  const { values } = traits; // of the tensor that was looked at when the page was made
   const put = (name, value) => {
     traits[name] = value;
     for (const draw of listeners[`change:${name}`] ?? []) draw();
@@ -46,6 +47,9 @@ function draw(widget, { traits, tensors, graphs }) {
         notes: notes.map((note) => graphs.texts[note]),
       }));
       put("graph", { steps: graphs.steps, before, after, lines });
+    },
+    values: ({ layer, part }) => {
+      if (layer !== null) put("values", values?.layer === layer && values.part === part ? values : { layer, part, absent: "This page has no values of this tensor: both models run on a few samples for them, in JupyterLab." });
     },
     boxes: ({ where }) => {
       put("boxes", traits.boxes);

@@ -15,6 +15,7 @@ import { networkProfile } from "./profile.js";
 import { repairsPanel } from "./repairs.js";
 import { resultPanel } from "./result.js";
 import { tensorPanel } from "./tensor.js";
+import { valuesPanel } from "./values.js";
 
 export default { render: frame(workbench) };
 
@@ -41,6 +42,7 @@ function workbench(send) {
   const repairs = repairsPanel(send, pointAt);
   const front = frontPanel(send, pointAt);
   const tensor = tensorPanel((message) => send({ where: "tensor", ...message }));
+  const values = valuesPanel(send);
   const exactness = exactnessSection((layer) => send({ do: "select", layer, where: "exactness" }));
   const graph = irDiff((before, after) => send({ do: "compare", before, after, where: "graph" }), (layer) => send({ do: "select", layer, where: "graph" }));
   set(tensor.element, { "data-where": "tensor" });
@@ -51,6 +53,7 @@ function workbench(send) {
     { key: "repairs", title: "What to do", element: repairs.element, pane: 0 },
     { key: "layers", title: "Layers", element: layers.element, pane: 0 },
     { key: "tensor", title: "Chosen layer", element: tensor.element, pane: 1 },
+    { key: "values", title: "Values", element: values.element, pane: 1 },
     { key: "boxes", title: "Boxes", element: boxes.element, pane: 1, isThere: () => !boxes.element.hidden },
     { key: "exactness", title: "Bit-exactness", element: exactness.element, pane: 1, isThere: () => !exactness.element.hidden },
     { key: "graph", title: "Graph", element: graph.element, pane: 1 },
@@ -64,6 +67,8 @@ function workbench(send) {
 
   function resize() {
     if (tensor.element.clientWidth > 0) tensor.resize(tensor.element.clientWidth);
+    if (values.element.clientWidth > 0) values.resize(values.element.clientWidth);
+    values.see();
     if (profile.element.clientWidth > 0) profile.resize(profile.element.clientWidth);
     if (boxes.element.clientWidth > 0) boxes.resize(boxes.element.clientWidth);
     if (front.element.clientWidth > 0) front.resize(front.element.clientWidth);
@@ -78,6 +83,7 @@ function workbench(send) {
       tensor: (view) => {
         chosen = view.layer;
         tensor.draw(view);
+        values.mark(view);
         layers.mark(chosen);
         profile.mark(chosen);
         boxes.mark(chosen);
@@ -89,6 +95,7 @@ function workbench(send) {
         tensor.offer(view.bulk);
         boxes.layers(view);
       },
+      values: (view) => values.draw(view),
       result: (view) => {
         results.draw(view);
         now.draw(view);
