@@ -1,7 +1,5 @@
 """What both models make of a few samples at one layer, value by value: computed for whoever looks, and not kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal

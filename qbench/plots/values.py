@@ -2,8 +2,6 @@
 # matplotlib says nothing of its keyword arguments
 # pyright: reportUnknownMemberType=false
 
-from __future__ import annotations
-
 import base64
 import io
 from typing import Any

@@ -1,7 +1,5 @@
 """The values of one tensor in both models: each channel's spread and error, value against value, maps of a sample."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The values of tensors that widgets look at, in both models: computed when somebody looks, for as long as they do."""
 
-from __future__ import annotations
-
 import threading
 from weakref import WeakKeyDictionary
 
