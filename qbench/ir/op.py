@@ -1,10 +1,9 @@
 """What an op is: one class that declares its name, operands, attributes, type rule and NumPy meaning.
 
-An op is a frozen dataclass. Its fields are its attributes, with their types and defaults; an instance stands for one
-node, and also knows the qparams of that node's inputs and outputs.
+`register` makes a frozen dataclass of it. Its fields are its attributes, with their types and defaults; an instance
+stands for one node, and also knows the qparams of that node's inputs and outputs.
 
     @register
-    @dataclass(frozen=True, kw_only=True)
     class LeakyRelu(Op):
         "x where x > 0, else alpha * x."
 
@@ -29,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_type_hints
 
 import numpy as np
 import pydantic
@@ -271,12 +270,14 @@ Kind = TypeVar("Kind", bound=Op)
 OpClass = TypeVar("OpClass", bound=type[Op])
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def register(cls: OpClass) -> OpClass:
-    """Add an op declaration to the registry."""
+    """Make an op declaration a frozen dataclass of its attributes, and add it to the registry."""
     if cls.name in OPS:
         raise ValueError(f"op {cls.name} is declared twice")
-    OPS[cls.name] = cls
-    return cls
+    made = cls if "__dataclass_params__" in vars(cls) else dataclass(frozen=True, kw_only=True)(cls)
+    OPS[cls.name] = made
+    return made
 
 
 def is_op(node: Node | None, *kinds: type[Op]) -> bool:

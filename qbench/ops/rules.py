@@ -6,11 +6,17 @@ import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import is_float
-from qbench.ir.op import Array, Op
+from qbench.ir.op import Array, Op, QuantRule
 from qbench.ir.types import Dim, TensorType, dim_factors
 
 OPEN_SIZE = "a size that the model leaves open; load it with shapes="
 """What an op stumbles over that has no integer form until all sizes are known."""
+
+
+class InternalOp(Op):
+    """An op that stands for others in graphs on their way to a program: nobody asks how it is quantized."""
+
+    rule = QuantRule.INTERNAL
 
 
 class FloatOp(Op):

@@ -1,7 +1,6 @@
 """Functions of one element that bound or bend it: what stands between the layers."""
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -52,7 +51,6 @@ class Relu(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Clip(FloatOp):
     """``min(max(data, a_min), a_max)``; of an integer tensor the bounds are integers."""
 
@@ -86,7 +84,6 @@ class Clip(FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class LeakyRelu(Unary):
     """``data`` where positive, else ``alpha * data``."""
 
@@ -98,7 +95,6 @@ class LeakyRelu(Unary):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class PRelu(FloatOp):
     """``data`` where positive, else ``alpha * data`` with an alpha for each index of `axis`."""
 
@@ -135,7 +131,6 @@ class Sigmoid(Unary):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class HardSigmoid(Unary):
     """``min(max(alpha * data + beta, 0), 1)``."""
 
@@ -161,7 +156,6 @@ class HardSwish(Unary):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Gelu(Unary):
     """``data`` times the normal distribution's probability below it, exactly or by the usual tanh formula."""
 
@@ -177,7 +171,6 @@ class Gelu(Unary):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Elu(Unary):
     """``data`` where positive, else ``alpha * (exp(data) - 1)``."""
 

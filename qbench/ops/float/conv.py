@@ -1,7 +1,5 @@
 """Convolutions, NCHW data and OIHW weights."""
 
-from dataclasses import dataclass
-
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType
@@ -47,7 +45,6 @@ def _swept(op: Op, data: TensorType, window: Window, axis: int, size: Dim) -> Di
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Conv2d(Convolution, FloatOp):
     """2-D convolution of data (n, channels, height, width) with weight (out, channels / groups, kh, kw)."""
 
@@ -71,7 +68,6 @@ class Conv2d(Convolution, FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Conv2dTranspose(TransposedConvolution, FloatOp):
     """The transpose of 2-D convolution (also: deconvolution), with weight (channels, out / groups, kh, kw)."""
 

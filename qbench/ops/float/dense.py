@@ -1,7 +1,5 @@
 """Matrix products and the bias that follows them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qbench.ir.op import Array, Channels, Epilogue, QuantRule, register
@@ -44,7 +42,6 @@ def channelwise(vector: Array, axis: int, rank: int) -> Array:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Dense(DenseProduct, FloatOp):
     """Fully connected layer: ``data @ weight.T`` with data (..., in) and weight (units, in)."""
 
@@ -63,7 +60,6 @@ class Dense(DenseProduct, FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class BatchMatmul(MatrixProduct, FloatOp):
     """``lhs @ rhs`` over the last two axes, each transposed first where asked; the other axes broadcast."""
 
@@ -84,7 +80,6 @@ class BatchMatmul(MatrixProduct, FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class BiasAdd(FloatOp):
     """Adds a vector along one axis."""
 

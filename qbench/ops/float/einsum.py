@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +16,6 @@ Labels = tuple[str, ...]
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Einsum(FloatOp):
     """``numpy.einsum``: axes of one letter go together, and those that the result does not have are summed over."""
 

@@ -1,6 +1,5 @@
 """Images read at places that the network computes: deformable attention, warping."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,6 @@ from qbench.ops.rules import FloatOp, need_equal, need_float, need_rank, need_sa
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class GridSample(FloatOp):
     """An image read at the places of a grid, interpolated between pixels.
 

@@ -1,6 +1,5 @@
 """Resizing images, and moving elements between channels and pixels; NCHW."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from qbench.ir.op import Array, Op, QuantRule, register
@@ -15,7 +14,6 @@ _MOST = 2**20
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Resize2d(FloatOp):
     """An image of another height and width; attributes and coordinates as ONNX's Resize has them.
 
@@ -69,7 +67,6 @@ class Resize2d(FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class DepthToSpace(Op):
     """Channels laid out as blocks of pixels; the place in a block is the slow part of a channel (DCR) or the fast."""
 
@@ -99,7 +96,6 @@ class DepthToSpace(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class SpaceToDepth(Op):
     """Blocks of pixels laid out as channels, the block being the slow part: undoes depth_to_space's DCR."""
 

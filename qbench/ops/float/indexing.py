@@ -1,6 +1,5 @@
 """Ops that pick, sort, count and write elements by index; they stay in float, at the tails of networks."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -40,7 +39,6 @@ class _ByIndex(FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class TakeAlongAxis(_ByIndex):
     """Element i along an axis is that at ``indices[i]`` there, for each place of the other axes by itself."""
 
@@ -61,7 +59,6 @@ class TakeAlongAxis(_ByIndex):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class ScatterElements(_ByIndex):
     """The data with `updates` written to ``indices[i]`` along an axis, each at its place of the other axes."""
 
@@ -85,7 +82,6 @@ class ScatterElements(_ByIndex):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class ScatterNd(_ByIndex):
     """The data with slices of `updates` written where each last row of `indices` points."""
 
@@ -118,7 +114,6 @@ def _written(data: Array, places: tuple[Array, ...], updates: Array, reduction: 
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class TopK(_ByIndex):
     """The `k` largest elements along an axis, or the smallest, in order, and where they are."""
 
@@ -145,7 +140,6 @@ class TopK(_ByIndex):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class CumSum(_ByIndex):
     """Sums of all elements up to each one along an axis, or of those before it."""
 
@@ -169,7 +163,6 @@ class CumSum(_ByIndex):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class OneHot(_ByIndex):
     """`values[1]` at the places that the data names along a new axis, `values[0]` elsewhere."""
 
@@ -192,7 +185,6 @@ class OneHot(_ByIndex):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Triangle(_ByIndex):
     """The last two axes' upper triangle from the `k`-th diagonal on, or the lower one up to it; zero elsewhere."""
 
@@ -212,7 +204,6 @@ class Triangle(_ByIndex):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Mod(_ByIndex):
     """What is left of ``lhs / rhs``, of the sign of rhs, or of lhs as C's ``fmod`` gives it."""
 

@@ -1,7 +1,5 @@
 """Normalizations."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qbench.ir.op import Array, Channels, register
@@ -13,7 +11,6 @@ _KEEPS_FLOAT = "default for this op: normalization keeps float32 inside"
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class BatchNorm(FloatOp):
     """``(data - mean) / sqrt(variance + epsilon) * gamma + beta``, with one of each per index of `axis`."""
 
@@ -46,7 +43,6 @@ class BatchNorm(FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class InstanceNorm(FloatOp):
     """Each channel of each sample normalized by its own mean and variance, then ``* gamma + beta``."""
 
@@ -73,7 +69,6 @@ class InstanceNorm(FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class LayerNorm(FloatOp):
     """Normalized by mean and variance over `axis` and all axes after it, then ``* gamma + beta``."""
 
@@ -96,7 +91,6 @@ class LayerNorm(FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class RMSNorm(FloatOp):
     """``data / sqrt(mean(data ** 2) + epsilon) * gamma``, the mean over `axis` and all axes after it."""
 
@@ -124,7 +118,6 @@ def _normalized(data: Array, axes: tuple[int, ...], epsilon: float) -> Array:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class LocalResponseNorm(FloatOp):
     """``data / (bias + alpha / size * s) ** beta``, s the sum of squares over `size` neighbouring channels."""
 

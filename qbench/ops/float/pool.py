@@ -45,7 +45,6 @@ class Pool2d(FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class MaxPool2d(Pool2d):
     """The maximum of each window; padding never wins."""
 
@@ -57,7 +56,6 @@ class MaxPool2d(Pool2d):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class AvgPool2d(Pool2d):
     """The mean of each window; the zeros of the padding count only with `count_include_pad`."""
 

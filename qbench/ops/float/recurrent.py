@@ -63,7 +63,6 @@ class Recurrent(FloatOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Lstm(Recurrent):
     """Long short-term memory; gates: input, output, forget, cell."""
 
@@ -79,7 +78,6 @@ class Lstm(Recurrent):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Gru(Recurrent):
     """Gated recurrent unit; gates: update, reset, hidden."""
 

@@ -1,7 +1,5 @@
 """Ops that give the same elements another shape or order."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qbench.ir.op import Array, Op, QuantRule, register
@@ -25,7 +23,6 @@ class Reshaping(_Moved):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Reshape(Reshaping):
     """The elements in row-major order, in another shape.
 
@@ -63,7 +60,6 @@ def _quotient(total: Dim, part: Dim) -> Dim | None:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class BatchFlatten(Reshaping):
     """A matrix: the sizes before `axis` multiplied into rows, the others into columns."""
 
@@ -79,7 +75,6 @@ class BatchFlatten(Reshaping):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Transpose(_Moved):
     """Axis i of the result is axis ``axes[i]`` of the input."""
 
@@ -100,7 +95,6 @@ class Transpose(_Moved):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Squeeze(Reshaping):
     """Without these axes, which must be of size 1; of what is a quotient of open sizes, the run must show it."""
 
@@ -121,7 +115,6 @@ class Squeeze(Reshaping):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class ExpandDims(Reshaping):
     """With new axes of size 1, at these positions of the result."""
 

@@ -1,6 +1,5 @@
 """Ops that cut tensors apart, join them, pad them, and pick elements."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -19,7 +18,6 @@ _END = 2**31 - 1
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Concatenate(Op):
     """Tensors joined along one axis."""
 
@@ -47,7 +45,6 @@ class Concatenate(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Split(Op):
     """A tensor cut along one axis, before each of these positions."""
 
@@ -76,7 +73,6 @@ class Split(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class StridedSlice(Op):
     """``data[begin:end:stride]`` along some axes, with Python's meaning of negative and too large positions.
 
@@ -131,7 +127,6 @@ def _from_front(size: Dim, position: Dim, stride: int) -> Size:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Pad(Op):
     """Elements added (before, after) each axis: a constant, a mirror image without the edge, or copies of the edge."""
 
@@ -171,7 +166,6 @@ class Pad(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Take(Op):
     """Elements at `indices` along one axis; negative ones count from the end."""
 
@@ -202,7 +196,6 @@ def _check_indices(op: Op, indices: Array, axis: int, size: int) -> None:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class GatherNd(Op):
     """Parts of `data` at the positions in the rows of `indices`; the first `batch_dims` axes of both go together."""
 
@@ -234,7 +227,6 @@ class GatherNd(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class BroadcastTo(Op):
     """A tensor repeated along its axes of size 1, and along new ones in front, to fill a shape."""
 
@@ -259,7 +251,6 @@ class BroadcastTo(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Tile(Op):
     """A tensor repeated this many times along each axis."""
 
@@ -287,7 +278,6 @@ class Tile(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Cast(Op):
     """The elements as another dtype: floats to integers are cut towards zero, to bool are compared with zero."""
 

@@ -1,7 +1,5 @@
 """Numbers that follow from the sizes of the inputs: ops without operands, constant once the sizes are known."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qbench.ir.dtypes import DType, numpy_dtype
@@ -12,7 +10,6 @@ from qbench.ops.rules import need_equal, require
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Sizes(Op):
     """Sizes as a tensor."""
 
@@ -32,7 +29,6 @@ class Sizes(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Arange(Op):
     """``start, start + step, ...`` up to `stop`, without it."""
 

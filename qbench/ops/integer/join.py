@@ -1,26 +1,22 @@
 """Concatenation of integers that stand for different reals: each input goes through a table of its own."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.errors import GraphError
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.select import Concatenate
 from qbench.ops.integer.window import IntegerTable
+from qbench.ops.rules import InternalOp
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class ConcatenateTables(Op):
+class ConcatenateTables(InternalOp):
     """``concatenate(table_0[data_0], table_1[data_1], ...)``: the inputs, then as many tables."""
 
     name = "integer.concatenate_tables"
     form_of = "concatenate"
     operands = ("*data",)
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     axis: int
 
     def infer(self, *types: TensorType) -> TensorType:

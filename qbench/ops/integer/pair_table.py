@@ -1,26 +1,22 @@
 """Functions of two 8-bit integers, by table."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import dtype_of, integer_range
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.elementwise import Add
+from qbench.ops.rules import InternalOp
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class IntegerPairTable(Op):
+class IntegerPairTable(InternalOp):
     """``table[lhs - its smallest integer, rhs - its smallest integer]``; lhs and rhs broadcast."""
 
     name = "integer.pair_table"
     operands = ("lhs", "rhs", "table")
     elementwise = True
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
 
     def infer(self, lhs: TensorType, rhs: TensorType, table: TensorType) -> TensorType:
         entries: list[int] = []

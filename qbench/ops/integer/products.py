@@ -1,11 +1,10 @@
 """Integer sums of products: explicit zero points in, wide accumulators out."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, Dense, dense
@@ -13,6 +12,7 @@ from qbench.ops.float.elementwise import Multiply
 from qbench.ops.numeric.convolution import convolve, convolve_transposed
 from qbench.ops.numeric.exact import Accumulator, centred, exact_dtype, largest_sum, to_accumulator
 from qbench.ops.products import Convolution, DenseProduct, MatrixProduct, TransposedConvolution
+from qbench.ops.rules import InternalOp
 
 
 def _real(integers: TensorType) -> TensorType:
@@ -21,13 +21,11 @@ def _real(integers: TensorType) -> TensorType:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Products(Op):
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+class _Products(InternalOp):
     accumulator: Accumulator = "int32"
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerConv2d(Convolution, _Products):
     """Sum over the window of ``(data - data_zero_point) * (weight - weight_zero_point)``; padding counts as zero."""
 
@@ -47,7 +45,6 @@ class IntegerConv2d(Convolution, _Products):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerConv2dTranspose(TransposedConvolution, _Products):
     """The transpose of `IntegerConv2d`, with weight [channels, out / groups, kh, kw]."""
 
@@ -76,7 +73,6 @@ class IntegerConv2dTranspose(TransposedConvolution, _Products):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerDense(DenseProduct, _Products):
     """``(data - data_zero_point) @ (weight - weight_zero_point).T`` with weight [units, in]."""
 
@@ -95,7 +91,6 @@ class IntegerDense(DenseProduct, _Products):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerBatchMatmul(MatrixProduct, _Products):
     """Matrix products of two tensors less their zero points, batched as NumPy's matmul."""
 
@@ -115,7 +110,6 @@ class IntegerBatchMatmul(MatrixProduct, _Products):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerMultiply(_Products):
     """``(lhs - lhs_zero_point) * (rhs - rhs_zero_point)``, element by element."""
 

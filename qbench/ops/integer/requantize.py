@@ -1,15 +1,16 @@
 """From accumulators to narrow integers: requantize in every rounding mode, and addition of rescaled tensors."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType, integer_range, numpy_dtype
-from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.elementwise import Add
+from qbench.ops.rules import InternalOp
 from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import Rounding
 
@@ -21,8 +22,7 @@ def saturate(values: Array, dtype: DType) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Rescale(Op):
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+class _Rescale(InternalOp):
     absorbs = (Epilogue.CLAMP,)
     elementwise = True
     dtype: DType
@@ -50,7 +50,6 @@ class Requantize(_Rescale):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerRequantize(Requantize):
     """``round((data - data_zero_point) * mantissa * 2^(shift - 31)) + zero_point``, saturated.
 
@@ -66,7 +65,6 @@ class IntegerRequantize(Requantize):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerRequantizeFloat32(Requantize):
     """Rounding mode ``fp32_rne``: the accumulator as float32, times a float32 multiplier, ties to even."""
 
@@ -84,7 +82,6 @@ class IntegerRequantizeFloat32(Requantize):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerRequantizeFloat64(Requantize):
     """Rounding mode ``fp64_away``: the accumulator times a float64 multiplier, ties away from zero.
 
@@ -101,7 +98,6 @@ class IntegerRequantizeFloat64(Requantize):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerRoundingShift(Requantize):
     """Rounding right shift (left where negative): requantize where every multiplier is a power of two."""
 
@@ -125,7 +121,6 @@ class _Sum(_Rescale):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerAdd(_Sum):
     """The sum of two tensors, each rescaled to the scale of the result; a negative mantissa subtracts.
 
@@ -158,7 +153,6 @@ class IntegerAdd(_Sum):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerAddFloat32(_Sum):
     """Rounding mode ``fp32_rne`` of addition: float32 products, summed, rounded once to even."""
 

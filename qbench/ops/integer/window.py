@@ -1,19 +1,17 @@
 """Integer ops over windows and tables: sums for averages, table look-up, bilinear interpolation."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import integer_range
-from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.float.pool import Pool2d
 from qbench.ops.float.reduce import Sum
 from qbench.ops.numeric.exact import Accumulator, to_accumulator
 from qbench.ops.numeric.windows import pool_counts, pool_sum
+from qbench.ops.rules import InternalOp
 from qbench.quant.rescaling import rounding_shift
 from qbench.quant.rounding import Rounding
 
@@ -21,14 +19,8 @@ INTERPOLATION_BITS = 20
 """Interpolation weights are multiples of 2^-20: two of them and an int16 stay within 64 bits with room."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Internal(Op):
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
-
-
 @register
-@dataclass(frozen=True, kw_only=True)
-class IntegerTable(_Internal):
+class IntegerTable(InternalOp):
     """``table[data - smallest integer of its type]``; with an axis, one row of the table per index along it."""
 
     name = "integer.table"
@@ -53,8 +45,7 @@ class IntegerTable(_Internal):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class IntegerSum(_Internal):
+class IntegerSum(InternalOp):
     """Sum of ``data - data_zero_point`` over axes: the numerator of a mean."""
 
     name = "integer.sum"
@@ -75,7 +66,6 @@ class IntegerSum(_Internal):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class IntegerSumPool2d(Pool2d):
     """Sum of ``data - data_zero_point`` over each window: an average pool's numerator over one common denominator.
 
@@ -86,7 +76,7 @@ class IntegerSumPool2d(Pool2d):
     name = "integer.sum_pool2d"
     form_of = "nn.avg_pool2d"
     absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    rule = QuantRule.INTERNAL
     count_include_pad: bool = False
     data_zero_point: int = 0
     denominator: int
@@ -102,8 +92,7 @@ class IntegerSumPool2d(Pool2d):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class IntegerResizeLinear(_Internal):
+class IntegerResizeLinear(InternalOp):
     """Bilinear interpolation with weights in units of 2^-20, rounded once; qparams stay.
 
     `rows` [height, 3] and `columns` [width, 3] hold, per output index, the two source indices and the weight of the

@@ -1,23 +1,21 @@
 """onnxruntime's sum of 8-bit integers (MLAS, QLinearAdd): two fused multiply-adds in float32 and one rounding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
 from qbench.ops.float.elementwise import Add
 from qbench.ops.integer.requantize import saturate
+from qbench.ops.rules import InternalOp
 from qbench.quant.fused import fused_multiply_add
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class OnnxAdd(Op):
+class OnnxAdd(InternalOp):
     """``round(fma(lhs, multipliers[0], fma(rhs, multipliers[1], offset)))``, ties to even, saturated.
 
     The integers are taken as they are: their zero points are in the offset.
@@ -28,7 +26,6 @@ class OnnxAdd(Op):
     absorbs = (Epilogue.CLAMP,)
     elementwise = True
     operands = ("lhs", "rhs")
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType
     multipliers: tuple[float, float]
     """float32 numbers: the scales of lhs and rhs over that of the result."""

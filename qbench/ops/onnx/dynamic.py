@@ -1,17 +1,15 @@
 """ONNX's ops whose scales or zero points are computed at run time: DynamicQuantizeLinear and the integer products."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.errors import DataError, GraphError
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Op, register
 from qbench.ir.types import TensorType
 from qbench.ops.integer.products import IntegerBatchMatmul, IntegerConv2d
 from qbench.ops.numeric.convolution import convolve
 from qbench.ops.numeric.exact import centred, exact_dtype, largest_sum, to_accumulator
 from qbench.ops.products import Convolution, MatrixProduct
+from qbench.ops.rules import InternalOp
 
 
 def by_range(data: Array) -> tuple[Array, Array, Array]:
@@ -26,14 +24,8 @@ def by_range(data: Array) -> tuple[Array, Array, Array]:
     return np.clip(steps, 0, 255).astype(np.uint8), np.asarray(scale, np.float32), zero_point
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Dynamic(Op):
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
-
-
 @register
-@dataclass(frozen=True, kw_only=True)
-class DynamicQuantize(_Dynamic):
+class DynamicQuantize(InternalOp):
     """uint8 integers at the scale of the data's own range, the scale, and the zero point (DynamicQuantizeLinear).
 
     The range is widened to hold 0; data that are all 0 get a scale of 1. Everything is computed in float32, as
@@ -60,8 +52,7 @@ def _one_number(op: Op, *zero_points: TensorType) -> None:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class MatmulInteger(MatrixProduct, _Dynamic):
+class MatmulInteger(MatrixProduct, InternalOp):
     """``(lhs - lhs_zero_point) @ (rhs - rhs_zero_point)`` in int32, batched as NumPy's matmul (MatMulInteger)."""
 
     name = "integer.matmul_dynamic"
@@ -82,8 +73,7 @@ class MatmulInteger(MatrixProduct, _Dynamic):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class ConvInteger(Convolution, _Dynamic):
+class ConvInteger(Convolution, InternalOp):
     """`integer.conv2d` whose zero points are operands (ConvInteger); padding counts as zero."""
 
     name = "integer.conv2d_dynamic"

@@ -1,8 +1,5 @@
 """onnxruntime's average pool of 8-bit integers (QLinearAveragePool): real numbers by table, summed in float32."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.errors import GraphError
@@ -15,7 +12,6 @@ from qbench.ops.numeric.windows import pad2d, pool_counts
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class OnnxAvgPool2d(Pool2d):
     """``round(sum of reals[data] / elements / step + zero_point)``, ties to even, saturated.
 
@@ -26,7 +22,7 @@ class OnnxAvgPool2d(Pool2d):
     name = "integer.avg_pool2d_float32"
     form_of = "nn.avg_pool2d"
     operands = ("data", "reals")
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    rule = QuantRule.INTERNAL
     count_include_pad: bool = False
     dtype: DType
     step: float

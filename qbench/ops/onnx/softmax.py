@@ -1,19 +1,16 @@
 """onnxruntime's softmax of 8-bit integers (QLinearSoftmax): powers by table, summed one after the other in float32."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import dtype_of, integer_range
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
+from qbench.ops.rules import InternalOp
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class OnnxSoftmax(Op):
+class OnnxSoftmax(InternalOp):
     """``round(power * steps / sum of powers) + zero_point``, in float32, ties to even; too large ones saturate.
 
     `powers` has 256 entries, the last one for the largest integer along the axis, the one before it for one less.
@@ -21,7 +18,6 @@ class OnnxSoftmax(Op):
 
     name = "integer.softmax_float32"
     operands = ("data", "powers")
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     axis: int = -1
     steps: float
     """How many steps of the result make 1, rounded down."""

@@ -1,7 +1,5 @@
 """Quantized averages that a runtime computes in its own integer way: average pools and means."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qbench.ir.dtypes import numpy_dtype
@@ -17,7 +15,6 @@ from qbench.quant.semantics import Semantics
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnAvgPool2d(QnnOp):
     """The mean of each window: TFLite's as integers, which keep the qparams of the input, onnxruntime's in float32.
 
@@ -52,7 +49,6 @@ class QnnAvgPool2d(QnnOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnMean(QnnOp):
     """The mean along some axes at the scale of the output.
 
@@ -74,7 +70,6 @@ class QnnMean(QnnOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnReduceSum(QnnOp):
     """The sum along some axes at the scale of the output; only TFLite has one."""
 

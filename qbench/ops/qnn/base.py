@@ -9,14 +9,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import dtype_of
 from qbench.ir.frozen import Constant
-from qbench.ir.op import Array, Op, QuantRule
+from qbench.ir.op import Array, Op
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.rules import InternalOp
 from qbench.quant.semantics import Semantics
 
 
@@ -33,10 +34,8 @@ class Lowered(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QnnOp(Op):
+class QnnOp(InternalOp):
     """Base of the ops that `legalize` lowers."""
-
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
 
     @abstractmethod
     def lower(self, *types: TensorType) -> Lowered:

@@ -1,7 +1,5 @@
 """Functions of two quantized tensors for which nobody has integer arithmetic: a table over all pairs."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qbench.errors import GraphError
@@ -15,7 +13,6 @@ from qbench.quant.arithmetic import dequantize, quantize
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnBinary(QnnOp):
     """Dequantize both, apply a float op in float32, quantize: 8-bit tensors of any qparams.
 

@@ -1,13 +1,13 @@
 """Where real numbers become integers and back: fake_quantize, quantize, dequantize."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import is_float
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.rules import InternalOp
 from qbench.quant.arithmetic import Ties, dequantize, quantize
 
 
@@ -18,13 +18,11 @@ def _known(qparams: QParams | None, what: str) -> QParams:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Border(Op):
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+class _Border(InternalOp):
     elementwise = True
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class FakeQuantize(_Border):
     """Rounds real numbers to those that the output's qparams can express; passes them on while there are none.
 
@@ -54,7 +52,6 @@ class FakeQuantize(_Border):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Quantize(_Border):
     """``saturate(round(data / scale) + zero_point)`` with the output's qparams (ONNX QuantizeLinear)."""
 
@@ -73,7 +70,6 @@ class Quantize(_Border):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Dequantize(_Border):
     """``scale * (data - zero_point)`` in float32 with the input's qparams (ONNX DequantizeLinear)."""
 

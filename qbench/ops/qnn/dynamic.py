@@ -1,22 +1,21 @@
 """Dense layers whose data are quantized by the range that they have at run time."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from qbench.errors import GraphError
-from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, register
 from qbench.ir.types import Dim, TensorType
 from qbench.ops.float.dense import Dense
 from qbench.ops.integer.products import IntegerDense
 from qbench.ops.onnx.dynamic import by_range
 from qbench.ops.products import DenseProduct
+from qbench.ops.rules import InternalOp
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ByRange(Op):
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+class _ByRange(InternalOp):
     rows: Dim = 0
     """So many indices of axis 0 belong to a sample, which has a range of its own; 0: all do."""
 
@@ -27,7 +26,6 @@ class _ByRange(Op):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class DynamicFakeQuantize(_ByRange):
     """Rounds each sample to the 256 numbers that uint8 at the scale of its range can express.
 
@@ -51,7 +49,6 @@ class DynamicFakeQuantize(_ByRange):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class DynamicDense(DenseProduct, _ByRange):
     """A dense layer that quantizes each sample to uint8 at the scale of its range, and gives real numbers.
 

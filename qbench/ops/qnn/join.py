@@ -1,7 +1,5 @@
 """Quantized concatenation of tensors whose qparams differ."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +17,6 @@ from qbench.quant.semantics import Semantics
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnConcatenate(QnnOp):
     """8-bit inputs brought to the qparams of the output, then joined.
 

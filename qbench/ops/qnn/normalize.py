@@ -1,7 +1,5 @@
 """Quantized division by the Euclidean norm."""
 
-from dataclasses import dataclass
-
 from qbench.ir.op import register
 from qbench.ir.types import TensorType
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
@@ -10,7 +8,6 @@ from qbench.quant.semantics import Semantics
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnL2Normalize(QnnOp):
     """Each vector along an axis divided by its Euclidean norm; only TFLite has one."""
 

@@ -1,7 +1,5 @@
 """Quantized PReLU whose slopes are integers too."""
 
-from dataclasses import dataclass
-
 from qbench.ir.op import register
 from qbench.ir.types import TensorType
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
@@ -10,7 +8,6 @@ from qbench.quant.semantics import Semantics
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnPrelu(QnnOp):
     """The input where it is at least 0, else times a slope; slopes broadcast against the input."""
 

@@ -34,7 +34,6 @@ class _Products(QnnOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnConv2d(Convolution, _Products):
     """Quantized 2-D convolution into an accumulator; weights per tensor or per output channel."""
 
@@ -46,7 +45,6 @@ class QnnConv2d(Convolution, _Products):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnConv2dTranspose(TransposedConvolution, _Products):
     """Quantized transpose of 2-D convolution into an accumulator; weights per tensor or per output channel.
 
@@ -61,7 +59,6 @@ class QnnConv2dTranspose(TransposedConvolution, _Products):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnDense(DenseProduct, _Products):
     """Quantized dense layer into an accumulator; weights per tensor or per unit."""
 
@@ -73,7 +70,6 @@ class QnnDense(DenseProduct, _Products):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnBatchMatmul(MatrixProduct, _Products):
     """Quantized matrix products of two activations, or of an activation and a constant."""
 
@@ -86,7 +82,6 @@ class QnnBatchMatmul(MatrixProduct, _Products):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnMultiply(_Products):
     """Quantized elementwise product into an accumulator; a constant rhs may have a scale per channel."""
 

@@ -1,7 +1,5 @@
 """Integers read with other scales than they were made with."""
 
-from dataclasses import dataclass
-
 from qbench.ir.op import register
 from qbench.ir.types import TensorType
 from qbench.ops.float.reshape import Reshape
@@ -9,7 +7,6 @@ from qbench.ops.qnn.base import Lowered, QnnOp
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnReinterpret(QnnOp):
     """The same integers under the output's qparams: QuantizeLinear and DequantizeLinear with different scales."""
 

@@ -54,7 +54,6 @@ def _one(values: tuple[int, ...], what: str) -> int:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnRequantize(QnnOp):
     """From one set of qparams to another, usually from an accumulator to a narrow type.
 
@@ -163,7 +162,6 @@ class _Sum(QnnOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnAdd(_Sum):
     """Sum of two quantized tensors at the scale of the output."""
 
@@ -175,7 +173,6 @@ class QnnAdd(_Sum):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnSubtract(_Sum):
     """Difference of two quantized tensors at the scale of the output."""
 

@@ -23,7 +23,6 @@ class _AlongAxis(QnnOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnSoftmax(_AlongAxis):
     """Softmax from integers to integers, as TFLite and onnxruntime have it."""
 

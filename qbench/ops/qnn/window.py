@@ -1,7 +1,5 @@
 """Quantized averages, functions by table, and bilinear resizing."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,7 +27,6 @@ from qbench.quant.semantics import Semantics
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnSum(QnnOp):
     """Sum over axes into an accumulator whose scale already holds the division by the number of elements."""
 
@@ -46,7 +43,6 @@ class QnnSum(QnnOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnSumPool2d(QnnOp):
     """Sum over windows into an accumulator whose scale already holds the division by `denominator`."""
 
@@ -68,7 +64,6 @@ class QnnSumPool2d(QnnOp):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnUnary(QnnOp):
     """A function of one element, as a table over all integers of the input's type.
 
@@ -133,7 +128,6 @@ def _within_domain(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class QnnResizeLinear(QnnOp):
     """Bilinear resizing that keeps the qparams of its input."""
 

@@ -1,24 +1,21 @@
 """TFLite's addition: both operands at a scale of twice the larger one and finer, added, rescaled to the output."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.float.elementwise import Add
 from qbench.ops.integer.requantize import saturate
+from qbench.ops.rules import InternalOp
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class TfliteAdd(Op):
+class TfliteAdd(InternalOp):
     """``rescale(rescale((lhs - z0) << left) +- rescale((rhs - z1) << left)) + zero_point``, saturated.
 
     Each of the three rescales rounds as ``tflite_double``; see tensorflow/lite/kernels/internal/reference/add.h.
@@ -29,7 +26,6 @@ class TfliteAdd(Op):
     absorbs = (Epilogue.CLAMP,)
     elementwise = True
     operands = ("lhs", "rhs")
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType
     zero_points: tuple[int, int]
     """Zero points of lhs and rhs."""

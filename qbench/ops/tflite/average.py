@@ -1,31 +1,27 @@
 """TFLite's mean and sum along axes: one multiplier, which of a mean holds the division by the number of elements."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType, dim_factors
 from qbench.ops.float.reduce import Sum
 from qbench.ops.integer.requantize import saturate
+from qbench.ops.rules import InternalOp
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class TfliteMean(Op):
+class TfliteMean(InternalOp):
     """``rescale(sum(data - data_zero_point)) + zero_point``, saturated."""
 
     name = "integer.tflite_mean"
     form_of = "mean"
     absorbs = (Epilogue.CLAMP,)
     operands = ("data",)
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType
     axes: tuple[int, ...]
     keepdims: bool = True

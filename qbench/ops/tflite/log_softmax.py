@@ -1,16 +1,13 @@
 """TFLite's logarithm of softmax in integers."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.ir.dtypes import DType, integer_range
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.integer.requantize import saturate
-from qbench.ops.rules import axis_within, require
+from qbench.ops.rules import InternalOp, axis_within, require
 from qbench.ops.tflite.softmax import ACCUMULATED_BITS, exponents
 from qbench.quant.fixed_functions import exp_of_negative, log_of_q12
 from qbench.quant.fixed_point import quantized_multiplier
@@ -18,8 +15,7 @@ from qbench.quant.rescaling import divide_by_power, rescale
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class TfliteLogSoftmax(Op):
+class TfliteLogSoftmax(InternalOp):
     """``arguments[d] - log(sum of exp)`` in units of 2^-4, d being the maximum less the data; 0 is the largest integer.
 
     `exponentials` holds Q0 numbers and `arguments` their logarithms as Q5 numbers, for differences of 0 to 255. See
@@ -28,7 +24,6 @@ class TfliteLogSoftmax(Op):
 
     name = "integer.tflite_log_softmax"
     operands = ("data", "exponentials", "arguments")
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType
     axis: int = -1
     count: int

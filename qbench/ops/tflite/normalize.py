@@ -1,27 +1,22 @@
 """TFLite's L2 normalization in integers."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.ir.dtypes import DType, integer_range
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
 from qbench.ops.integer.requantize import saturate
-from qbench.ops.rules import axis_within, require
+from qbench.ops.rules import InternalOp, axis_within, require
 from qbench.quant.fixed_functions import reciprocal_square_root
 from qbench.quant.rescaling import rescale
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class TfliteL2Normalize(Op):
+class TfliteL2Normalize(InternalOp):
     """Each vector along an axis divided by its Euclidean norm, in units of 2^-7."""
 
     name = "integer.tflite_l2_normalize"
     operands = ("data",)
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType
     axis: int = -1
     data_zero_point: int = 0

@@ -1,8 +1,5 @@
 """TFLite's average pool: a sum of the integers as they stand, divided, ties away from zero."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.ir.op import Array, Epilogue, QuantRule, register
@@ -11,7 +8,6 @@ from qbench.ops.numeric.windows import pool_counts, pool_sum
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class TfliteAvgPool2d(Pool2d):
     """``(sum +- count / 2) / count``, truncated, over the elements of each window that are not padding.
 
@@ -21,7 +17,7 @@ class TfliteAvgPool2d(Pool2d):
     name = "integer.tflite_avg_pool2d"
     form_of = "nn.avg_pool2d"
     absorbs = (Epilogue.CLAMP,)
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
+    rule = QuantRule.INTERNAL
 
     def compute(self, data: Array) -> Array:
         sums = pool_sum(data.astype(np.int64), self.window)

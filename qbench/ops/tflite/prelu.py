@@ -1,28 +1,23 @@
 """TFLite's PReLU: one multiplier for what is at least zero, another for products with slopes."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.integer.requantize import saturate
-from qbench.ops.rules import broadcast, require
+from qbench.ops.rules import InternalOp, broadcast, require
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
-class TflitePrelu(Op):
+class TflitePrelu(InternalOp):
     """``rescale(x)`` where x is at least 0, else ``rescale(x * slope)``, both less their zero points."""
 
     name = "integer.tflite_prelu"
     operands = ("data", "slope")
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType
     zero_points: tuple[int, int]
     """Of data and slope."""

@@ -1,24 +1,22 @@
 """TFLite's bilinear resizing: weights of ten bits for signed integers, float32 for uint8."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.errors import GraphError
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Op, register
 from qbench.ir.types import TensorType
 from qbench.ops.numeric.interpolation import Coordinates
+from qbench.ops.rules import InternalOp
 from qbench.quant.arithmetic import round_half_away
 
 Corners = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Resize(Op):
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
-
+class _Resize(InternalOp):
     def _sized(self, data: TensorType, rows: TensorType, columns: TensorType) -> TensorType:
         if data.rank != 4 or rows.rank != 2 or columns.rank != 2:
             raise GraphError(f"{self.name} needs data of rank 4 and tables of rank 2, not {data}, {rows}, {columns}")
@@ -33,7 +31,6 @@ def _corners(data: Array, rows: Array, columns: Array) -> Corners:
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class TfliteResizeInteger(_Resize):
     """Bilinear interpolation with weights in units of 2^-10, ties away from zero.
 
@@ -56,7 +53,6 @@ class TfliteResizeInteger(_Resize):
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class TfliteResizeFloat(_Resize):
     """Bilinear interpolation in float32, term by term, ties away from zero.
 

@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType, integer_range
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.integer.requantize import saturate
-from qbench.ops.rules import axis_within, require
+from qbench.ops.rules import InternalOp, axis_within, require
 from qbench.ops.tflite.interpolation import interpolated, sampled
 from qbench.quant.fixed_functions import exp_of_negative, reciprocal
 from qbench.quant.fixed_point import quantized_multiplier
@@ -26,9 +25,8 @@ ACCUMULATED_BITS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Softmax(Op):
+class _Softmax(InternalOp):
     operands = ("data", "exponentials")
-    rule: ClassVar[QuantRule] = QuantRule.INTERNAL
     dtype: DType
     axis: int = -1
 
