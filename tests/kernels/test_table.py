@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbench.kernels.table import table_kernel
-from qbench.ops.integer.window import IntegerTable
+from qbench.ops.integer.table import IntegerTable
 from tests.kernels.harness import codes, integer_levels, launch, padded
 
 

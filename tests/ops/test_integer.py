@@ -16,7 +16,8 @@ from qbench.ir.qparams import QParams
 from qbench.ops.float.image import Resize2d
 from qbench.ops.float.pool import AvgPool2d
 from qbench.ops.integer.products import IntegerBatchMatmul, IntegerDense
-from qbench.ops.integer.window import IntegerSumPool2d, IntegerTable
+from qbench.ops.integer.table import IntegerTable
+from qbench.ops.integer.window import IntegerSumPool2d
 from qbench.ops.numeric.exact import exact_dtype, to_accumulator
 from qbench.ops.qnn.requantize import QnnAdd, QnnSubtract
 from qbench.ops.qnn.window import QnnResizeLinear, QnnUnary

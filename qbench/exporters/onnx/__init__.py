@@ -3,8 +3,7 @@
 from importlib import import_module
 from pkgutil import walk_packages
 
-from qbench.exporters.onnx.table import EXPORTERS
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import EXPORTERS, Writer
 
 __all__ = ["EXPORTERS", "Writer"]
 

@@ -5,8 +5,7 @@ ONNX takes one range for all that a run is fed, here each sample has its own: th
 
 import numpy as np
 
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ir.op import is_op
 from qbench.ops.qnn.dynamic import DynamicFakeQuantize

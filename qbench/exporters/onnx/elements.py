@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.forms.tables import reaches_one
 from qbench.ir.dtypes import is_integer
 from qbench.ir.graph import Node

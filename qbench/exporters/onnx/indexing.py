@@ -1,8 +1,7 @@
 """Ops that pick, sort, count and write elements by index."""
 
 from qbench.exporters.onnx.sizes import sizes
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ops.float.indexing import CumSum, Mod, OneHot, ScatterElements, ScatterNd, TakeAlongAxis, TopK, Triangle
 

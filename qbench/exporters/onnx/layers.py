@@ -4,8 +4,7 @@ from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
 from qbench.exporters.onnx.by_range import has_range, matmul_integer
 from qbench.exporters.onnx.nbits import matmul_nbits, packable
 from qbench.exporters.onnx.sizes import sizes
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, BiasAdd

@@ -7,8 +7,7 @@ from onnx import helper
 
 from qbench.errors import GraphError
 from qbench.exporters.onnx.sizes import sizes
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Node
 from qbench.ir.sizes import size_of

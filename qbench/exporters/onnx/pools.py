@@ -1,7 +1,6 @@
 """Pools, global pools and reductions."""
 
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ops.float.pool import AvgPool2d, Pool2d
 from qbench.ops.float.reduce import ArgMax, ArgMin, Reduction

@@ -1,7 +1,6 @@
 """Recurrent layers."""
 
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ops.float.recurrent import Gru, Recurrent
 

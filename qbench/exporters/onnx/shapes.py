@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from onnx import helper
 
 from qbench.exporters.onnx.sizes import sizes
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Node
 from qbench.ir.types import Dim

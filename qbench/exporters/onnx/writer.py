@@ -1,7 +1,7 @@
-"""An ONNX graph as it grows, and what every exporting function needs of it."""
+"""An ONNX graph as it grows, and what every exporting function needs of it: the table by op, and the writer."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -171,3 +171,19 @@ class Writer:
 def _info(name: str, given: TensorType) -> ValueInfoProto:
     dtype = helper.np_dtype_to_tensor_dtype(numpy_dtype(given.dtype))
     return helper.make_tensor_value_info(name, dtype, list(given.shape))
+
+
+Function = Callable[[Writer, Node], None]
+
+EXPORTERS: dict[str, Function] = {}
+"""How each op is written, by its name."""
+
+
+def exporter(*ops: str) -> Callable[[Function], Function]:
+    """Register a function for ops of the IR."""
+
+    def register(function: Function) -> Function:
+        EXPORTERS.update(dict.fromkeys(ops, function))
+        return function
+
+    return register

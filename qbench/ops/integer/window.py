@@ -1,12 +1,10 @@
-"""Integer ops over windows and tables: sums for averages, table look-up, bilinear interpolation."""
+"""Integer ops over windows: sums for averages, bilinear interpolation."""
 
 import numpy as np
 
 from qbench.errors import GraphError
-from qbench.ir.dtypes import integer_range
 from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.types import TensorType
-from qbench.ops.float.dense import channelwise
 from qbench.ops.float.pool import Pool2d
 from qbench.ops.float.reduce import Sum
 from qbench.ops.numeric.exact import Accumulator, to_accumulator
@@ -17,31 +15,6 @@ from qbench.quant.rounding import Rounding
 
 INTERPOLATION_BITS = 20
 """Interpolation weights are multiples of 2^-20: two of them and an int16 stay within 64 bits with room."""
-
-
-@register
-class IntegerTable(InternalOp):
-    """``table[data - smallest integer of its type]``; with an axis, one row of the table per index along it."""
-
-    name = "integer.table"
-    operands = ("data", "table")
-    elementwise = True
-    axis: int | None = None
-
-    def infer(self, data: TensorType, table: TensorType) -> TensorType:
-        low, high = integer_range(data.dtype)
-        entries = (high - low + 1,)
-        wanted = entries if self.axis is None else (data.shape[self.axis], *entries)
-        if table.shape != wanted:
-            raise GraphError(f"a table for {data} has shape {wanted}, not {table.shape}")
-        return data.with_dtype(table.dtype)
-
-    def compute(self, data: Array, table: Array) -> Array:
-        index = data.astype(np.int64) - np.iinfo(data.dtype).min
-        if self.axis is None:
-            return table[index]
-        rows = channelwise(np.arange(table.shape[0], dtype=np.int64), self.axis, data.ndim)
-        return table[rows, index]
 
 
 @register

@@ -8,8 +8,7 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.onnx.pool import OnnxAvgPool2d
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
-from qbench.ops.tflite.average import tflite_mean, tflite_sum
-from qbench.ops.tflite.pool import TfliteAvgPool2d
+from qbench.ops.tflite.average import TfliteAvgPool2d, tflite_mean, tflite_sum
 from qbench.quant.arithmetic import dequantize
 from qbench.quant.semantics import Semantics
 

@@ -1,4 +1,4 @@
-"""Functions of two quantized tensors for which nobody has integer arithmetic: a table over all pairs."""
+"""Functions of two quantized tensors: a table over all pairs, and PReLU whose slopes are integers too."""
 
 import numpy as np
 
@@ -7,9 +7,11 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import OPS, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.ops.integer.pair_table import IntegerPairTable
-from qbench.ops.qnn.base import Lowered, QnnOp
+from qbench.ops.integer.table import IntegerPairTable
+from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
+from qbench.ops.tflite.prelu import tflite_prelu
 from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.semantics import Semantics
 
 
 @register
@@ -44,3 +46,21 @@ class QnnBinary(QnnOp):
             raise GraphError(f"{self.name} takes integers of 8 bits, not {q.dtype}")
         codes = np.arange(q.qmin, q.qmax + 1).astype(numpy_dtype(q.dtype))
         return dequantize(codes, QParams(q.scales[0], zero_point, q.dtype))
+
+
+@register
+class QnnPrelu(QnnOp):
+    """The input where it is at least 0, else times a slope; slopes broadcast against the input."""
+
+    name = "qnn.prelu"
+    form_of = "nn.prelu"
+    elementwise = True
+    operands = ("data", "slope")
+    semantics: Semantics = "tvm"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, "qnn.unary with real slopes")
+        for index in (0, 1):
+            self.one_zero_point(index)
+        return Lowered(tflite_prelu(self.q_in(0), self.q_in(1), self.q_out()), {})

@@ -1,4 +1,4 @@
-"""Where real numbers become integers and back: fake_quantize, quantize, dequantize."""
+"""Where real numbers become integers and back (fake_quantize, quantize, dequantize), and integers stand for others."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,8 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.op import Array, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.float.reshape import Reshape
+from qbench.ops.qnn.base import Lowered, QnnOp
 from qbench.ops.rules import InternalOp
 from qbench.quant.arithmetic import Ties, dequantize, quantize
 
@@ -82,3 +84,14 @@ class Dequantize(_Border):
 
     def compute(self, data: Array) -> Array:
         return dequantize(data, _known(self.qin[0], "the input of dequantize"))
+
+
+@register
+class QnnReinterpret(QnnOp):
+    """The same integers under the output's qparams: QuantizeLinear and DequantizeLinear with different scales."""
+
+    name = "qnn.reinterpret"
+    operands = ("data",)
+
+    def lower(self, *types: TensorType) -> Lowered:
+        return Lowered(Reshape(newshape=types[0].shape), {})

@@ -8,8 +8,8 @@ from qbench.ir.frozen import Constant
 from qbench.ir.op import register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.ops.integer.join import ConcatenateTables
 from qbench.ops.integer.requantize import saturate
+from qbench.ops.integer.table import ConcatenateTables
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
 from qbench.ops.qnn.requantize import real_table
 from qbench.quant.arithmetic import round_half_away

@@ -19,7 +19,7 @@ from qbench.ops.integer.requantize import (
     IntegerRequantizeFloat64,
     IntegerRoundingShift,
 )
-from qbench.ops.integer.window import IntegerTable
+from qbench.ops.integer.table import IntegerTable
 from qbench.ops.onnx.add import onnx_add
 from qbench.ops.qnn.base import Lowered, QnnOp
 from qbench.ops.tflite.add import tflite_add

@@ -1,4 +1,4 @@
-"""Quantized softmax and its logarithm."""
+"""Quantized softmax, its logarithm, and division by the Euclidean norm."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,7 @@ from qbench.ir.types import TensorType
 from qbench.ops.onnx.softmax import OnnxSoftmax, powers
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
 from qbench.ops.tflite.log_softmax import tflite_log_softmax
+from qbench.ops.tflite.normalize import TfliteL2Normalize
 from qbench.ops.tflite.softmax import TfliteSoftmax, TfliteSoftmaxInt16, softmax_table, softmax_table_int16
 from qbench.quant.semantics import Semantics
 
@@ -63,3 +64,19 @@ class QnnLogSoftmax(_AlongAxis):
             raise no_arithmetic(self, self.semantics, _FLOAT)
         op, constants = tflite_log_softmax(self.q_in(0), self.q_out().dtype, self.axis)
         return Lowered.of(op, **constants)
+
+
+@register
+class QnnL2Normalize(QnnOp):
+    """Each vector along an axis divided by its Euclidean norm; only TFLite has one."""
+
+    name = "qnn.l2_normalize"
+    operands = ("data",)
+    axis: int = -1
+    semantics: Semantics = "tvm"
+
+    def lower(self, *types: TensorType) -> Lowered:
+        if self.semantics != "tflite":
+            raise no_arithmetic(self, self.semantics, "qnn.dequantize, float ops and qnn.quantize")
+        op = TfliteL2Normalize(dtype=self.q_out().dtype, axis=self.axis, data_zero_point=self.one_zero_point(0))
+        return Lowered(op, {})

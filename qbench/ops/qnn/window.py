@@ -9,13 +9,8 @@ from qbench.ir.op import OPS, Epilogue, Op, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.float.image import Resize2d
-from qbench.ops.integer.window import (
-    INTERPOLATION_BITS,
-    IntegerResizeLinear,
-    IntegerSum,
-    IntegerSumPool2d,
-    IntegerTable,
-)
+from qbench.ops.integer.table import IntegerTable
+from qbench.ops.integer.window import INTERPOLATION_BITS, IntegerResizeLinear, IntegerSum, IntegerSumPool2d
 from qbench.ops.numeric.exact import Accumulator
 from qbench.ops.numeric.interpolation import Coordinates
 from qbench.ops.onnx.functions import FUNCTIONS

@@ -1,14 +1,16 @@
-"""TFLite's mean and sum along axes: one multiplier, which of a mean holds the division by the number of elements."""
+"""TFLite's averages: mean and sum by one multiplier, and a pool that divides integers as they stand."""
 
 import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Epilogue, register
+from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType, dim_factors
+from qbench.ops.float.pool import Pool2d
 from qbench.ops.float.reduce import Sum
 from qbench.ops.integer.requantize import saturate
+from qbench.ops.numeric.windows import pool_counts, pool_sum
 from qbench.ops.rules import InternalOp
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
@@ -81,3 +83,22 @@ def tflite_mean(
         mantissa=(mantissa << spare) // count,
         shift=shift - spare,
     )
+
+
+@register
+class TfliteAvgPool2d(Pool2d):
+    """``(sum +- count / 2) / count``, truncated, over the elements of each window that are not padding.
+
+    Zero points do not matter where ties go up; here they do: ties go away from the integer 0, whatever it stands for.
+    """
+
+    name = "integer.tflite_avg_pool2d"
+    form_of = "nn.avg_pool2d"
+    absorbs = (Epilogue.CLAMP,)
+    rule = QuantRule.INTERNAL
+
+    def compute(self, data: Array) -> Array:
+        sums = pool_sum(data.astype(np.int64), self.window)
+        counts = pool_counts((data.shape[2], data.shape[3]), self.window, False)
+        away = (np.abs(sums) + counts // 2) // counts
+        return (np.sign(sums) * away).astype(data.dtype)

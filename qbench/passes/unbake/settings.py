@@ -1,11 +1,14 @@
-"""The config that an imported model stands for: its own scales as overrides."""
+"""The config that an imported model stands for: its own scales as overrides, and whose arithmetic it was made for."""
 
 from collections import Counter
 
 from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.passes.unbake.template import Template
 from qbench.quant.config import QuantConfig
+from qbench.quant.semantics import SEMANTICS, Semantics, rounding_of
 from qbench.quant.specs import TensorOverride, TensorSpec, WeightSpec
 
 
@@ -53,3 +56,19 @@ def _most_common(qparams: list[QParams]) -> tuple[str, bool, bool] | None:
 def _is_symmetric(q: QParams) -> bool:
     middle = (q.qmin + q.qmax + 1) // 2
     return all(zero_point == middle for zero_point in q.zero_points)
+
+
+def semantics_of(graph: Graph) -> Semantics:
+    """The arithmetic that most of a graph's nodes speak of: by name, or by how they round."""
+    votes = Counter[Semantics]()
+    for node in graph.nodes:
+        op = bind(node, graph.qparams)
+        named = node.attrs.get("semantics")
+        rounding = str(getattr(op, "rounding", ""))
+        for semantics in SEMANTICS:
+            if named == semantics or (named is None and rounding.startswith(_FAMILIES[semantics])):
+                votes[semantics] += 1
+    return votes.most_common(1)[0][0] if votes else "tflite"
+
+
+_FAMILIES: dict[Semantics, str] = {name: rounding_of(name, "qnn.conv2d").partition("_")[0] for name in SEMANTICS}

@@ -16,7 +16,7 @@ from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
 from qbench.passes.unbake.borders import real_borders
 from qbench.passes.unbake.forms import IDENTITY, float_form, implied_clamp, is_narrow, is_wide
-from qbench.passes.unbake.origin import semantics_of
+from qbench.passes.unbake.settings import semantics_of
 from qbench.passes.unbake.template import Template, Unit
 from qbench.passes.unbake.ties import Ties
 from qbench.quant.arithmetic import dequantize

@@ -9,7 +9,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
-from qbench.ops.integer.join import ConcatenateTables
+from qbench.ops.integer.table import ConcatenateTables
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions

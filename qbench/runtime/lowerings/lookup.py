@@ -16,7 +16,7 @@ from qbench.kernels.walk import strided
 from qbench.ops.float.activation import Clip, Relu
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
-from qbench.ops.integer.window import IntegerTable
+from qbench.ops.integer.table import IntegerTable
 from qbench.runtime import interpreter
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of

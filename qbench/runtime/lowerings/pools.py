@@ -22,8 +22,7 @@ from qbench.kernels.tile import Tile
 from qbench.ops.float.pool import GlobalMaxPool2d, MaxPool2d, Pool2d
 from qbench.ops.integer.window import IntegerSum, IntegerSumPool2d
 from qbench.ops.numeric.windows import Window, pool_counts
-from qbench.ops.tflite.average import TfliteMean
-from qbench.ops.tflite.pool import TfliteAvgPool2d
+from qbench.ops.tflite.average import TfliteAvgPool2d, TfliteMean
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
