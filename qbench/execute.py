@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from qbench.errors import GraphError, nearest, shown
 from qbench.ir.build import rebuild
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array, is_op
@@ -83,9 +82,6 @@ def plan(
         An open size without a number, or `keep` names no value.
     """
     keep = tuple(keep)
-    for name in keep:
-        if name not in graph.types:
-            raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")
     return programs.plan(_folded(graph, keep), keep=keep, sizes=sizes, level=level)
 
 
@@ -93,6 +89,6 @@ def _folded(graph: Graph, keep: tuple[str, ...]) -> Graph:
     """The graph without batch norms; what is kept stays what it is."""
     if not any(is_op(node, BatchNorm) for node in graph.nodes):
         return graph
-    wanted = tuple(dict.fromkeys((*graph.outputs, *keep)))
+    wanted = tuple(dict.fromkeys((*graph.outputs, *(name for name in keep if name in graph.types))))
     folded = FoldBatchNormPass()(rebuild(graph, outputs=wanted))
     return rebuild(folded, outputs=graph.outputs)

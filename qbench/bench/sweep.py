@@ -71,12 +71,8 @@ def sweep(
 
     Parameters
     ----------
-    model
-        A network that we know by name, or a float ONNX file.
-    samples
-        Gives the data for a graph, and words for it.
-    shapes
-        See :func:`qbench.load`.
+    model, samples, shapes
+        As for :func:`~qbench.bench.interactive.interactive`.
     told
         Called with how many of the two are done.
 

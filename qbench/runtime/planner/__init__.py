@@ -39,15 +39,8 @@ def make_plan(
 
     Parameters
     ----------
-    graph
-        Float, integer or mixed; any valid graph. Quantized ops are planned as the integer ops that they stand for.
-    keep
-        Values that a run may be asked for besides the outputs: nothing is fused behind them.
-    sizes
-        Numbers for the open sizes of the inputs. The symbol that counts samples on axis 0 needs none: the program is
-        planned for one sample and runs any number of them.
-    level
-        What the processor can do; by default what :func:`qbench.kernels.levels.current` says.
+    graph, keep, sizes, level
+        As for :func:`qbench.plan`.
 
     Raises
     ------
