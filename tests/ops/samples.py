@@ -123,5 +123,6 @@ for _op in (
         "cos",
     ),
     "sign",
+    *("tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"),
 ):
     SAMPLES[_op] = sample((2, 3))

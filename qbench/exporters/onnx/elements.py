@@ -11,9 +11,16 @@ from qbench.ops.float.softmax import LogSoftmax, Softmax
 
 _SAME_IN_ONNX = {
     "abs": "Abs",
+    "acos": "Acos",
+    "acosh": "Acosh",
     "add": "Add",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atanh": "Atanh",
     "ceil": "Ceil",
     "cos": "Cos",
+    "cosh": "Cosh",
     "divide": "Div",
     "equal": "Equal",
     "erf": "Erf",
@@ -40,8 +47,10 @@ _SAME_IN_ONNX = {
     "sigmoid": "Sigmoid",
     "sign": "Sign",
     "sin": "Sin",
+    "sinh": "Sinh",
     "sqrt": "Sqrt",
     "subtract": "Sub",
+    "tan": "Tan",
     "tanh": "Tanh",
     "where": "Where",
 }

@@ -18,8 +18,15 @@ def _unary(onnx_op: str, op: str) -> None:
 
 for _onnx_op, _op in {
     "Abs": "abs",
+    "Acos": "acos",
+    "Acosh": "acosh",
+    "Asin": "asin",
+    "Asinh": "asinh",
+    "Atan": "atan",
+    "Atanh": "atanh",
     "Ceil": "ceil",
     "Cos": "cos",
+    "Cosh": "cosh",
     "Erf": "erf",
     "Exp": "exp",
     "Floor": "floor",
@@ -34,8 +41,10 @@ for _onnx_op, _op in {
     "Sigmoid": "sigmoid",
     "Sign": "sign",
     "Sin": "sin",
+    "Sinh": "sinh",
     "Softplus": "nn.softplus",
     "Sqrt": "sqrt",
+    "Tan": "tan",
     "Tanh": "tanh",
 }.items():
     _unary(_onnx_op, _op)
