@@ -43,6 +43,7 @@ def unary() -> list[Case]:
     plain = "Abs Ceil Cos Erf Exp Floor HardSwish IsNaN Neg Relu Round Sigmoid Sign Sin Softplus Softsign Tanh Mish"
     cases = [Case(op, {"x": X}, opset=18) for op in (*plain.split(), "Identity")]
     cases += [Case(op, {"x": POSITIVE}) for op in ("Log", "Reciprocal", "Sqrt")]
+    cases += [Case(op, {"x": np.tanh(X)}) for op in ("Acos", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan")]
     cases += [
         Case("LeakyRelu", {"x": X}),
         Case("LeakyRelu", {"x": X}, {"alpha": 0.2}, 7),
