@@ -15,7 +15,10 @@ from qbench.quant.config_checks import diff
 from qbench.report.entries import LayerReport
 from qbench.report.report import Report
 from qbench.session.session import Session
+from qbench.views.histogram import HistogramView
+from qbench.views.overlay import overlay
 from qbench.views.result import Outcome, outcome
+from qbench.views.state import Part
 from qbench.views.view import View
 
 Reports = Callable[[QuantConfig], Report | None]
@@ -116,6 +119,8 @@ class ComparisonView(View):
         How many more there are.
     profile
         Of all layers that both have, in the order of the graph: name, SQNR before and after, None where not measured.
+    histograms
+        Of the chosen tensor, before and after; empty where one side has none.
     """
 
     before: Version
@@ -124,6 +129,7 @@ class ComparisonView(View):
     layers: tuple[LayerChange, ...]
     more_layers: int
     profile: tuple[tuple[str, float | None, float | None], ...] = ()
+    histograms: tuple[HistogramView, ...] = ()
 
 
 def history_view(session: Session, reports: Reports, others: Sessions = NO_SESSIONS) -> HistoryView:
@@ -153,9 +159,15 @@ def history_view(session: Session, reports: Reports, others: Sessions = NO_SESSI
 
 
 def comparison_view(
-    session: Session, before: str, after: str, reports: Reports, others: Sessions = NO_SESSIONS
+    session: Session,
+    before: str,
+    after: str,
+    reports: Reports,
+    others: Sessions = NO_SESSIONS,
+    layer: str | None = None,
+    part: Part = "activation",
 ) -> ComparisonView:
-    """Compare two versions, named by their keys.
+    """Compare two versions, named by their keys; with the histograms of a layer's tensor where one is given.
 
     Raises
     ------
@@ -167,7 +179,15 @@ def comparison_view(
     changes = () if was is None or now is None else _changes(was, now)
     layers = _largest(changes)
     profile = tuple((change.name, change.before_db, change.after_db) for change in changes)
-    return ComparisonView(one, two, settings, layers[:_MOST_LAYERS], max(0, len(layers) - _MOST_LAYERS), profile)
+    sides = [(_session(session, key, others), *side) for key, side in ((before, (old, was)), (after, (new, now)))]
+    drawn = overlay(*sides, layer, part)
+    more = max(0, len(layers) - _MOST_LAYERS)
+    return ComparisonView(one, two, settings, layers[:_MOST_LAYERS], more, profile, drawn)
+
+
+def _session(session: Session, key: str, others: Sessions) -> Session:
+    """Whose version it is."""
+    return others[key.partition(" ")[2]] if key.startswith("session ") else session
 
 
 def _other(name: str, session: Session) -> tuple[Version, QuantConfig, Report | None]:

@@ -103,7 +103,8 @@ class Workbench(SessionWidget):
         """Look at another layer; SessionError where none has that name."""
         view = views.tensor_view(self._live.state(), layer, part)
         self._layer, self._part = layer, part
-        self._show(tensor=view.to_dict())
+        compared = {} if self._versions is None else {"versions": self._comparison(*self._versions)}
+        self._show(tensor=view.to_dict(), **compared)
 
     def export(self, folder: str | Path | None = None, files: Collection[str] | None = None) -> list[Path]:
         """Write files to a folder, or all usual ones to the widget's own; gives what was written.
@@ -278,7 +279,9 @@ class Workbench(SessionWidget):
         }
 
     def _two_versions(self, before: str, after: str) -> views.ComparisonView:
-        return views.comparison_view(self._session, before, after, self._live.report_of, self._others)
+        return views.comparison_view(
+            self._session, before, after, self._live.report_of, self._others, self._layer, self._part
+        )
 
     def _comparison(self, before: str, after: str) -> dict[str, Any]:
         """Nothing where one of the two is gone."""

@@ -77,6 +77,7 @@ def test_versions_are_compared_as_a_table(stub: Stub):
     expect(settings.get_by_role("row").nth(1)).to_contain_text("0.05")
     expect(compare.get_by_role("table", name="Result")).to_contain_text("worse by")
     expect(compare.get_by_role("table", name="Layers whose SQNR changed")).to_contain_text("relu_0")
+    expect(compare.get_by_role("img", name="Values of relu_1 before and after")).to_be_visible()
     expect(compare.get_by_role("img", name="SQNR of 9 layers in the order of the graph")).to_be_visible()
 
 

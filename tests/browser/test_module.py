@@ -18,6 +18,7 @@ from tests.networks import mlp, samples
 TRAITS = (
     "layers",
     "tensor",
+    "values",
     "result",
     "profile",
     "repairs",
@@ -224,6 +225,9 @@ def test_a_dead_kernel_is_said_and_how_to_go_on(page: Page, bench: Workbench):
     page.evaluate("window.happen('comm_live_update')")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text('qb.Session.resume("a <b>.session")')
+    alert.get_by_role("button", name="Copy the line").click()
+    line = 'import qbench as qb; session = qb.Session.resume("a <b>.session"); qb.Workbench(session)'
+    assert page.evaluate("String(getSelection())") == line
     expect(page.get_by_role("progressbar")).to_be_hidden()
     expect(page.get_by_role("button", name="Re-run")).to_be_disabled()
     before = len(stub.sent())

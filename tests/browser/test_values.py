@@ -32,13 +32,13 @@ def test_they_are_asked_for_once_they_are_seen_and_no_longer_than_that(page: Pag
     stub = Stub(page, bench | {"height": 860})
     assert stub.sent() == []
     tab(page, "Values")
-    expect(page.locator(".qb-value-table .qb-absent")).to_contain_text("Both models run")
+    expect(page.locator(".qb-value-note")).to_contain_text("Both models run")
     assert stub.sent() == [ASKED]
     stub.update(values=values_view(SESSION.values("relu_1")).to_dict())
     expect(page.locator(".qb-maps img")).to_have_count(12)
-    expect(page.locator(".qb-value-table .qb-absent")).to_be_hidden()
+    expect(page.locator(".qb-value-note")).to_be_hidden()
     stub.update(tensor={**bench["tensor"], "layer": "relu_2"})
-    expect(page.locator(".qb-value-table .qb-absent")).to_be_visible()  # the old ones are of another layer
+    expect(page.locator(".qb-value-note")).to_be_visible()  # the old ones are of another layer
     assert stub.sent()[1:] == [{**ASKED, "layer": "relu_2"}]
     tab(page, "Graph")
     assert stub.sent()[2:] == [{"do": "values", "layer": None}]

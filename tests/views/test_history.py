@@ -77,6 +77,24 @@ def test_two_versions_are_compared_by_settings_and_by_what_came_of_them(session:
     json.dumps(view.to_dict(), allow_nan=False)
 
 
+def test_the_histograms_of_a_tensor_lie_over_each_other(session: Session):
+    report, other = session.run(), Session(mlp(), samples(40, seed=9), samples(30, seed=5))
+    other.run(progress=False)
+    reports, others = {session.config: report}.get, {"more data": other}
+    view = comparison_view(session, "snapshot as it came", "edit 1", reports, layer="relu_0")
+    before, after = view.histograms
+    assert (before.counts, before.count) == (after.counts, 20 * 16)
+    assert after.threshold == 0.05 < before.threshold
+    before, after = comparison_view(session, "session more data", "edit 1", reports, others, "relu_0").histograms
+    assert (sum(before.counts), sum(after.counts), max(len(before.counts), len(after.counts)) <= 128) == (
+        640,
+        320,
+        True,
+    )
+    assert comparison_view(session, "edit 1", "edit 2", reports, layer="relu_0").histograms == ()
+    assert comparison_view(session, "edit 1", "edit 1", reports, layer="none").histograms == ()
+
+
 def test_what_was_not_evaluated_is_compared_by_settings_alone(session: Session):
     view = comparison_view(session, "edit 1", "edit 2", nothing)
     assert (view.before.outcome, view.layers) == (None, ())

@@ -46,7 +46,7 @@ export function frame(part) {
       else inner.element.before(trouble);
       set(trouble, { hidden: !error });
       const button = (text, action) => h("button", { type: "button", class: "qb-small", onclick: () => send({ do: action }) }, text);
-      const buttons = error ? [error.can_undo ? button("Undo", "undo") : null, error.can_close === false ? null : button("Close", "dismiss")] : [];
+      const buttons = error ? [error.code ? copying(error.code) : null, error.can_undo ? button("Undo", "undo") : null, error.can_close === false ? null : button("Close", "dismiss")] : [];
       trouble.replaceChildren(...(error ? [h("span", { class: "qb-grow" }, error.text), ...buttons.filter(Boolean)] : []));
     };
     const draw = {
@@ -91,13 +91,14 @@ export function frame(part) {
       isDead = true;
       answered();
       const { path } = model.get("status") ?? {};
-      const way = path ? `session = qb.Session.resume(${JSON.stringify(path)})` : "the cells above again (a session with path= would have kept all of it)";
+      const code = path ? `import qbench as qb; session = qb.Session.resume(${JSON.stringify(path)}); qb.Workbench(session)` : null;
+      const way = code ? `in a cell: ${code}` : "the cells above again (a session with path= would have kept all of it)";
       root.classList.add("qb-dead");
       for (const one of root.querySelectorAll("button, input, select")) set(one, { disabled: true });
       set(root, { "data-busy": "false", "aria-busy": "false" });
       line.draw({ message: "", is_busy: false, progress: null });
       inner.draw.status?.({ ...model.get("status"), is_busy: false, message: "", undo: null, redo: null });
-      complain({ text: `The kernel of this view was restarted, or has died. What is shown is what it last said; nothing can be changed.\nTo go on run ${way}.`, can_close: false });
+      complain({ text: `The kernel of this view was restarted, or has died. What is shown is what it last said; nothing can be changed.\nTo go on run ${way}`, can_close: false, code });
     };
     for (const event of ORPHANED) model.on(event, orphaned);
     const sizes = new ResizeObserver(() => {
@@ -117,6 +118,23 @@ export function frame(part) {
       }
     };
   };
+}
+
+/** A button that takes a line of code to the clipboard, or where a page may not do that selects it: no view can run a cell. */
+function copying(line) {
+  const button = h("button", { type: "button", class: "qb-small", title: "To be pasted into a cell" }, "Copy the line");
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(line);
+      button.textContent = "Copied: paste it into a cell";
+    } catch {
+      const text = button.parentElement.querySelector("span").firstChild;
+      const from = text.data.indexOf(line);
+      getSelection().setBaseAndExtent(text, from, text, from + line.length);
+      button.textContent = "Selected: copy it with Ctrl+C";
+    }
+  });
+  return button;
 }
 
 /** What goes on in the kernel, with a bar and a way to stop it: { element, draw(status) }. */

@@ -1,7 +1,7 @@
 // What was done, what was kept under names, and any two of those compared.
 import { h, s, set } from "./dom.js";
 import { decibels, number, percent, short } from "./numbers.js";
-import { linear, yAxis } from "./scales.js";
+import { linear, logarithmic, xAxis, yAxis } from "./scales.js";
 
 const STATES = { done: "", now: "now", undone: "undone" };
 const MOST = 120; // letters of a label
@@ -149,6 +149,8 @@ function differences(view) {
   if (settings.length) found.push(table("Settings", ["setting", "before", "after"], settings.map((one) => [one.path, one.before ?? "not said", one.after ?? "not said"])));
   const chart = profiles(view);
   if (chart) found.push(chart);
+  const overlaid = histograms(view);
+  if (overlaid) found.push(overlaid);
   if (layers.length) {
     const rows = layers.map((one) => {
       const kind = one.runs_before === one.runs_after ? "" : ` (${one.runs_before} \u2192 ${one.runs_after})`;
@@ -176,6 +178,29 @@ function profiles({ profile, before, after }) {
     { class: "qb-profiles" },
     s("svg", { class: "qb-plot", role: "img", "aria-label": said, viewBox: `0 0 ${WIDE} ${HIGH}` }, yAxis(y, left, right, 3, "SQNR, dB", 10), s("path", { class: "qb-before", d: line(1) }), s("path", { class: "qb-after", d: line(2) })),
     h("figcaption", { class: "qb-sub" }, `dashed: ${short(before.label, 30)}, whole: ${short(after.label, 30)}. ${said}.`),
+  );
+}
+
+/** The chosen tensor's values before and after, one outline over the other, with what the integers reach. */
+function histograms({ histograms: both, before, after }) {
+  if (both?.length !== 2) return null;
+  const [left, right, top, bottom] = [40, WIDE - 8, 16, HIGH - 24];
+  const ends = both.flatMap((one) => [one.start, one.start + one.width * one.counts.length]);
+  const x = linear([Math.min(0, ...ends), Math.max(0, ...ends)], [left, right]);
+  const shares = both.map((one) => one.counts.map((count) => count / (one.width * Math.max(1, one.count))));
+  const most = Math.max(...shares.flat());
+  if (!(most > 0)) return null;
+  const y = logarithmic([most * 1e-5, most * 1.5], [bottom, top]);
+  const line = (one, at) => `M${x(one.start).toFixed(1)} ${bottom}${shares[at].map((share, i) => `V${(share ? y(share) : bottom).toFixed(1)}H${x(one.start + one.width * (i + 1)).toFixed(1)}`).join("")}V${bottom}`;
+  const reach = ({ low, high }) => [low, high].filter((at) => at >= x.inverse(left) && at <= x.inverse(right)).map((at) => `M${x(at).toFixed(1)} ${top}V${bottom}`).join("");
+  const kinds = ["qb-before", "qb-after"];
+  const told = both.map((one) => `${one.dtype} from ${number(one.low)} to ${number(one.high)}`).join(" and ");
+  const said = `Values of ${short(both[1].tensor, 40)} before and after, logarithmic; the integers reach ${told}`;
+  return h(
+    "figure",
+    { class: "qb-profiles qb-overlaid" },
+    s("svg", { class: "qb-plot", role: "img", "aria-label": said, viewBox: `0 0 ${WIDE} ${HIGH}` }, xAxis(x, bottom, right - left, "", right), both.map((one, at) => s("path", { class: kinds[at], d: line(one, at) + reach(one) }))),
+    h("figcaption", { class: "qb-sub" }, `dashed: ${short(before.label, 30)}, whole: ${short(after.label, 30)}. ${said}, where the vertical lines are.`),
   );
 }
 

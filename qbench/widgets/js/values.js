@@ -27,7 +27,7 @@ export function valuesPanel(send) {
   const sample = h("input", { type: "number", min: 0, step: 1, "aria-label": "Sample", onchange: () => look({ sample: Math.max(0, Math.round(Number(sample.value))) }) });
   const samples = h("label", {}, "maps of sample ", sample);
   const maps = h("div", { class: "qb-maps" });
-  const absent = h("p", { class: "qb-absent" });
+  const absent = h("p", { class: "qb-value-note" });
   const body = h("div", { class: "qb-values-body" }, h("div", { class: "qb-tools" }, about, order, all), boxes, h("div", { class: "qb-pair" }, scatter, errors), samples, maps);
   const element = h("details", { class: "qb-value-table", "data-where": "values", ontoggle: () => see() }, h("summary", {}, "Values of both models"), absent, body);
 
