@@ -179,7 +179,7 @@ def comparison_view(
     changes = () if was is None or now is None else _changes(was, now)
     layers = _largest(changes)
     profile = tuple((change.name, change.before_db, change.after_db) for change in changes)
-    sides = [(_session(session, key, others), *side) for key, side in ((before, (old, was)), (after, (new, now)))]
+    sides = (_session(session, before, others), old, was), (_session(session, after, others), new, now)
     drawn = overlay(*sides, layer, part)
     more = max(0, len(layers) - _MOST_LAYERS)
     return ComparisonView(one, two, settings, layers[:_MOST_LAYERS], more, profile, drawn)
