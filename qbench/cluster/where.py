@@ -1,10 +1,13 @@
 """Where work runs, as the user says it: an executor, a cluster, or nothing at all."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, wait
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
-from qbench.errors import ClusterError
+from qbench.errors import Cancelled, ClusterError
+from qbench.progress import Cancel
+
+_PATIENCE = 0.1  # seconds between looks while workers are busy
 
 T = TypeVar("T")
 
@@ -54,3 +57,19 @@ def executor_of(cluster: object, executor: Executor | None = None) -> Executor |
     except ImportError as error:
         raise ClusterError("cluster= needs Dask: pip install 'qbench[cluster]'") from error
     return Workers(cast("Any", cluster))
+
+
+def gathered(futures: Sequence[Future[T]], cancel: Cancel | None) -> list[T]:
+    """What they give, in their order; Cancelled where somebody asks to stop, and then those not begun never are."""
+    try:
+        while not_done := wait(futures, timeout=_PATIENCE, return_when=FIRST_EXCEPTION).not_done:
+            if cancel is not None and cancel.is_set():
+                raise Cancelled("stopped while other processes were at work")
+            if len(not_done) < len(futures):
+                for future in futures:
+                    if future.done():
+                        future.result()  # an error is told at once
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()

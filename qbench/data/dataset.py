@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, islice
 from typing import Any, cast
 
@@ -273,6 +275,23 @@ class Dataset:
         wanted, last = {*pieces}, max(pieces, default=-1)
         return [piece for i, piece in enumerate(islice(self.pieces_in_order(), last + 1)) if i in wanted]
 
+    def groups(self, groups: Sequence[Sequence[int]], elsewhere: bool = False) -> list[Feeds]:
+        """The pieces of these numbers, joined group by group; elsewhere: files are read by whoever gets them."""
+        if elsewhere and self._parts is not None:
+            return [Lazy(self._graph.inputs, partial(_joined, [*map(self._single, group)])) for group in groups]
+        wanted = sorted({piece for group in groups for piece in group})
+        found = dict(zip(wanted, self.pick(wanted), strict=True))
+        return [self.joined([found[piece] for piece in group]) for group in groups]
+
+    def kind(self, piece: int) -> tuple[tuple[int, ...], ...]:
+        """What :meth:`shapes` says of the piece of that number."""
+        return self._kinds[bisect_right(self._stops, self._first + piece * self.layout.step)]
+
+    def _single(self, piece: int) -> Dataset:
+        made = self._cut(piece, piece + 1)
+        made._digests, made._stops, made._kinds, made.labels, made.truths = (), (), (), None, None
+        return made
+
     def sample(self, index: int) -> dict[str, NDArray[Any]]:
         """One sample, by input name; axis 0 is 1 where it counts samples. DataError where there is no such sample."""
         if not 0 <= index < self.samples:
@@ -311,6 +330,10 @@ class Dataset:
             return group[0]
         batched = self.layout.batched
         return {k: joined([f[k] for f in group]) if k in batched else a for k, a in group[0].items()}
+
+
+def _joined(pieces: Sequence[Dataset]) -> Feeds:
+    return pieces[0].joined([next(piece.pieces_in_order()) for piece in pieces])
 
 
 def _survey(data: Dataset) -> Survey:

@@ -2,12 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from qbench.cluster.where import Cluster
+from qbench.cluster.where import Cluster, gathered
 from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import Cancelled
 from qbench.progress import Cancel, Progress
@@ -60,22 +60,6 @@ def in_order(
                 yield future.result()
     finally:
         for _, future in running:
-            future.cancel()
-
-
-def gathered(futures: Sequence[Future[T]], cancel: Cancel | None) -> list[T]:
-    """What they give, in their order; Cancelled where somebody asks to stop, and then those not begun never are."""
-    try:
-        while not_done := wait(futures, timeout=_PATIENCE, return_when=FIRST_EXCEPTION).not_done:
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("stopped while other processes were at work")
-            if len(not_done) < len(futures):
-                for future in futures:
-                    if future.done():
-                        future.result()  # an error is told at once
-        return [future.result() for future in futures]
-    finally:
-        for future in futures:
             future.cancel()
 
 

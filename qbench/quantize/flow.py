@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import groupby
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial, reduce
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from qbench.cluster.where import Cluster, gathered
 from qbench.data.portions import Feeds
 from qbench.ir.batch import batch_symbol
 from qbench.ir.build import build
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, with_sizes
 from qbench.ir.types import TensorType, dims_replaced, numel
 from qbench.passes.groups import Group
+from qbench.progress import Cancel
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.programs import Programs
 
-Values = dict[str, list[Array]]
-"""Arrays by name of the value, one for each chunk of samples."""
+T = TypeVar("T")
+Values = Mapping[str, Array]
+
+
+class Both(NamedTuple):
+    """What both networks have made of a chunk of samples, and what the graph leaves open there besides the batch."""
+
+    exact: Values
+    rounded: Values
+    sizes: FrozenMap[str, int]
 
 
 @dataclass(frozen=True)
@@ -33,50 +43,40 @@ class Flow:
     ----------
     graph, groups
         The float graph, and its groups in execution order.
-    exact, rounded
-        The values of both networks.
+    chunks
+        A `Both` each; on a cluster what stands for it there, so that no values travel.
     constants
         What the rounded network has in place of the float one's.
-    sizes
-        What the graph leaves open besides the batch, of each chunk.
+    cluster, cancel
+        Where the chunks are, if not here; and whether to wait for it.
     """
 
     graph: Graph
     groups: Sequence[Group]
-    exact: Values
-    rounded: Values
-    constants: dict[str, Constant]
-    sizes: Sequence[Mapping[str, int]]
+    chunks: Sequence[Any]
+    constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
+    cluster: Cluster | None = None
+    cancel: Cancel | None = None
 
-    @classmethod
-    def start(cls, graph: Graph, groups: Sequence[Group], chunks: Sequence[Feeds]) -> Flow:
+    def fed(self, chunks: Sequence[Feeds]) -> Flow:
         """Before the first group, with what to feed."""
-        fed: Values = {name: [np.asarray(chunk[name]) for chunk in chunks] for name in graph.inputs}
-        batch = batch_symbol(graph)
-        each = [check_feeds(graph, {name: fed[name][index] for name in fed}) for index in range(len(chunks))]
-        sizes = [FrozenMap({symbol: size for symbol, size in one.items() if symbol != batch}) for one in each]
-        return cls(graph, groups, fed, fed, {}, sizes)
-
-    @property
-    def chunks(self) -> int:
-        """How many chunks of samples there are."""
-        return len(next(iter(self.exact.values())))
+        fed = Graph("fed", self.graph.inputs, (), (), FrozenMap(), FrozenMap(self.graph.input_types()))
+        return self._each(_Fed(fed, batch_symbol(self.graph)), chunks)
 
     def split(self, few: int) -> tuple[Flow, Flow]:
         """The first so many chunks, and the others."""
-        parts = (slice(few), slice(few, None))
-        both = [[{k: v[part] for k, v in side.items()} for side in (self.exact, self.rounded)] for part in parts]
-        first, last = (
-            replace(self, exact=exact, rounded=rounded, sizes=self.sizes[part])
-            for (exact, rounded), part in zip(both, parts, strict=True)
-        )
-        return first, last
+        return replace(self, chunks=self.chunks[:few]), replace(self, chunks=self.chunks[few:])
 
     def joined(self, other: Flow) -> Flow:
         """The chunks of both, which have come to the same place."""
-        exact = {name: [*arrays, *other.exact[name]] for name, arrays in self.exact.items()}
-        rounded = {name: [*arrays, *other.rounded[name]] for name, arrays in self.rounded.items()}
-        return replace(self, exact=exact, rounded=rounded, sizes=[*self.sizes, *other.sizes])
+        return replace(self, chunks=[*self.chunks, *other.chunks])
+
+    def asked(self, function: Callable[[Both, int], T], merge: Callable[..., T]) -> T:
+        """What a function says of each chunk and its number, merged."""
+        if self.cluster is None:
+            return reduce(merge, map(function, self.chunks, range(len(self.chunks))))
+        calls = [(chunk, number) for number, chunk in enumerate(self.chunks)]
+        return gathered([self.cluster.submit_merged(function, calls, merge)], self.cancel)[0]
 
     def alive(self, at: int) -> set[str]:
         """The values that are there after group `at` and are read later."""
@@ -91,38 +91,81 @@ class Flow:
 
     def advanced(self, first: int, last: int) -> Flow:
         """From before group `first` to after group `last`."""
-        wanted = self.alive(last)
-        nodes = [node for group in self.groups[first : last + 1] for node in group.nodes]
-        outputs = sorted(wanted.intersection(value for node in nodes for value in node.outputs))
+        nodes = tuple(node for group in self.groups[first : last + 1] for node in group.nodes)
         read = {value for node in nodes for value in node.inputs}
-        types = {name: self.graph.types[name] for name in self.exact if name in read}
+        types = {name: self.graph.types[name] for name in read if name in self.graph.types}
+        both = [{k: v for k, v in side.items() if k in read} for side in (self.graph.constants, self.constants)]
+        return self._each(_Stretch(nodes, types, frozenset(self.alive(last)), *both), self.chunks)
 
-        def run(values: Values, constants: Mapping[str, Constant]) -> Values:
-            left = {name: arrays for name, arrays in values.items() if name in wanted}
-            if not outputs:
-                return left
-            known = {**self.graph.constants, **constants}
-            made: Values = {name: [] for name in outputs}
-            for sizes, indices in groupby(range(self.chunks), lambda index: self.sizes[index]):
-                given = {name: TensorType(dims_replaced(t.shape, sizes), t.dtype) for name, t in types.items()}
-                part = build("part", given, outputs, [with_sizes(node, sizes) for node in nodes], known)
-                some = [*indices]
-                for name, arrays in _run(part, values, outputs, some).items():
-                    made[name] += arrays
-            return left | made
-
-        return replace(self, exact=run(self.exact, {}), rounded=run(self.rounded, self.constants))
+    def _each(self, work: Callable[[Any], Both], given: Sequence[Any]) -> Flow:
+        if self.cluster is None:
+            return replace(self, chunks=[*map(work, given)])
+        return replace(self, chunks=gathered([*map(partial(self.cluster.held, work), given)], self.cancel))
 
     @cached_property
     def _last(self) -> dict[str, int]:
         return {v: at for at, group in enumerate(self.groups) for node in group.nodes for v in node.inputs}
 
 
-def _run(part: Graph, values: Mapping[str, Sequence[Array]], outputs: Iterable[str], chunks: Iterable[int]) -> Values:
-    programs, found = Programs(part), {name: list[Array]() for name in outputs}
-    for index in chunks:
-        feeds = {name: values[name][index] for name in part.inputs}
-        results = programs.of(feeds).run(feeds)
-        for name, arrays in found.items():
-            arrays.append(results[name])
-    return found
+@dataclass(frozen=True)
+class _Fed:
+    """Makes the beginning of a flow; goes to other processes."""
+
+    graph: Graph
+    batch: str | None
+
+    def __call__(self, feeds: Feeds) -> Both:
+        fed = {name: np.asarray(feeds[name]) for name in self.graph.inputs}
+        sizes = {symbol: size for symbol, size in check_feeds(self.graph, fed).items() if symbol != self.batch}
+        return Both(fed, fed, FrozenMap(sizes))
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Some nodes of both networks, which differ in constants; goes to other processes.
+
+    Parameters
+    ----------
+    nodes, types
+        And the types of what they read.
+    wanted
+        The values that are read later.
+    constants, others
+        Of the float network, and what the rounded one has in place of some.
+    """
+
+    nodes: Sequence[Node]
+    types: Mapping[str, TensorType]
+    wanted: Collection[str]
+    constants: Mapping[str, Constant]
+    others: Mapping[str, Constant]
+    _planned: dict[FrozenMap[str, int], tuple[Programs, Programs]] = field(
+        init=False, default_factory=dict[FrozenMap[str, int], tuple[Programs, Programs]]
+    )
+
+    def __reduce__(self) -> tuple[type[_Stretch], tuple[object, ...]]:
+        return _Stretch, (self.nodes, self.types, self.wanted, self.constants, self.others)
+
+    def __call__(self, chunk: Both) -> Both:
+        outputs = sorted({value for node in self.nodes for value in node.outputs}.intersection(self.wanted))
+        left = [{k: v for k, v in values.items() if k in self.wanted} for values in chunk[:2]]
+        if not outputs:
+            return Both(left[0], left[1], chunk.sizes)
+        if chunk.sizes not in self._planned:
+            exact, rounded = self.constants, {**self.constants, **self.others}
+            self._planned[chunk.sizes] = self._programs(chunk, outputs, exact), self._programs(chunk, outputs, rounded)
+        exact, rounded = map(_run, self._planned[chunk.sizes], chunk[:2], left)
+        return Both(exact, rounded, chunk.sizes)
+
+    def _programs(self, chunk: Both, outputs: Sequence[str], constants: Mapping[str, Constant]) -> Programs:
+        given = {
+            name: TensorType(dims_replaced(self.types[name].shape, chunk.sizes), self.types[name].dtype)
+            for name in chunk.exact
+            if name in self.types
+        }
+        return Programs(build("part", given, outputs, [with_sizes(n, chunk.sizes) for n in self.nodes], constants))
+
+
+def _run(programs: Programs, values: Values, left: Values) -> Values:
+    feeds = {name: values[name] for name in programs.graph.inputs}
+    return {**left, **programs.of(feeds).run(feeds)}

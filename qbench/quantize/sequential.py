@@ -1,12 +1,13 @@
 """Round weights one layer after the other, each so that its output is the float network's as nearly as can be."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from qbench.calibration.moments import Moments, unit_of
+from qbench.cluster.where import Cluster
 from qbench.data.dataset import Dataset
 from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
@@ -21,7 +22,7 @@ from qbench.quant import least_squares
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.encodings import Encoding
 from qbench.quant.least_squares import Levels, best_scales, loss, targets
-from qbench.quantize.flow import Flow
+from qbench.quantize.flow import Both, Flow
 from qbench.quantize.unfold import can_unfold, folded, places, unfolded, unfolded_weight
 
 _BUDGET = 1 << 29  # bytes of values that are kept at a time
@@ -35,6 +36,9 @@ _HELD = 4  # each such chunk is held back to choose the ridge
 _BITS = 8
 _DEAD = 0.1  # of the scale given: a channel of zeros keeps it, since it suits the bias
 
+_Parts = tuple[Moments, Moments | None]
+"""Of the chunks that weights are fitted to, and of those that are held back."""
+
 
 def round_sequentially(
     graph: Graph,
@@ -43,6 +47,7 @@ def round_sequentially(
     narrow: bool = True,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
+    executor: Executor | None = None,
 ) -> FrozenMap[str, RoundedWeight]:
     """Round the weights of convolutions and dense layers; activations stay in float on the way.
 
@@ -59,11 +64,13 @@ def round_sequentially(
         Whether the smallest integer is left unused.
     progress, cancel
         To watch and to stop it.
+    executor
+        A cluster, whose workers run the samples and add up moments; whatever else it is, samples are run here.
 
     Returns
     -------
     FrozenMap
-        By name of the weight. The result depends on the arguments alone, not on the number of threads.
+        By name of the weight. The result depends on the arguments alone, not on the number of threads or workers.
 
     Raises
     ------
@@ -75,30 +82,41 @@ def round_sequentially(
     found: dict[str, RoundedWeight] = {}
     if not todo:
         return FrozenMap(found)
-    flow, end = Flow.start(graph, groups, _chunks(data)), max(todo)
-    for first, last in _stretches(flow, end):
-        leading, others = flow.split(_few(flow, first, last))
-        for at in range(first, last + 1):
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("rounding of the weights was stopped")
-            if at in todo:
-                made = _round(graph, groups[at], encodings[todo[at]], leading, narrow)
-                found[todo[at]] = made
-                flow.constants[todo[at]] = made.weight
-                if made.bias is not None:
-                    flow.constants[made.bias[0]] = made.bias[1]
-                if progress is not None:
-                    progress(len(found), len(todo))
-            if at < end:
-                leading = leading.advanced(at, at)
-        if last < end:
-            flow = leading.joined(others.advanced(first, last))
+    end, where = max(todo), executor if isinstance(executor, Cluster) else None
+    chunks = _chunks(data, where is not None)
+
+    def work() -> None:
+        """From front to back; again where workers die with what they held, but no weight is rounded twice."""
+        flow = Flow(graph, groups, (), {}, where, cancel).fed(chunks)
+        for first, last in _stretches(flow, end):
+            leading, others = flow.split(_few(flow, first, last))
+            for at in range(first, last + 1):
+                if cancel is not None and cancel.is_set():
+                    raise Cancelled("rounding of the weights was stopped")
+                if at in todo:
+                    if todo[at] not in found:
+                        found[todo[at]] = _round(graph, groups[at], encodings[todo[at]], leading, narrow)
+                        if progress is not None:
+                            progress(len(found), len(todo))
+                    made = found[todo[at]]
+                    flow.constants[todo[at]] = made.weight
+                    if made.bias is not None:
+                        flow.constants[made.bias[0]] = made.bias[1]
+                if at < end:
+                    leading = leading.advanced(at, at)
+            if last < end:
+                flow = leading.joined(others.advanced(first, last))
+
+    if where is None:
+        work()
+    else:
+        where.repeated(work)
     return FrozenMap(found)
 
 
 def _stretches(flow: Flow, end: int) -> Iterator[tuple[int, int]]:
     """First and last group of the stretches between places where the values of all samples can be kept."""
-    first, chunks = 0, flow.chunks
+    first, chunks = 0, len(flow.chunks)
     for at in range(end + 1):
         if at == end or flow.nbytes(at) * chunks * _CHUNK <= _BUDGET:
             yield first, at
@@ -108,7 +126,7 @@ def _stretches(flow: Flow, end: int) -> Iterator[tuple[int, int]]:
 def _few(flow: Flow, first: int, last: int) -> int:
     """How many chunks can be kept within a stretch; the others go through it when its weights are rounded."""
     widest = max(flow.nbytes(at) for at in range(first, last + 1))
-    return min(flow.chunks, max(_FEWEST, _BUDGET // max(1, widest * _CHUNK)))
+    return min(len(flow.chunks), max(_FEWEST, _BUDGET // max(1, widest * _CHUNK)))
 
 
 def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> str | None:
@@ -123,20 +141,20 @@ def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> st
     return name if qparams.qmax < 2**_BITS and len({*qparams.zero_points}) == 1 else None
 
 
-def _chunks(data: Dataset) -> list[dict[str, Array]]:
+def _chunks(data: Dataset, elsewhere: bool) -> list[Feeds]:
     """Samples evenly spread, in chunks; the samples of each are spread evenly, too."""
     count = min(data.pieces, max(1, _SAMPLES // data.layout.step))
-    pieces = data.pick(np.linspace(0, data.pieces - 1, count).round().astype(np.int64).tolist())
+    chosen = np.linspace(0, data.pieces - 1, count).round().astype(np.int64).tolist()
     if not data.layout.batched:
-        return [dict(piece) for piece in pieces]
-    alike: dict[tuple[tuple[int, ...], ...], list[Feeds]] = {}
-    for piece in pieces:
-        alike.setdefault(tuple(array.shape for array in piece.values()), []).append(piece)
-    chunks = list[dict[str, Array]]()
+        return data.groups([[piece] for piece in chosen], elsewhere)
+    alike: dict[object, list[int]] = {}
+    for piece in chosen:
+        alike.setdefault(data.kind(piece), []).append(piece)
+    chunks = list[Sequence[int]]()
     for some in alike.values():
         number = max(1, len(some) // _CHUNK)
-        chunks += [dict(data.joined(some[first::number])) for first in range(number)]
-    return chunks
+        chunks += [some[first::number] for first in range(number)]
+    return data.groups(chunks, elsewhere)
 
 
 def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: bool) -> RoundedWeight:
@@ -144,8 +162,11 @@ def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: b
     head = group.head
     array = graph.constants[head.inputs[1]].array
     weights = unfolded_weight(head, array)
-    data = head.inputs[0]
-    parts = _moments(graph, group, weights.shape[2], flow.exact[data], flow.rounded[data])
+    unit = unit_of(flow.asked(_Peak(head.inputs[0]), max))
+    wanted = max(1, (_INPUTS[0] + _INPUTS[1] * weights.shape[2]) // len(flow.chunks))
+    found = flow.asked(_Taken(head, array.shape, unit, wanted), _merged)
+    fitted, *back = (found[held] for held in sorted(found))
+    parts = fitted, back[0] if back else None
     second, cross, ridge = _chosen(weights, parts, _bias_node(graph, group) is not None)
     wanted, qparams = targets(weights, second, cross, ridge), encoding.qparams
     low = qparams.qmin + (1 if narrow and qparams.qmin < 0 else 0)
@@ -163,26 +184,42 @@ def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: b
     return RoundedWeight(Constant(real), qparams, _bias(graph, group, weights, unfolded_weight(head, real), parts))
 
 
-def _moments(
-    graph: Graph, group: Group, depth: int, exact: Sequence[Array], rounded: Sequence[Array]
-) -> tuple[Moments, Moments | None]:
-    """Of the chunks that weights are fitted to, and of those that are held back."""
-    head = group.head
-    weight = graph.constants[head.inputs[1]].array
-    wanted = max(1, (_INPUTS[0] + _INPUTS[1] * depth) // len(exact))
-    unit = unit_of(max(float(np.abs(array).max(initial=0)) for array in exact))
-    each = list[Moments]()
-    for number, (f, q) in enumerate(zip(exact, rounded, strict=True)):
-        every = max(1, places(head, f, weight) // wanted)
-        rows = [unfolded(head, x, weight, every, number % every) for x in (f, q)]
-        if rows[0].shape[1]:
-            each.append(Moments.of(rows[0], rows[1], unit))
-    back = each[_HELD - 1 :: _HELD]
-    kept = [one for number, one in enumerate(each) if number % _HELD != _HELD - 1]
-    return reduce(Moments.merge, kept), reduce(Moments.merge, back) if back else None
+@dataclass(frozen=True)
+class _Peak:
+    """The largest number in a value of the float network."""
+
+    value: str
+
+    def __call__(self, chunk: Both, number: int) -> float:
+        return float(np.abs(chunk.exact[self.value]).max(initial=0))
 
 
-def _chosen(weights: Array, parts: tuple[Moments, Moments | None], centre: bool) -> tuple[Array, Array, float]:
+@dataclass(frozen=True)
+class _Taken:
+    """Moments of about so many places of what a node reads, by whether the chunk is held back."""
+
+    head: Node
+    shape: Sequence[int]
+    unit: float
+    wanted: int
+
+    def __call__(self, chunk: Both, number: int) -> dict[bool, Moments]:
+        f, q = (values[self.head.inputs[0]] for values in chunk[:2])
+        every = max(1, places(self.head, f, self.shape) // self.wanted)
+        rows = [unfolded(self.head, x, self.shape, every, number % every) for x in (f, q)]
+        held = number % _HELD == _HELD - 1
+        return {held: Moments.of(rows[0], rows[1], self.unit)} if rows[0].shape[1] else {}
+
+
+def _merged(*parts: Mapping[bool, Moments]) -> dict[bool, Moments]:
+    """Those of all chunks."""
+    found: dict[bool, Moments] = {}
+    for part in parts:
+        found |= {held: found[held].merge(new) if held in found else new for held, new in part.items()}
+    return found
+
+
+def _chosen(weights: Array, parts: _Parts, centre: bool) -> tuple[Array, Array, float]:
     """Second moments of all inputs, and the ridge that does best on those that were held back."""
     fitted, back = parts
     if back is None:
@@ -217,9 +254,7 @@ def _bias_node(graph: Graph, group: Group) -> Node | None:
     return None if node is None or len(graph.consumers[node.inputs[1]]) > 1 else node
 
 
-def _bias(
-    graph: Graph, group: Group, weights: Array, made: Array, parts: tuple[Moments, Moments | None]
-) -> tuple[str, Constant] | None:
+def _bias(graph: Graph, group: Group, weights: Array, made: Array, parts: _Parts) -> tuple[str, Constant] | None:
     """The bias that brings the mean of each output back to the float network's."""
     node = _bias_node(graph, group)
     if node is None:

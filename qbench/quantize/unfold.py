@@ -1,5 +1,8 @@
 """The inputs that a sum of products multiplies its weight with, as rows of a matrix for each group."""
 
+
+from collections.abc import Sequence
+
 import numpy as np
 
 from qbench.ir.graph import Node
@@ -24,15 +27,15 @@ def folded(made: Array, like: Array) -> Array:
     return made.reshape(like.shape)
 
 
-def places(node: Node, data: Array, weight: Array) -> int:
-    """How many inputs there are in the data: for each sample and place of a window one."""
+def places(node: Node, data: Array, shape: Sequence[int]) -> int:
+    """How many inputs there are in the data: for each sample and place of a window one; the shape is its weight's."""
     if isinstance(bind(node), DenseProduct):
         return data.size // max(1, data.shape[-1])
-    rows, columns = _window(node, weight).counts((data.shape[2], data.shape[3]))
+    rows, columns = _window(node, shape).counts((data.shape[2], data.shape[3]))
     return len(data) * rows * columns
 
 
-def unfolded(node: Node, data: Array, weight: Array, every: int, first: int) -> Array:
+def unfolded(node: Node, data: Array, shape: Sequence[int], every: int, first: int) -> Array:
     """float32[groups, inputs, depth] of every so many places of each sample, from the `first` on.
 
     Padding counts as zeros, as in the layer itself.
@@ -40,7 +43,7 @@ def unfolded(node: Node, data: Array, weight: Array, every: int, first: int) -> 
     op = bind(node)
     if isinstance(op, DenseProduct):
         return data.reshape(1, -1, data.shape[-1])[:, first::every]
-    window = _window(node, weight)
+    window = _window(node, shape)
     (top, left, bottom, right), strides, size = window.padding, window.strides, window.size
     samples, channels = data.shape[:2]
     groups = int(getattr(op, "groups", 1))
@@ -57,10 +60,10 @@ def unfolded(node: Node, data: Array, weight: Array, every: int, first: int) -> 
     return split.transpose(1, 0, 3, 2, 4, 5).reshape(groups, samples * len(taken), -1)
 
 
-def _window(node: Node, weight: Array) -> Window:
+def _window(node: Node, shape: Sequence[int]) -> Window:
     op = bind(node)
     return Window(
-        (int(weight.shape[2]), int(weight.shape[3])),
+        (shape[2], shape[3]),
         getattr(op, "strides", (1, 1)),
         getattr(op, "padding", (0, 0, 0, 0)),
         getattr(op, "dilation", (1, 1)),

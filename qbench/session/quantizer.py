@@ -164,7 +164,7 @@ class Quantizer:
         with self._rounding:
             if key not in self._rounded:
                 found = round_sequentially(
-                    base.graph, weights, self.calibration, config.weights.narrow, progress, cancel
+                    base.graph, weights, self.calibration, config.weights.narrow, progress, cancel, self.executor
                 )
                 self._rounded[key] = RoundedTrace(base.source, base.steps, found)
                 while len(self._rounded) > _REMEMBERED:

@@ -13,12 +13,15 @@ from distributed import Client
 from PIL import Image
 
 from qbench.cli import main
+from qbench.cluster.workers import Workers
 from qbench.data.dataset import Dataset
 from qbench.data.load import load_data
 from qbench.errors import Cancelled, ClusterError, DataError
 from qbench.ir.archive import save
+from qbench.passes.prepare import prepare
+from qbench.quantize.sequential import round_sequentially
 from qbench.session.session import Session
-from tests.cluster.killing import check, found, images, ran
+from tests.cluster.killing import Killer, check, found, images, ran
 from tests.networks import mlp, residual, samples
 
 
@@ -58,6 +61,23 @@ def test_workers_read_images_themselves(client: Client, tmp_path: Path):
     alone, there = (Session(residual(), folder, **where) for where in ({}, {"cluster": client}))
     assert len(pickled(there._quantizer.calibration)) < 20_000  # names of files, no pixels
     assert alone.run(False) == there.run(False)
+
+
+def test_weights_are_rounded_by_what_workers_add_up_whoever_dies(client: Client, tmp_path: Path):
+    images, graph = load_data(write_images(tmp_path / "images", 70), std=128).x, prepare(residual()).graph
+    encodings = Session(residual(), images).encodings
+    weights = {name: encoding for name, encoding in encodings.items() if name in graph.constants}
+    data, killer, told = Dataset(graph, images), Killer(client.cluster, seed=0), list[int]()
+
+    def tell(done: int, total: int) -> None:
+        told.append(done)
+        killer("rounding", done, total)
+
+    alone = round_sequentially(graph, weights, data)
+    assert alone
+    assert round_sequentially(graph, weights, data, progress=tell, executor=Workers(client)) == alone
+    assert told == [*range(1, len(alone) + 1)]  # no weight is rounded twice
+    assert killer.killed
 
 
 def pickled(data: Dataset) -> bytes:

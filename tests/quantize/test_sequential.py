@@ -77,7 +77,7 @@ def test_unfolded_inputs_times_weights_are_the_layer(index: int):
     weight = GRAPH.constants[head.inputs[1]].array
     (made,) = step(GRAPH, head, [data, weight])
     for every, first in ((1, 0), (3, 2)):
-        rows = unfolded(head, data, weight, every, first)
+        rows = unfolded(head, data, weight.shape, every, first)
         found = rows @ unfolded_weight(head, weight).transpose(0, 2, 1)
         flat = made.reshape(2, len(weight), -1) if made.ndim > 2 else made.T[None]
         places = flat[:, :, first::every].transpose(1, 0, 2).reshape(len(weight), -1)
