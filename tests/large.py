@@ -19,10 +19,10 @@ from onnx import TensorProto, helper
 import qbench as qb
 from qbench.calibration.collect import collect
 from qbench.exporters.onnx_qdq import write_onnx
-from qbench.ir.frozen import release
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
+from tests.memory import resident
 
 T = TypeVar("T")
 
@@ -51,18 +51,12 @@ def make(folder: Path, layers: int, width: int) -> Path:
     return folder / "large.onnx"
 
 
-def resident(kind: str = "VmHWM") -> int:
-    """Bytes that this process had in memory at most (Linux), or has now: ``VmRSS``."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(kind))
-
-
 def job(model: Path, width: int, tell: Callable[[str], object] = print) -> qb.Graph:
     """Import, calibrate, quantize, export; the integer graph."""
 
     def step(what: str, work: Callable[[], T]) -> T:
         made = work()
-        tell(f"{what}: {resident('VmRSS') / 2**30:.3f} GiB now, at most {resident() / 2**30:.3f} GiB so far")
+        tell(f"{what}: {resident() / 2**30:.3f} GiB now, at most {resident('VmHWM') / 2**30:.3f} GiB so far")
         return made
 
     graph = step("import", lambda: qb.load(model))
@@ -71,7 +65,6 @@ def job(model: Path, width: int, tell: Callable[[str], object] = print) -> qb.Gr
     found = step("calibrate", lambda: collect(prepared.graph, x))
     config = QuantConfig.of_preset("int8")
     quantized = step("quantize", lambda: quantize_graph(prepared, found, config))
-    release(graph.constants.values())
     step("export", lambda: write_onnx(quantized.annotated, model.with_name("large.qdq.onnx")))
     return quantized.graph
 
@@ -87,7 +80,7 @@ def main() -> int:
         before = resident()
         print(f"{layers} layers; {before / 2**30:.3f} GiB before")
         job(model, options.width)
-    ratio = resident() / (layers * options.width**2 * 4)
+    ratio = resident("VmHWM") / (layers * options.width**2 * 4)
     print(f"at most {ratio:.2f} times the weights")
     return int(ratio > 1.3)
 

@@ -1,7 +1,7 @@
 """Resident memory while many images go through calibration and evaluation: ``python -m tests.memory --images 10000``.
 
-Images are made when they are read, so that none of the memory is theirs; the network is one of those that everybody
-times. Status 1 where more is resident than is allowed, or where the second half of a stage takes more than the first.
+The images are files, of the size that the network wants; the network is one of those that everybody times. Status 1
+where more is resident than is allowed, or where the end of a stage takes more than its middle did.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from numpy.typing import NDArray
+from PIL import Image
 
 import qbench as qb
 from qbench.bench.networks import NETWORKS
@@ -23,30 +23,24 @@ GROWTH = 1 << 26
 """Bytes that an allocator may keep in pieces."""
 
 
-class Made(Sequence[NDArray[np.float32]]):
-    """Images of noise, each the same whenever it is read."""
-
-    def __init__(self, count: int, shape: tuple[int, ...]) -> None:
-        self._count, self._shape = count, shape
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: int) -> NDArray[np.float32]:
-        if not 0 <= index < self._count:
-            raise IndexError(index)
-        return np.random.default_rng(index).random((1, *self._shape), np.float32)
+def make(folder: Path, count: int, height: int, width: int) -> Path:
+    """Images of blurred noise, no two alike."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        coarse = Image.fromarray(rng.integers(0, 256, (14, 14, 3), np.uint8))
+        coarse.resize((width, height), Image.Resampling.BILINEAR).save(folder / f"{number:05d}.jpg")
+    return folder
 
 
-def resident() -> int:
-    """Bytes that this process has in memory (Linux)."""
+def resident(kind: str = "VmRSS") -> int:
+    """Bytes that this process has in memory now (Linux), or had at most: ``VmHWM``."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS:"))
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(kind))
 
 
-def watched(graph: qb.Graph, images: int, every: int) -> dict[str, list[int]]:
+def watched(graph: qb.Graph, images: object, every: int) -> dict[str, list[int]]:
     """By stage: the most that was resident in each stretch of so many images."""
-    image = tuple(size for size in graph.types[graph.inputs[0]].shape[1:] if isinstance(size, int))
     seen: dict[str, list[int]] = {}
 
     def tell(stage: str, done: int, total: int) -> None:
@@ -59,7 +53,7 @@ def watched(graph: qb.Graph, images: int, every: int) -> dict[str, list[int]]:
         if stretches:
             stretches[-1] = max(stretches[-1], resident())
 
-    qb.Session(graph, Made(images, image), preset="int8").run(progress=tell)
+    qb.Session(graph, images, preset="int8").run(progress=tell)
     return seen
 
 
@@ -78,8 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "network.onnx"
         path.write_bytes(NETWORKS[options.network]().SerializeToString())
-        seen = watched(qb.load(path), options.images, options.every)
-    highest = max(map(max, seen.values()))
+        graph = qb.load(path)
+        height, width = (size for size in graph.types[graph.inputs[0]].shape[2:] if isinstance(size, int))
+        images = make(Path(folder) / "images", options.images, height, width)
+        seen = watched(graph, qb.load_data(images, std=255).x, options.every)
+    highest = resident("VmHWM")
     print(f"at most {highest / 2**30:.3f} GiB")
     return int(highest > options.at_most * 2**30 or any(map(grows, seen.values())))
 

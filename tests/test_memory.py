@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests import memory
+from tests.cluster.killing import images
 from tests.networks import residual
 
 
 def test_it_watches_both_stages(capsys: pytest.CaptureFixture[str]):
-    seen = memory.watched(residual(), 40, 10)
+    seen = memory.watched(residual(), images()[:40], 10)
     assert {*seen} == {"calibration", "evaluation"}
     assert len(seen["calibration"]) >= 4
     said = capsys.readouterr().out

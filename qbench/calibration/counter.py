@@ -10,8 +10,8 @@ from qbench.calibration.statistics import Statistics, count
 from qbench.data.dataset import Dataset
 from qbench.data.samples import Data, samples
 from qbench.errors import DataError
-from qbench.ir.frozen import release
 from qbench.ir.graph import Graph
+from qbench.ir.mapped import release
 from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, Array, QuantRule, bind
 from qbench.runtime.program import Program
@@ -82,7 +82,8 @@ class Counter:
                     for name in stage.done:
                         values.pop(name, None)
                 _, found = merged((0, found), (0, counter.statistics(tallies)))
-                release(stage.graph.constants.values())
+                for constant in stage.graph.constants.values():
+                    release(constant.array)
             total += len(some)
         return total, found
 

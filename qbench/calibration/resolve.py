@@ -14,6 +14,7 @@ from qbench.calibration.weights import calibrated, clipped, fitted_to_bias, in_b
 from qbench.errors import CalibrationError, ConfigError, shown
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
+from qbench.ir.mapped import release
 from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
 from qbench.quant.calibrator_specs import RegisteredSpec
@@ -75,6 +76,8 @@ def resolve(
             make = partial(_weight, *given)
         own = isinstance(settings.calibrator, RegisteredSpec)  # the user's function may answer otherwise the next time
         found[point.tensor] = make() if own else memo.recall(("encoding", point.tensor), given, make)
+        if point.kind != "activation":
+            release(graph.constants[point.tensor].array)
     return Encodings({point.tensor: found[point.tensor] for point in points})
 
 

@@ -1,8 +1,9 @@
 """Graphs on disk: a folder with the IR's text, the constants as safetensors, and a manifest of digests.
 
 ``graph.txt`` is exact (:mod:`qbench.ir.parser`), so that names, dtypes, qparams, sources and reasons come back as they
-were. Types that safetensors' NumPy reader lacks are stored as raw bits (bfloat16 as uint16; int4 and uint4 two to a
-byte, the first in the lower half); the manifest has the type and shape of every constant. Nothing is ever pickled.
+were. Constants that are mapped to memory from a file of the model's own stay there: the manifest says where. Types that
+safetensors' NumPy reader lacks are stored as raw bits (bfloat16 as uint16; int4 and uint4 two to a byte, the first in
+the lower half); the manifest has the type and shape of every constant. Nothing is ever pickled.
 """
 
 import hashlib
@@ -27,17 +28,19 @@ from qbench.errors import ExportError, GraphError, ModelError, shown
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import BARE, Graph, print_graph
+from qbench.ir.mapped import Place
 from qbench.ir.parser import parse_graph
 
-VERSION = 1
-"""Of the format; a reader refuses what is newer than itself."""
+VERSION = 2
+"""Of the format; a reader refuses what is newer than itself. Archives that refer to no other files have version 1."""
 
 _MANIFEST, _TEXT, _TENSORS = "manifest.json", "graph.txt", "constants.safetensors"
 _PARTS = f"a qbench archive is a folder with {_MANIFEST}, {_TEXT} and {_TENSORS}"
 
 
 class _Tensor(pydantic.BaseModel, extra="forbid", strict=True):
-    key: str
+    key: str | None = None
+    file: Place | None = None
     dtype: DType
     shape: list[Annotated[int, pydantic.Field(ge=0)]]
     digest: str
@@ -49,7 +52,7 @@ class _Versioned(pydantic.BaseModel, extra="ignore", strict=True):
 
 class _Manifest(pydantic.BaseModel, extra="forbid", strict=True):
     format: Literal["qbench.archive"] = "qbench.archive"
-    version: int = VERSION
+    version: int
     name: str
     graph_sha256: str
     constants: dict[str, _Tensor]
@@ -129,14 +132,26 @@ def _write(graph: Graph, folder: Path) -> None:
     folder.mkdir()
     text = print_graph(graph).encode()
     (folder / _TEXT).write_bytes(text)
-    tensors = {
-        name: _Tensor(key=_key(name, i), dtype=constant.dtype, shape=list(constant.shape), digest=constant.digest)
-        for i, (name, constant) in enumerate(graph.constants.items())
-    }
-    packed = {tensors[name].key: _packed(constant) for name, constant in graph.constants.items()}
+    tensors = {name: _tensor(constant, _key(name, i)) for i, (name, constant) in enumerate(graph.constants.items())}
+    packed = {one.key: _packed(graph.constants[name]) for name, one in tensors.items() if one.key is not None}
     (folder / _TENSORS).write_bytes(safetensors.numpy.save(packed))
-    manifest = _Manifest(name=graph.name, graph_sha256=hashlib.sha256(text).hexdigest(), constants=tensors)
-    (folder / _MANIFEST).write_text(json.dumps(manifest.model_dump(), indent=1) + "\n", encoding="utf-8")
+    version = VERSION if len(packed) < len(tensors) else 1
+    sha256 = hashlib.sha256(text).hexdigest()
+    manifest = _Manifest(version=version, name=graph.name, graph_sha256=sha256, constants=tensors)
+    content = json.dumps(manifest.model_dump(exclude_none=True), indent=1)
+    (folder / _MANIFEST).write_text(content + "\n", encoding="utf-8")
+
+
+def _tensor(constant: Constant, key: str) -> _Tensor:
+    """What the manifest says: the constant is stored by that key, unless a file has it already."""
+    place = Place.of(constant.array)
+    return _Tensor(
+        key=key if place is None else None,
+        file=place,
+        dtype=constant.dtype,
+        shape=list(constant.shape),
+        digest=constant.digest,
+    )
 
 
 def _key(name: str, index: int) -> str:
@@ -173,13 +188,30 @@ def _read_constants(path: Path, tensors: Mapping[str, _Tensor]) -> dict[str, Con
         raise ModelError(f"{path} is damaged or no safetensors file: {error}") from error
     constants: dict[str, Constant] = {}
     for name, tensor in tensors.items():
+        if tensor.file is not None:
+            constants[name] = _elsewhere(tensor.file, name, tensor, path)
+            continue
         try:
-            constants[name] = Constant(_unpacked(stored[tensor.key], tensor.dtype, tuple(tensor.shape)))
+            constants[name] = Constant(_unpacked(stored[str(tensor.key)], tensor.dtype, tuple(tensor.shape)))
         except (KeyError, ValueError, TypeError) as error:
             raise ModelError(f"{path}: constant {shown(name)} is missing or not as the manifest says") from error
         if constants[name].digest != tensor.digest:
             raise ModelError(f"{path}: constant {shown(name)} was changed after it was saved (its digest differs)")
     return constants
+
+
+def _elsewhere(place: Place, name: str, tensor: _Tensor, path: Path) -> Constant:
+    """A constant in a file of the model's own; it is read only where that may have been changed."""
+    told = f"{path.parent}: constant {shown(name)} lies in {shown(place.path)}"
+    try:
+        array = place.array(numpy_dtype(tensor.dtype), tuple(tensor.shape))
+        if place.is_as_it_was:
+            return Constant.known(array, tensor.digest)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{told}, which cannot be read: {error}; put the file back") from error
+    if Constant(array).digest != tensor.digest:
+        raise ModelError(f"{told}, which was changed after the archive was saved (its digest differs); put it back")
+    return Constant.known(array, tensor.digest)
 
 
 def _packed(constant: Constant) -> NDArray[np.generic]:

@@ -1,8 +1,7 @@
 """Two immutable containers that graphs are made of: a mapping, and an array that is equal by value."""
 
 import hashlib
-import mmap
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType, dtype_of
+from qbench.ir.mapped import release
 from qbench.ir.types import TensorType
 
 K = TypeVar("K")
@@ -78,6 +78,13 @@ class Constant:
             array.flags.writeable = False
         self.array = array
 
+    @classmethod
+    def known(cls, array: NDArray[np.generic], digest: str) -> Constant:
+        """A constant of which somebody knows the digest already."""
+        made = cls(array)
+        vars(made)["digest"] = digest
+        return made
+
     @property
     def dtype(self) -> DType:
         """Element type."""
@@ -98,6 +105,7 @@ class Constant:
         """SHA-256 over dtype, shape and bytes: the identity of the content."""
         digest = hashlib.sha256(f"{self.dtype}{self.shape}".encode())
         digest.update(self.array.reshape(-1).view(np.uint8).data)  # without a copy
+        release(self.array)
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -108,13 +116,3 @@ class Constant:
 
     def __repr__(self) -> str:
         return f"Constant({self.dtype}{list(self.shape)}, {self.digest[:12]})"
-
-
-def release(constants: Iterable[Constant]) -> None:
-    """Let the system take back the memory of those that lie in files; what is read of them again comes from there."""
-    for constant in constants:
-        owner: Any = constant.array
-        while isinstance(owner, np.ndarray):
-            owner = owner.base
-        if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            owner.madvise(mmap.MADV_DONTNEED)

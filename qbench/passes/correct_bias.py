@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.mapped import release
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
 from qbench.ir.op import Array, QuantRule, bind
@@ -86,6 +87,7 @@ def _corrected(
 ) -> Constant | None:
     """The bias less what rounding the weight adds; None where the means are not those of the layer's input."""
     shift = _shift(weight.array.astype(np.float64) - rounding.compute(weight.array), np.asarray(means), groups)
+    release(weight.array)
     return None if shift is None else Constant(np.add(bias.array, shift, dtype=np.float64).astype(np.float32))
 
 

@@ -16,6 +16,7 @@ from qbench.forms import Operand
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.mapped import release
 from qbench.ir.names import fresh
 from qbench.ir.qparams import QParams
 from qbench.ir.reads import Reads
@@ -166,6 +167,7 @@ class Emitter:
         if source in self.known.floats:
             narrow = bool(fake.attrs.get("narrow", False))
             integers = Constant(quantize(self.known.floats[source].array, q, narrow))
+            release(self.known.floats[source].array)
             self.integers[fake.output] = self.constant(source, integers, q)
             return
         self.integers[fake.output] = self.quantized(source, fake, q, ties)

@@ -150,9 +150,11 @@ def test_the_whole_job_on_the_command_line(client: Client, tmp_path: Path):
         out = tmp_path / f"out{len(where)}"
         assert main(["quantize", *words, "--out", str(out), *where]) == 0
         assert main(["tune", *words, "--at-least", "20", "--out", str(out / "tuned"), *where]) == 0
+        right = str(out / "accuracy.json")
+        assert main(["accuracy", words[0], "--images", data, "--json", right, *where]) == 0
         rows = json.loads((out / "tuned" / "front.json").read_text())["rows"]
         report = json.loads((out / "report.json").read_text())
         told.append([report, {row["metric"] for row in rows}])  # of configs that are as good, the clock takes one
-        told[-1].append((out / "model.qdq.onnx").read_bytes())
+        told[-1] += [(out / name).read_bytes() for name in ("model.qdq.onnx", "accuracy.json")]
     assert told[0] == told[1]
     assert main(["quantize", *words, "--out", str(tmp_path), "--cluster", "here"]) == 2

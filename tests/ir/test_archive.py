@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, DType, integer_range, numpy_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node, print_graph
+from qbench.ir.mapped import Place, release
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from tests.strategies import HOSTILE_NAMES, constants, graphs
@@ -148,8 +150,8 @@ def test_a_missing_file_is_named(small: Path, name: str) -> None:
 
 def test_a_newer_format_is_refused(small: Path) -> None:
     manifest = json.loads((small / "manifest.json").read_text())
-    (small / "manifest.json").write_text(json.dumps({**manifest, "version": 2, "more": 1}))
-    with pytest.raises(ModelError, match=r"format 2; this qbench reads up to 1: update it"):
+    (small / "manifest.json").write_text(json.dumps({**manifest, "version": 3, "more": 1}))
+    with pytest.raises(ModelError, match=r"format 3; this qbench reads up to 2: update it"):
         archive.load(small)
 
 
@@ -165,3 +167,40 @@ def test_edited_text_is_noticed(small: Path) -> None:
     (small / "graph.txt").write_text(text.replace("0.1", "0.2"))
     with pytest.raises(ModelError, match="was changed after it was saved"):
         archive.load(small)
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> Path:
+    """An archive of a constant that lies behind others in a file of the model's own."""
+    np.arange(100, dtype=np.float32).tofile(tmp_path / "weights.bin")
+    array = np.asarray(np.memmap(tmp_path / "weights.bin", np.float32, "r", 8, (5, 6)))[1:]
+    archive.save(constants_only({"w": Constant(array)}), tmp_path / "m.qbench")
+    return tmp_path / "m.qbench"
+
+
+def test_constants_in_files_stay_there(mapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (mapped / "constants.safetensors").stat().st_size < 4 * 24
+    monkeypatch.setattr("qbench.ir.frozen.hashlib", None)  # nothing is read while the file looks as it was
+    constant = archive.load(mapped).constants["w"]
+    monkeypatch.undo()
+    assert Place.of(constant.array) is not None
+    assert constant == Constant(np.arange(8, 32, dtype=np.float32).reshape(4, 6))
+    release(constant.array)
+    assert constant.array[0, 0] == 8
+
+
+def test_a_file_of_constants_that_is_touched_or_changed_or_gone(mapped: Path) -> None:
+    weights, before = mapped.parent / "weights.bin", archive.load(mapped)
+    os.utime(weights, ns=(1, 1))
+    assert archive.load(mapped) == before
+    np.arange(1, 101, dtype=np.float32).tofile(weights)
+    with pytest.raises(
+        ModelError, match=r"lies in '.*weights\.bin', which was changed after the archive was saved"
+    ):
+        archive.load(mapped)
+    weights.write_bytes(b"")
+    with pytest.raises(ModelError, match=r"weights\.bin', which cannot be read: .*; put the file back"):
+        archive.load(mapped)
+    weights.unlink()
+    with pytest.raises(ModelError, match=r"weights\.bin', which cannot be read: .*no such file.*; put the file back"):
+        archive.load(mapped)

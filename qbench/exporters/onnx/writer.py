@@ -12,6 +12,7 @@ from qbench.errors import ExportError, shown
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
+from qbench.ir.mapped import release
 from qbench.ir.names import fresh
 from qbench.ir.op import Op, bind
 from qbench.ir.qparams import QParams
@@ -86,6 +87,7 @@ class Writer:
             return None
         array = self.graph.constants[name].array
         integers = array if q is None else quantize(array, q)
+        release(array)
         if perm is not None:
             integers = integers.transpose(perm)
             q = q if q is None or q.axis is None else dataclasses.replace(q, axis=perm.index(q.axis))
