@@ -82,15 +82,16 @@ def check(client: Client, data: np.ndarray, alone: Session, searched: list[tuple
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    rounds, data = parser.parse_args().rounds, images()
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first round")
+    options, data = parser.parse_args(), images()
     alone, killed = ran(data), Counter[str]()
     alone.run(False)
     searched = found(alone)
     with connected("local:2") as client:
-        for seed in range(rounds):
-            killed.update(check(client, data, alone, searched, seed))
+        for number in range(options.rounds):
+            killed.update(check(client, data, alone, searched, options.first + number))
             told = ", ".join(f"{count} in {stage}" for stage, count in killed.items())
-            print(f"round {seed + 1} of {rounds}: the same; workers killed so far: {told}", flush=True)
+            print(f"round {number + 1} of {options.rounds}: the same; workers killed so far: {told}", flush=True)
     return 0
 
 
