@@ -9,11 +9,11 @@ from functools import partial, reduce
 from operator import add
 from typing import Literal
 
-from qbench.cluster.where import Cluster
+from qbench.cluster.where import Cluster, gathered
 from qbench.data.dataset import Dataset
 from qbench.errors import NotANumberError
 from qbench.evaluate.cache import ValueCache, of_process
-from qbench.evaluate.chunks import asked, gathered
+from qbench.evaluate.chunks import asked
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import Layer, layers_of, value_of
 from qbench.evaluate.measure import Deviation

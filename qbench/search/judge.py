@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from qbench.calibration.statistics import Statistics
-from qbench.evaluate.chunks import gathered
+from qbench.cluster.where import gathered
 from qbench.ir.memo import Memo
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel

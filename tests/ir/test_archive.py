@@ -194,9 +194,7 @@ def test_a_file_of_constants_that_is_touched_or_changed_or_gone(mapped: Path) ->
     os.utime(weights, ns=(1, 1))
     assert archive.load(mapped) == before
     np.arange(1, 101, dtype=np.float32).tofile(weights)
-    with pytest.raises(
-        ModelError, match=r"lies in '.*weights\.bin', which was changed after the archive was saved"
-    ):
+    with pytest.raises(ModelError, match=r"lies in '.*weights\.bin', which was changed after the archive was saved"):
         archive.load(mapped)
     weights.write_bytes(b"")
     with pytest.raises(ModelError, match=r"weights\.bin', which cannot be read: .*; put the file back"):
