@@ -9,8 +9,8 @@ from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, islice
-from typing import Any, cast
+from itertools import chain, groupby, islice
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from qbench.cluster.where import Cluster
 from qbench.data.ahead import ahead
 from qbench.data.foreign import adapted
+from qbench.data.known import KNOWN, remember
 from qbench.data.layout import Layout
 from qbench.data.owned import joined, owned
-from qbench.data.portions import Feeds, Lazy, Pieces, Reader
+from qbench.data.portions import Feeds, Kind, Lazy, Pieces, Reader
 from qbench.data.samples import Data, are_whole, samples
 from qbench.errors import DataError
 from qbench.ir.frozen import FrozenMap
@@ -38,10 +39,16 @@ class Chunk:
     stop: int
 
 
-Survey = Sequence[tuple[str, int, tuple[tuple[int, ...], ...]]]
+Survey = Sequence[tuple[str, int, Kind]]
 """Of each chunk its digest, the number of the sample behind it, and the shapes of its samples."""
 
 _SURVEYED = 256  # samples that one worker of a cluster reads at a time
+
+
+class _Stamped(Protocol):
+    """Data in files, that says of some samples whether they may have changed."""
+
+    def stamp(self, first: int, last: int) -> str: ...
 
 
 class _Indexed:
@@ -109,7 +116,8 @@ class Dataset:
         self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
         self._data = cast("Data", owned(data) if self._in_memory else _readable(data, what, graph))
         self._digests: tuple[str, ...] = ()
-        self._first = 0
+        self._first, self.stamps = 0, tuple[str, ...]()
+        """What the file system said of the files of each chunk, where it is known; see `qbench.data.known`."""
         chunks = survey or self._surveyed(executor)
         self._digests = tuple(digest for digest, _, _ in chunks)
         self._stops = tuple(stop for _, stop, _ in chunks)
@@ -136,17 +144,33 @@ class Dataset:
         return [*zip(self._digests, self._stops, self._kinds, strict=True)]
 
     def _surveyed(self, executor: Executor | None) -> Survey:
-        count = self._parts
-        if isinstance(executor, Cluster) and count is not None and self.layout.batched:
-            whole = self.layout.pieces_per_chunk
-            each = max(1, _SURVEYED // whole) * whole
-            firsts = range(0, count, each)
-            parts = [self._cut(first, min(first + each, count)) for first in firsts]
-            found = [future.result() for future in [executor.submit(_survey, part) for part in parts]]
-            kinds = {kind for some in found for _, _, kind in some}
-            if len(kinds) == 1:  # then parts are cut as the whole would be
-                return [chunk for some in found for chunk in some]
-        return _survey(self)
+        """What reading finds; of files that are as they were, what it found before."""
+        count, source, each = self._parts, self._data, self.layout.pieces_per_chunk
+        if count is None or not self.layout.batched:
+            return _survey(self)
+        firsts = range(0, count, each)
+        said = self._graph.inputs, [*self._graph.types.items()], self.uncut, each
+        if hasattr(source, "stamp"):
+            stamps = [cast("_Stamped", source).stamp(first, min(first + each, count)) for first in firsts]
+            self.stamps = tuple(stamp and hashlib.sha256(f"{stamp} {said}".encode()).hexdigest() for stamp in stamps)
+        known = [KNOWN.get(stamp) for stamp in self.stamps or [""] * len(firsts)]
+        most = max(1, _SURVEYED // each) if isinstance(executor, Cluster) else len(firsts)
+        gaps = [(at, min(at + most, last)) for first, last in _gaps(known) for at in range(first, last, most)]
+        parts = [self._cut(first * each, min(last * each, count)) for first, last in gaps]
+        if isinstance(executor, Cluster):
+            read = [future.result() for future in [executor.submit(_survey, part) for part in parts]]
+        else:
+            read = [*map(_survey, parts)]
+        chunks = [*chain.from_iterable(read)]
+        new = {stop: (digest, kind) for digest, stop, kind in chunks}
+        stops = [min(first + each, count) for first in firsts]
+        kinds = {kind for _, kind in [*filter(None, known), *new.values()]}
+        if len(kinds) > 1 or len(new) != known.count(None):  # then parts are not cut as the whole is
+            return chunks if gaps == [(0, len(firsts))] else _survey(self)
+        found = [known[number] or new[stop] for number, stop in enumerate(stops)]
+        for stamp, chunk in zip(self.stamps, found, strict=False):
+            remember(stamp, *chunk)
+        return [(digest, stop, kind) for (digest, kind), stop in zip(found, stops, strict=True)]
 
     @property
     def _parts(self) -> int | None:
@@ -283,7 +307,7 @@ class Dataset:
         found = dict(zip(wanted, self.pick(wanted), strict=True))
         return [self.joined([found[piece] for piece in group]) for group in groups]
 
-    def kind(self, piece: int) -> tuple[tuple[int, ...], ...]:
+    def kind(self, piece: int) -> Kind:
         """What :meth:`shapes` says of the piece of that number."""
         return self._kinds[bisect_right(self._stops, self._first + piece * self.layout.step)]
 
@@ -300,7 +324,7 @@ class Dataset:
         (piece,) = self.pick([number])
         return {name: a[row : row + 1] if self.layout.step > 1 and a.ndim else a for name, a in piece.items()}
 
-    def shapes(self, feeds: Feeds) -> tuple[tuple[int, ...], ...]:
+    def shapes(self, feeds: Feeds) -> Kind:
         """What must be the same in pieces that are joined: sequences and images may be of any size."""
         return tuple(array.shape[1:] if name in self.layout.batched else array.shape for name, array in feeds.items())
 
@@ -339,6 +363,14 @@ def _joined(pieces: Sequence[Dataset]) -> Feeds:
 def _survey(data: Dataset) -> Survey:
     """What reading for the first time finds; run by any worker."""
     return [(chunk.digest, chunk.stop, data.shapes(chunk.feeds)) for chunk in data.chunks()]
+
+
+def _gaps(known: Sequence[object]) -> Iterator[tuple[int, int]]:
+    """Where nothing is known: the first of each stretch, and the one behind its last."""
+    for missing, some in groupby(range(len(known)), lambda at: known[at] is None):
+        numbers = [*some]
+        if missing:
+            yield numbers[0], numbers[-1] + 1
 
 
 def _nbytes(feeds: Feeds) -> int:

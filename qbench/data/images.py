@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from qbench.data.known import stamp_of
 from qbench.errors import DataError, shown
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
@@ -135,6 +136,10 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
     def part(self, first: int, last: int) -> ImageFolder:
         """Some of the images, which whoever gets it reads for himself."""
         return replace(self, files=self.files[first:last])
+
+    def stamp(self, first: int, last: int) -> str:
+        """What tells whether some images are what they were, see :func:`qbench.data.known.stamp_of`."""
+        return stamp_of(self.files[first:last], self.form)
 
     def __len__(self) -> int:
         return len(self.files)

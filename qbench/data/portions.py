@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 Feeds = Mapping[str, NDArray[Any]]
+Kind = tuple[tuple[int, ...], ...]
+"""The shapes of samples, one for each input, without the axis that counts them."""
 
 
 class Ordered(Protocol):

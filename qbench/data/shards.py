@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.data.images import AS_IT_IS, ImageForm
+from qbench.data.known import stamp_of
 from qbench.data.readers import READERS, Reader, Rows
 from qbench.errors import DataError
 
@@ -47,6 +48,13 @@ class Shards(Sequence[Rows]):
     def part(self, first: int, last: int) -> Shards:
         """Some of the samples, which whoever gets it reads for himself."""
         return replace(self, first=self.first + first, last=self.first + last)
+
+    def stamp(self, first: int, last: int) -> str:
+        """What tells whether some samples are what they were, see :func:`qbench.data.known.stamp_of`."""
+        first, last = self.first + first, self.first + last
+        shards = range(bisect_right(self._stops, first), bisect_right(self._stops, last - 1) + 1)
+        start = self._stops[shards[0] - 1] if shards[0] else 0
+        return stamp_of([self.files[shard] for shard in shards], self.form, first - start, last - start)
 
     def labels(self) -> NDArray[Any] | None:
         """What the files say of each sample, if all do."""

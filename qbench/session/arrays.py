@@ -16,8 +16,9 @@ from qbench.calibration.means import ChannelMeans
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset, Survey
 from qbench.data.images import ImageFolder, ImageForm
+from qbench.data.known import remember
 from qbench.data.places import place
-from qbench.data.portions import Feeds
+from qbench.data.portions import Feeds, Kind
 from qbench.data.shards import Shards
 from qbench.errors import DataError, SessionError
 from qbench.files import replacing, write_text
@@ -34,7 +35,7 @@ def save_dataset(data: Dataset, folder: Path) -> None:
     """
     folder.mkdir()
     if isinstance(data.source, (ImageFolder, Shards)):
-        write_text(folder / _FILES, _Files.of(data.source, data.survey).model_dump_json())
+        write_text(folder / _FILES, _Files.of(data.source, data.survey, data.stamps).model_dump_json())
     else:
         for index, feeds in enumerate([data.whole()] if data.is_one_array else data):
             arrays = {f"input{i}": array for i, array in enumerate(feeds.values())}
@@ -64,6 +65,23 @@ def load_dataset(graph: Graph, folder: Path, what: str, digest: str) -> Dataset:
     return data
 
 
+def recall_surveys(folder: Path) -> None:
+    """Remember what the data of the session there was found to be: what is still as it was is not read again.
+
+    Raises
+    ------
+    SessionError
+        A part of the session is damaged.
+    """
+    for path in folder.glob(f"*/{_FILES}"):
+        try:
+            said = _Files.model_validate_json(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise SessionError(f"{path} cannot be read: {error}") from error
+        for stamp, (digest, _, kind) in zip(said.stamps, said.survey, strict=False):
+            remember(stamp, digest, kind)
+
+
 class _Files(pydantic.BaseModel, extra="forbid", frozen=True):
     """What ``files.json`` says."""
 
@@ -72,14 +90,17 @@ class _Files(pydantic.BaseModel, extra="forbid", frozen=True):
     form: ImageForm
     first: int = 0
     last: int | None = None
-    survey: list[tuple[str, int, tuple[tuple[int, ...], ...]]]
+    survey: list[tuple[str, int, Kind]]
+    stamps: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, source: ImageFolder | Shards, survey: Survey) -> _Files:
+    def of(cls, source: ImageFolder | Shards, survey: Survey, stamps: tuple[str, ...]) -> _Files:
         here = [str(path if "://" in str(path) else path.resolve()) for path in source.files]
         span = (source.first, source.last) if isinstance(source, Shards) else (0, None)
         kind = "shards" if isinstance(source, Shards) else "images"
-        return cls(kind=kind, paths=tuple(here), form=source.form, first=span[0], last=span[1], survey=[*survey])
+        return cls(
+            kind=kind, paths=tuple(here), form=source.form, first=span[0], last=span[1], survey=[*survey], stamps=stamps
+        )
 
     def source(self) -> ImageFolder | Shards:
         files = tuple(map(place, self.paths))

@@ -19,6 +19,7 @@ from qbench.quant.config import Preset, QuantConfig
 from qbench.quantize.quantized import check_config
 from qbench.report.compare import compare
 from qbench.report.report import Report
+from qbench.session.arrays import recall_surveys
 from qbench.session.folder import SessionFolder
 from qbench.session.history import History
 from qbench.session.model import Model
@@ -108,6 +109,8 @@ class Session(Searches):
         if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
             kind = type(graph).__name__  # pyright: ignore[reportUnreachable]
             raise SessionError(f"a session is made of a graph, not {kind}; qbench.load(path) reads one")
+        if path is not None:
+            recall_surveys(Path(path))
         x, y = evaluation, None
         if isinstance(evaluation, tuple) and len(cast("tuple[object, ...]", evaluation)) == 2:
             x, y = cast("tuple[object, object]", evaluation)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +19,11 @@ from PIL import Image
 
 from qbench.calibration.blocks import blocks_of
 from qbench.data.dataset import Dataset
+from qbench.data.known import KNOWN
 from qbench.data.load import load_data
 from qbench.data.shards import Shards
-from qbench.errors import DataError
+from qbench.errors import DataError, SessionError
+from qbench.session.session import Session
 from tests.networks import mlp, samples
 
 X = samples(100)
@@ -123,6 +127,46 @@ def test_an_added_shard_costs_only_itself(tmp_path: Path):
     after = [block.digest for block in blocks_of(Dataset(mlp(), load_data(tmp_path).x))]
     assert before[:2] == after[:2]
     assert len(after) == 3
+
+
+def test_of_an_added_shard_nothing_else_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """By what the file system says; and what a session has found, the next one knows."""
+    read, rows, path = list[int](), samples(700), tmp_path / "s"
+    whole = Shards._read
+
+    def counted(shards: Shards, row: int, most: int) -> Any:
+        found = whole(shards, row, most)
+        read.extend(range(row, row + len(found)))
+        return found
+
+    monkeypatch.setattr(Shards, "_read", counted)
+    (tmp_path / "data").mkdir()
+
+    def shard(number: int, *, changed: int = 0) -> None:
+        file = tmp_path / "data" / f"{number}.npy"
+        np.save(file, rows[number * 300 : number * 300 + 300] + np.float32(changed))
+        os.utime(file, (1, 1 + changed))
+
+    def surveyed() -> set[int]:
+        read.clear()
+        data = load_data(tmp_path / "data").x
+        session, seen = Session(mlp(), data, path=path), {*read}
+        assert session._quantizer.calibration.digest == Dataset(mlp(), [*data]).digest
+        return seen
+
+    shard(0)
+    shard(1)
+    assert surveyed() == {*range(600)}
+    KNOWN.clear()
+    assert not surveyed()
+    shard(2)
+    assert surveyed() == {*range(576, 700)}  # from the chunk of 32 on that was not full
+    shard(1, changed=1)
+    assert surveyed() == {*range(288, 608)}  # with the rest of the chunks at both ends
+    path.joinpath("calibration-0").mkdir()
+    path.joinpath("calibration-0/files.json").write_text("{")
+    with pytest.raises(SessionError, match=r"files\.json cannot be read"):
+        surveyed()
 
 
 def test_the_same_data_as_in_one_array(folder: str | Path):
