@@ -3,8 +3,6 @@
 A file that was written a moment ago is read again, since it may change once more within a tick of the clock.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections import OrderedDict

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class Constant:
         self.array = array
 
     @classmethod
-    def known(cls, array: NDArray[np.generic], digest: str) -> Constant:
+    def known(cls, array: NDArray[np.generic], digest: str) -> Self:
         """A constant of which somebody knows the digest already."""
         made = cls(array)
         vars(made)["digest"] = digest

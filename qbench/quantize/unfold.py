@@ -1,6 +1,5 @@
 """The inputs that a sum of products multiplies its weight with, as rows of a matrix for each group."""
 
-
 from collections.abc import Sequence
 
 import numpy as np
