@@ -12,6 +12,7 @@ import flatbuffers
 import numpy as np
 import pytest
 import tflite
+from flatbuffers import flexbuffers
 
 from qbench.frontends.tflite.sparse import Level, Sparsity
 
@@ -256,13 +257,16 @@ def _operator(b: flatbuffers.Builder, code: int, op: Operator, inputs: list[int]
     table = OPTIONS.get(op.op, "".join(map(str.capitalize, op.op.replace("2D", "2d").split("_"))) + "Options")
     table = table.replace("2dOptions", "2DOptions")
     kind = 0 if op.custom else getattr(tflite.BuiltinOptions, table, 0)
-    if op.options and not kind:
+    if op.options and not (kind or op.custom):
         raise ValueError(f"{op.op} has no options table")
+    custom = b.CreateByteVector(flexbuffers.Dumps(op.options)) if op.custom and op.options else None
     options = _options(b, table, op.options) if kind else None
     tflite.OperatorStart(b)
     tflite.OperatorAddOpcodeIndex(b, code)
     tflite.OperatorAddInputs(b, input_vector)
     tflite.OperatorAddOutputs(b, output_vector)
+    if custom is not None:
+        tflite.OperatorAddCustomOptions(b, custom)
     if options is not None:
         tflite.OperatorAddBuiltinOptionsType(b, kind)
         tflite.OperatorAddBuiltinOptions(b, options)

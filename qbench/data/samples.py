@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from qbench.data.padding import unpadded
 from qbench.errors import DataError, nearest, shown
 from qbench.ir.batch import batch_symbol
 from qbench.ir.graph import Graph
@@ -46,18 +47,24 @@ def samples(graph: Graph, data: Data, whole: bool | None = None) -> Iterator[dic
     Raises
     ------
     DataError
-        No samples, an unknown or missing input, or a number of samples that does not go up in batches.
+        No samples, an unknown or missing input, a number of samples that does not go up in batches, or a mask that
+        hides a whole sequence.
+
+    Notes
+    -----
+    Padding that a mask hides is cut off: see :func:`~qbench.data.padding.unpadded`.
     """
     whole = are_whole(graph, data) if whole is None else whole
     rows = {} if whole else _rows(graph)
-    empty = True
+    number = 0
     for item in _items(data):
         feeds = _by_name(graph, item)
         pieces = _pieces(graph, feeds, rows)
         for i in range(pieces):
-            empty = False
-            yield {name: a[i * rows[name] : (i + 1) * rows[name]] if name in rows else a for name, a in feeds.items()}
-    if empty:
+            piece = {name: a[i * rows[name] : (i + 1) * rows[name]] if name in rows else a for name, a in feeds.items()}
+            yield unpadded(graph, piece, number)
+            number += 1
+    if not number:
         raise DataError("the data is empty: give at least one sample")
 
 

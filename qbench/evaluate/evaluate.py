@@ -13,6 +13,7 @@ from qbench.cluster.where import Cluster, gathered
 from qbench.data.dataset import Dataset
 from qbench.errors import NotANumberError
 from qbench.evaluate.cache import ValueCache, of_process
+from qbench.evaluate.chances import chances_of
 from qbench.evaluate.chunks import asked
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import Layer, layers_of, value_of
@@ -25,15 +26,13 @@ from qbench.evaluate.side_by_side import BATCH, Measured, Pair, activation_bytes
 from qbench.evaluate.unfinished import told_of, up_to
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
-from qbench.ir.op import Array, is_op
-from qbench.ops.float.softmax import LogSoftmax, Softmax
+from qbench.ir.op import Array
 from qbench.progress import Cancel, Progress
 from qbench.quantize.quantized import Quantized
 from qbench.report.entries import LayerReport, OutputReport
 from qbench.report.report import Report
 
 _SMALL, _FEW = 1 << 22, 32  # bytes of all activations for one sample, and nodes, of a small network
-_VOCABULARY = 256  # scores in a row
 _ELEMENTS, _MOST, _FEWEST = 1 << 17, 1024, 64  # of each value: over all data, in one sample
 
 
@@ -240,15 +239,13 @@ def _real(quantized: Quantized, outputs: Iterable[Pair]) -> list[Pair]:
 def _choice(quantized: Quantized, outputs: Sequence[Pair], data: Dataset) -> Pair | None:
     """The first output where it is a choice between classes; None for boxes, masks, signals and states.
 
-    It is one where there are labels, for one row of scores a sample, for what softmax makes, for integers, and for
-    scores of a vocabulary: so many numbers in a row are no coordinates.
+    It is one where there are labels, for one row of scores a sample, for integers, and for chances of classes.
     """
     tensor = outputs[0][0]
-    kind, maker = quantized.prepared.types[tensor], quantized.prepared.producers.get(tensor)
-    last = kind.shape[-1] if kind.shape else 1
+    kind = quantized.prepared.types[tensor]
     is_row = sum(dim != 1 for dim in kind.shape[1:]) <= 1
-    chosen = data.labels is not None or is_row or not is_float(kind.dtype) or is_op(maker, Softmax, LogSoftmax)
-    return outputs[0] if chosen or (isinstance(last, int) and last >= _VOCABULARY) else None
+    chosen = data.labels is not None or is_row or not is_float(kind.dtype)
+    return outputs[0] if chosen or chances_of(quantized.prepared, tensor) is not None else None
 
 
 def _elements_per_sample(quantized: Quantized, data: Dataset) -> int | None:

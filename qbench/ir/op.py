@@ -126,6 +126,8 @@ class Op(ABC):
     """The same elements in the same row-major order: only the shape changes."""
     only_shaped: ClassVar[bool] = False
     """What may be open in its attributes says nothing but the result's shape: a sample by itself has that for one."""
+    picks: ClassVar[bool] = False
+    """Its results are a list of the best of what it reads: by a small error there, two may change places."""
     samples: ClassVar[int | None] = 0
     """The axis of all operands along which samples may lie, where no attribute names others; None: along none."""
     never_negative: ClassVar[bool] = False

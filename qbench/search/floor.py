@@ -27,10 +27,10 @@ from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.search.cost import effort
-from qbench.search.nearness import Exact, evenly
+from qbench.search.nearness import LOST_DB, Exact, evenly
 
-FLOOR_DB = 20.0
-"""SQNR that no output may be below: an error of a tenth, which moves few decisions."""
+FLOOR_DB = LOST_DB
+"""What no output may be below: an error of a tenth, which moves few decisions; of a choice, what `Exact` says."""
 
 _GOAL_DB = 23.0
 """That an output is brought to that was below: other data lose more than what was measured."""

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbench.data.portions import Feeds
 from qbench.errors import DataError
+from qbench.evaluate.chances import Chances, chances_of
+from qbench.evaluate.layers import value_of
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
+from qbench.ir.op import OPS, Array
+from qbench.ir.qparams import QParams
+from qbench.quant.arithmetic import dequantize
 from qbench.runtime.programs import Programs
+
+LOST_NATS = 0.015
+"""Information about a choice between classes that may be lost where `LOST_DB` may be: what a perplexity grows by."""
+
+LOST_DB = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,28 +34,44 @@ class Exact:
     feeds
         Samples.
     outputs
-        By name of each output of real numbers: its values in all samples.
+        By name of each output of real numbers: its values in each sample. What is picked by its score is judged by what
+        it is picked from.
+    chances
+        Of the outputs that say how likely each class is: how probabilities follow from them.
     """
 
     feeds: Sequence[Feeds]
-    outputs: dict[str, NDArray[np.float64]]
+    outputs: Mapping[str, Sequence[Array]]
+    chances: Mapping[str, Chances]
 
     @classmethod
     def of(cls, graph: Graph, feeds: Sequence[Feeds]) -> Exact:
         """Run a float graph."""
-        names = [name for name in graph.outputs if is_float(graph.types[name].dtype)]
-        return cls(feeds, _outputs(graph, names, feeds))
+        names = _judged(graph)
+        chances = {name: made for name in names if (made := chances_of(graph, name)) is not None}
+        return cls(feeds, _outputs(graph, names, feeds), chances)
 
     def decibels(self, graph: Graph) -> dict[str, float]:
         """SQNR of each output that another graph gives; minus infinity where NaN arises on the way.
 
-        What is not finite in the float model, as a mask is, does not count.
+        A choice between classes counts by what is lost of it, where that is more: its divergence from the float
+        model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. What is not finite in the float
+        model, as a mask is, does not count.
         """
         try:
             given = _outputs(graph, [*self.outputs], self.feeds)
         except DataError:
             return dict.fromkeys(self.outputs, -math.inf)
-        return {name: _decibels(wanted, given[name]) for name, wanted in self.outputs.items()}
+        return {name: self._decibels(name, given[name]) for name in self.outputs}
+
+    def _decibels(self, name: str, given: Sequence[Array]) -> float:
+        pairs = [*zip(self.outputs[name], given, strict=True)]
+        signal, noise = (math.fsum(sums) for sums in zip(*(_squares(*pair) for pair in pairs), strict=True))
+        ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)
+        if name not in self.chances or ratio == -math.inf:
+            return ratio
+        lost, rows = (math.fsum(sums) for sums in zip(*(self.chances[name].lost(*pair) for pair in pairs), strict=True))
+        return min(ratio, LOST_DB + _decibels(LOST_NATS * rows, lost))
 
 
 def evenly(pieces: int, most: int) -> list[int]:
@@ -54,15 +79,35 @@ def evenly(pieces: int, most: int) -> list[int]:
     return np.linspace(0, pieces - 1, min(most, pieces)).round().astype(int).tolist()
 
 
-def _outputs(graph: Graph, names: Sequence[str], feeds: Sequence[Feeds]) -> dict[str, NDArray[np.float64]]:
-    programs = Programs(graph)
-    runs = [programs.of(feed).run(feed) for feed in feeds]
-    return {name: np.concatenate([run[name].astype(np.float64).ravel() for run in runs]) for name in names}
+def _outputs(graph: Graph, names: Sequence[str], feeds: Sequence[Feeds]) -> dict[str, list[Array]]:
+    values = {name: value_of(graph, name) or name for name in names}
+    programs = Programs(graph, keep=values.values())
+    runs = [programs.of(feed).run(feed, keep=values.values()) for feed in feeds]
+    return {name: [_real(run[value], graph.qparams.get(value)) for run in runs] for name, value in values.items()}
 
 
-def _decibels(wanted: NDArray[np.float64], given: NDArray[np.float64]) -> float:
+def _real(array: Array, q: QParams | None) -> Array:
+    return array if q is None else dequantize(array, q)
+
+
+def _judged(graph: Graph) -> list[str]:
+    """The outputs of real numbers, or what those are picked from."""
+    picked, judged = set[str](), dict[str, None]()
+    for node in graph.nodes:
+        if OPS[node.op].picks:
+            judged.update(dict.fromkeys(name for name in node.inputs if name not in graph.constants))
+        if OPS[node.op].picks or picked.intersection(node.inputs):
+            picked.update(node.outputs)
+    named = (*(name for name in graph.outputs if name not in picked), *judged)
+    return [name for name in dict.fromkeys(named) if is_float(graph.types[name].dtype)]
+
+
+def _squares(wanted: Array, given: Array) -> tuple[float, float]:
+    """Sums of the squares of the finite elements, and of what is wrong with them."""
     finite = np.isfinite(wanted)
-    signal, noise = float(np.square(wanted[finite]).sum()), float(np.square((wanted - given)[finite]).sum())
-    if not math.isfinite(noise):
-        return -math.inf
-    return math.inf if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf
+    real = wanted[finite].astype(np.float64)
+    return float(np.square(real).sum()), float(np.square(real - given[finite]).sum())
+
+
+def _decibels(signal: float, noise: float) -> float:
+    return math.inf if noise <= 0 else 10 * math.log10(signal / noise) if signal > 0 else -math.inf

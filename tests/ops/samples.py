@@ -90,6 +90,9 @@ SAMPLES: dict[str, Sample] = {
     "logical_or": Sample((BITS, BITS[:1]), {}),
     "logical_not": Sample((BITS,), {}),
     "is_nan": sample((2, 3)),
+    "vision.detections": sample(
+        *((1, 8, 4), (1, 8, 3), (8, 4)), symbolic=False, classes=2, most=6, overlap=0.5, least=-0.5, scales=(1.0,) * 4
+    ),
 }
 for _op in ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum"):
     SAMPLES[_op] = sample((2, 3), (3,))

@@ -16,6 +16,7 @@ from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
 from qbench.search.floor import FLOOR_DB, kept_in_float, measure_floats
+from qbench.search.nearness import Exact
 from qbench.session.session import Session
 
 RNG = np.random.default_rng(0)
@@ -90,3 +91,24 @@ def test_a_session_says_why_remembers_it_and_obeys_the_user(tmp_path: Path) -> N
     assert again.quantized().config == session.quantized().config
     session.override("small", keep_float=False)
     assert {node.name: node.reason for node in session.quantized().annotated.nodes}["small"] == ""
+
+
+def test_what_is_picked_is_judged_by_what_it_is_picked_from() -> None:
+    """Boxes of nearly equal scores change places, which is no error of a layer."""
+    graph = network(cancels=False)
+    anchors = Constant(np.tile(np.float32([0.1, 0.1, 0.2, 0.2]), (4, 1)))
+    attrs = {"classes": 1, "most": 3, "overlap": 0.5, "least": -9.0, "scales": (1.0,) * 4}
+    steps = [
+        Node("boxes", "reshape", ("good",), ("boxes",), FrozenMap({"newshape": (1, 4, 4)})),
+        Node("scores", "reshape", ("small",), ("scores",), FrozenMap({"newshape": (1, 4, 4)})),
+        Node("pick", "vision.detections", ("boxes", "scores", "anchors"), ("a", "b", "c", "d"), FrozenMap(attrs)),
+    ]
+    inputs, constants = {"x": TensorType((1, 16), "float32")}, {**graph.constants, "anchors": anchors}
+    found = build("ssd", inputs, ("a", "b", "c", "d"), [*graph.nodes, *steps], constants)
+    feeds = [{"x": row[None]} for row in X[:64]]
+    exact = Exact.of(found, feeds)
+    assert [*exact.outputs] == ["boxes", "scores"]
+    session = Session(found, feeds)
+    ratios = exact.decibels(session.graph)
+    assert min(ratios.values()) > FLOOR_DB and max(ratios.values()) < 90
+    assert not any((layer.reason or "").startswith("default: in 8") for layer in session.run(progress=False).by_layer)

@@ -185,7 +185,7 @@ class Builder(Growth):
         self._need(op, attrs)
         values = [self.materialize(operand) for operand in operands]
         if self.is_real and not op.startswith("qnn."):
-            values, qparams = [self._real(value) for value in values], [None] * len(qparams)
+            values, qparams = [self.real(value) for value in values], [None] * len(qparams)
         base = f"{self.result.name}.{label or op.split('.')[-1]}"
         outputs = tuple(self.fresh(base) for _ in qparams)
         types = self.add(op, [(value.name, type_of(value)) for value in values], attrs, outputs, qparams)
@@ -197,10 +197,11 @@ class Builder(Growth):
         if op not in OPS or ("semantics" in attrs and "semantics" not in OPS[op].attributes()):
             raise Unsupported(f"qbench has no {op} with {self.semantics} arithmetic")
 
-    def _real(self, value: Value) -> Value:
+    def real(self, value: Value) -> Value:
         """The real numbers that a value's integers stand for."""
         if value.q is None:
             return value
+        value = self.materialize(value)
         if value.name not in self._reals:
             name = self.fresh(f"{value.name}.dequantized")
             kind = self.add("qnn.dequantize", [(value.name, type_of(value))], {}, (name,))[0]

@@ -3,6 +3,7 @@
 import re
 import struct
 from functools import cache
+from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
@@ -31,14 +32,29 @@ def read_options(kind: Any, data: bytes, position: int, budget: Budget) -> dict[
 
 
 def custom_options(content: bytes) -> dict[str, Option]:
-    """The options of an operator that is not TFLite's own: MediaPipe stores padding and strides as three words."""
-    if len(content) != _WORDS.size:
+    """The options of an operator that is not TFLite's own: a FlexBuffer with a map of numbers, as TensorFlow writes it.
+
+    MediaPipe stores padding and strides as three words. Whatever else there is stands under ``content``.
+    """
+    if len(content) == _WORDS.size:
+        padding, width, height = _WORDS.unpack(content)
+        return {"padding": padding - 1, "stride_w": width, "stride_h": height}  # none, SAME, VALID
+    try:
+        return _numbers(import_module("flatbuffers.flexbuffers").GetRoot(content))
+    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, struct.error):  # of damaged bytes
         return {"content": content.hex()}
-    padding, width, height = _WORDS.unpack(content)
-    return {"padding": padding - 1, "stride_w": width, "stride_h": height}  # none, SAME, VALID
 
 
 _WORDS = struct.Struct("<iii")
+_MOST_OPTIONS = 64
+
+
+def _numbers(root: Any) -> dict[str, Option]:
+    """The numbers of a FlexBuffer's map, by name."""
+    if not root.IsMap or len(root.AsMap) > _MOST_OPTIONS:
+        raise ValueError("no map of options")
+    values = {name.AsKey: root.AsMap[name.AsKey] for name in root.AsMap.Keys}
+    return {name: value.AsFloat if value.IsFloat else int(value.AsInt) for name, value in values.items()}
 
 
 @cache

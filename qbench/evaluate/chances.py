@@ -1,0 +1,64 @@
+"""Outputs that say how likely each of several classes is, and what of that another model loses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import OPS, Array, QuantRule, bind, is_op
+from qbench.ops.float.softmax import LogSoftmax, Softmax
+
+_VOCABULARY = 256  # scores in a row
+_LEAST = 1e-9  # a probability; less is as good as none
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How probabilities follow from an output.
+
+    Parameters
+    ----------
+    of
+        They are its elements, these are their logarithms, or scores that a softmax over the last axis makes them of.
+    """
+
+    of: Literal["elements", "logarithms", "scores"]
+
+    def lost(self, wanted: Array, given: Array) -> tuple[float, float]:
+        """Divergence (Kullback and Leibler) of one model's choices from another's, in nats: its sum, and how many."""
+        if not np.isfinite(given).all():
+            return float("inf"), 1.0
+        p, q = self._logarithms(wanted), self._logarithms(given)
+        chances = np.exp(p)
+        return float((chances * (p - q)).sum()), float(chances.sum())
+
+    def _logarithms(self, values: Array) -> Array:
+        real = values.astype(np.float64)
+        if self.of == "scores":
+            real = real - real.max(axis=-1, keepdims=True)
+            real = real - np.log(np.exp(real).sum(axis=-1, keepdims=True))
+        elif self.of == "elements":
+            real = np.log(np.maximum(real, _LEAST))
+        return np.maximum(real, np.log(_LEAST))
+
+
+def chances_of(graph: Graph, value: str) -> Chances | None:
+    """What an output says of chances; None where it is none of them: boxes, masks, features, signals, states.
+
+    A softmax made them, or a product whose result is a vocabulary: many numbers in a row, more than it reads.
+    """
+    wide, made = graph.types[value], graph.producers.get(value)
+    while made is not None and made.inputs and (bind(made).moves or OPS[made.op].rule == QuantRule.BIAS):
+        made = graph.producers.get(made.inputs[0])
+    if is_op(made, Softmax):
+        return Chances("elements")
+    if is_op(made, LogSoftmax):
+        return Chances("logarithms")
+    if made is None or OPS[made.op].rule != QuantRule.MAC or wide.rank < 2:
+        return None
+    classes, read = wide.shape[-1], graph.types[made.inputs[0]].shape[-1]
+    many = isinstance(classes, int) and classes >= _VOCABULARY and isinstance(read, int) and classes > read
+    return Chances("scores") if many and wide.rank > 2 else None
