@@ -17,6 +17,7 @@ DIGITS = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("N", 784))
 CLASSES = helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ("N", 10))
 
 Parameters = Mapping[str, np.ndarray]
+Values = onnx.ValueInfoProto | list[onnx.ValueInfoProto]
 
 
 class Writer:
@@ -35,8 +36,9 @@ class Writer:
         self.nodes.append(helper.make_node(op, inputs, [output or name], name, **attributes))
         return output or name
 
-    def model(self, x: onnx.ValueInfoProto = DIGITS, y: onnx.ValueInfoProto = CLASSES) -> onnx.ModelProto:
-        graph = helper.make_graph(self.nodes, self.title, [x], [y], self.parameters)
+    def model(self, x: Values = DIGITS, y: Values = CLASSES) -> onnx.ModelProto:
+        inputs, outputs = (values if isinstance(values, list) else [values] for values in (x, y))
+        graph = helper.make_graph(self.nodes, self.title, inputs, outputs, self.parameters)
         opset = helper.make_opsetid("", OPSET)
         model = helper.make_model(graph, producer_name="qbench", ir_version=IR_VERSION, opset_imports=[opset])
         onnx.checker.check_model(model, full_check=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from qbench import parity as lab
     from qbench.calibration.calibrators import register_calibrator
     from qbench.data.load import load_data
+    from qbench.decoder import Decoder
     from qbench.errors import (
         CalibrationError,
         Cancelled,
@@ -57,6 +58,7 @@ __version__ = "0.1.0"
 __all__ = [
     # models
     "Graph",
+    "Decoder",
     "load",
     "load_data",
     "save",
@@ -103,6 +105,7 @@ __all__ = [
 
 _HOMES = {
     "Comparison": "qbench.parity.comparison",
+    "Decoder": "qbench.decoder",
     "Graph": "qbench.ir.graph",
     "Program": "qbench.runtime.program",
     "QuantConfig": "qbench.quant.config",

@@ -8,8 +8,8 @@ from qbench import errors
 
 EXPECTED = {
     "Graph", "load", "load_data", "save", "run", "diff", "QuantConfig", "register_calibrator", "Session", "Report",
-    "export_onnx", "export_overrides", "export_tflite", "Workbench", "plan", "Program", "compare", "Comparison", "lab",
-    "parity", "interpret", "__version__", "compare_reports", "ReportComparison",
+    "Decoder", "export_onnx", "export_overrides", "export_tflite", "Workbench", "plan", "Program", "compare",
+    "Comparison", "lab", "parity", "interpret", "__version__", "compare_reports", "ReportComparison",
     "export_encodings", "import_encodings",
 } | {name for name in errors.__all__ if name[0].isupper()}  # fmt: skip
 SLOW = {"numpy", "pandas", "matplotlib", "ipywidgets", "anywidget", "onnx", "numba", "pydantic"}

@@ -1,7 +1,7 @@
 """Statistics of every activation, in one streaming pass over the data."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from itertools import islice
@@ -12,6 +12,7 @@ from qbench.data.samples import Data, count_samples, samples
 from qbench.errors import Cancelled, GraphError, nearest, shown
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
+from qbench.ir.op import OPS, QuantRule
 from qbench.progress import Cancel
 from qbench.runtime.tallies import Tally
 from qbench.runtime.team import default_threads
@@ -56,7 +57,8 @@ def collect(
     Returns
     -------
     dict
-        Statistics by tensor name, in execution order. A tensor that never had any elements has none.
+        Statistics by tensor name, in execution order. A tensor that never had any elements has those of what it was
+        joined to, or none.
 
     Raises
     ------
@@ -79,7 +81,7 @@ def collect(
         done, found = counter.staged(enumerate(samples(graph, data), first), look)
         if progress is not None:
             progress(done, total)
-        return {name: found[name] for name in names if name in found}
+        return _completed(graph, names, found)
     workers = _Elsewhere(counter, executor) if executor else _Threads(counter)
     tasks = _tasks(enumerate(samples(graph, data), first), workers.task)
     running: deque[Future[Seen]] = deque()
@@ -99,7 +101,16 @@ def collect(
             future.cancel()
         workers.close()
     _, found = merged(seen, workers.seen())
-    return {name: found[name] for name in names if name in found}
+    return _completed(graph, names, found)
+
+
+def _completed(graph: Graph, names: Iterable[str], found: Mapping[str, Statistics]) -> dict[str, Statistics]:
+    """In order. What was always empty gets those of what it is joined to: a cache holds later what it grew into."""
+    known = dict(found)
+    for node in reversed(graph.nodes):
+        if OPS[node.op].rule == QuantRule.CONCAT and node.output in known:
+            known = dict.fromkeys(node.inputs, known[node.output]) | known
+    return {name: known[name] for name in names if name in known}
 
 
 class _Threads:

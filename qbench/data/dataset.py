@@ -110,8 +110,8 @@ class Dataset:
     ) -> None:
         self.uncut = are_whole(graph, data) if uncut is None else uncut
         self.layout = Layout.of(graph, batch, self.uncut)
-        inputs = graph.input_types()
-        self._graph = Graph(graph.name, graph.inputs, (), (), FrozenMap(), FrozenMap(inputs))  # travels with parts
+        # travels with parts; the types of all values tell what may be empty
+        self._graph = Graph(graph.name, graph.inputs, (), (), FrozenMap(), graph.types)
         self._what = what
         self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
         self._data = cast("Data", owned(data) if self._in_memory else _readable(data, what, graph))

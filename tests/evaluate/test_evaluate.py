@@ -189,7 +189,7 @@ def test_sensitivity_is_one_layer_at_a_time(mode: str):
         (("N", 5, 1, 1), "nn.relu", True),
         (("N", 7, 6), "nn.relu", False),  # boxes
         (("N", 7, 6), "nn.softmax", True),
-        (("N", 3, 300), "nn.relu", True),  # scores of a vocabulary
+        (("N", 3, 300), "nn.relu", False),  # features
     ],
 )
 def test_predictions_are_counted_where_the_output_is_a_choice_between_classes(
