@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbench.exporters.onnx.table import exporter
-from qbench.exporters.onnx.writer import Writer
+from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Node
 from qbench.ops.float.detection import Detections
