@@ -12,11 +12,12 @@ _OF_AIMET = (
     "whether integers are signed (int8 with a zero point comes back as uint8), the axis of channels, "
     "a float layer whose output is quantized"
 )
+_HALF = f"{_OF_AIMET}, other floats than float16"
 _OF_ARRAYS = "the axis of channels, layers in float"
 
 FORMATS: Mapping[str, Format] = {
-    "aimet": Format(aimet.write_1_0_0, aimet.read_encodings, _OF_AIMET, ".encodings"),
-    "aimet-0.6.1": Format(aimet.write_0_6_1, aimet.read_encodings, _OF_AIMET, ".encodings"),
+    "aimet": Format(aimet.write_1_0_0, aimet.read_encodings, _HALF, ".encodings"),
+    "aimet-0.6.1": Format(aimet.write_0_6_1, aimet.read_encodings, _HALF, ".encodings"),
     "qualcomm": Format(aimet.write_overrides, aimet.read_encodings, _OF_AIMET),
     "tensorrt": Format(
         tensorrt.write_cache,
@@ -27,7 +28,11 @@ FORMATS: Mapping[str, Format] = {
     "trtexec": Format(
         tensorrt.write_precisions, tensorrt.read_precisions, "scales, zero points, bits; names with : or ,", ".txt"
     ),
-    "nncf": Format(nncf.write_ignored, nncf.read_ignored, "scales, zero points, bits; reads no patterns or types"),
+    "nncf": Format(
+        nncf.write_ignored,
+        nncf.read_ignored,
+        "scales, zero points, bits; reads no patterns or types; in OpenVINO, what makes an output goes by its name",
+    ),
     "ai-edge": Format(
         ai_edge.write_recipe, ai_edge.read_recipe, "scales, zero points, other bits than 8; reads no other rules"
     ),

@@ -14,23 +14,25 @@ from qbench.quant.specs import TensorOverride
 
 Entry = dict[str, Any]
 
+_HALF = 16  # bits of the one kind of float that AIMET reads
+
 
 def write_1_0_0(facts: Facts) -> bytes:
     """The content of a file of version 1.0.0."""
     activations = [{"name": name, **_listed(said)} for name, said in facts.activations.items()]
-    floats = [{"name": name, "dtype": "FLOAT", "bw": 32, "enc_type": "PER_TENSOR"} for name in _floats(facts)]
+    floats = [{"name": name, "dtype": "FLOAT", "bw": _HALF, "enc_type": "PER_TENSOR"} for name in _floats(facts)]
     weights = [{"name": name, **_listed(said)} for name, said in facts.weights.items()]
     return _json({"version": "1.0.0", "activation_encodings": activations + floats, "param_encodings": weights})
 
 
 def write_0_6_1(facts: Facts) -> bytes:
     """The content of a file of version 0.6.1."""
-    return _json({"version": "0.6.1", **_by_name(facts)})
+    return _json({"version": "0.6.1", **_by_name(facts, _HALF)})
 
 
 def write_overrides(facts: Facts) -> bytes:
     """The content of a file for ``--quantization_overrides``."""
-    return _json(_by_name(facts))
+    return _json(_by_name(facts, 32))
 
 
 def read_encodings(data: bytes) -> Facts:
@@ -102,8 +104,8 @@ def _listed(said: TensorOverride) -> Entry:
     }
 
 
-def _by_name(facts: Facts) -> dict[str, dict[str, list[Entry]]]:
-    floats = {name: [{"bitwidth": 32, "dtype": "float"}] for name in _floats(facts)}
+def _by_name(facts: Facts, width: int) -> dict[str, dict[str, list[Entry]]]:
+    floats = {name: [{"bitwidth": width, "dtype": "float"}] for name in _floats(facts)}
     activations = {name: _one_by_one(said) for name, said in facts.activations.items()}
     weights = {name: _one_by_one(said) for name, said in facts.weights.items()}
     return {"activation_encodings": activations | floats, "param_encodings": weights}
