@@ -84,7 +84,8 @@ def _settings_of(
     if isinstance(block, int):
         why = unblocked(point, shape, block) if point.stored else "blocks are for weights that are only stored"
         if why:
-            said["axis"], block = (why, "channel"), None
+            other = _near_block(point, shape, block)
+            said["axis"], block = (why, other or "channel"), other
 
     source, calibrator = said.pop("calibrator")
     dtype, symmetric = said["dtype"][1], said["symmetric"][1]
@@ -107,6 +108,15 @@ def unblocked(point: Point, shape: tuple[int, ...], block: int) -> str:
         return "blocks are for matrices"
     depth = shape[1 - point.channel_axis]
     return f"blocks of {block} do not divide its {depth} inputs" if depth % block else ""
+
+
+def _near_block(point: Point, shape: tuple[int, ...], block: int) -> int | None:
+    """The size of blocks that divides a matrix's inputs, and is nearest to what was asked for: within a factor of 2."""
+    if not point.stored or len(shape) != 2 or point.channel_axis is None:
+        return None
+    depth = shape[1 - point.channel_axis]
+    sizes = [size for size in range(-(-block // 2), 2 * block + 1) if depth % size == 0]
+    return min(sizes, key=lambda size: max(size / block, block / size), default=None)
 
 
 def describe(calibrator: CalibratorSpec) -> str:

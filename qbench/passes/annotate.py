@@ -270,14 +270,14 @@ def _insert_points(
 
     batch = batch_symbol(graph)
 
-    def ranged(value: str) -> Node:
+    def ranged(value: str, read: str) -> Node:
         first = size_of(graph.types[value].shape[0])
         rows = first.replaced({batch: 1}).dim if batch in first.symbols else 0
         attrs = FrozenMap[str, Attr]({"rows": rows})
         producer = graph.producers.get(value)
         names = rewriter.fresh(f"{value}.by_range"), rewriter.fresh(f"{value}.by_range")
         sources = producer.sources if producer else ()
-        return Node(names[0], DynamicFakeQuantize.name, (value,), names[1:], attrs, sources)
+        return Node(names[0], DynamicFakeQuantize.name, (read,), names[1:], attrs, sources)
 
     by_range: dict[str, str] = {}
     stored = {name: _stored(graph.node(name)) for name in modes if name in reasons}
@@ -293,7 +293,7 @@ def _insert_points(
                 ]
                 if modes.get(node.name) == "dynamic":
                     if inputs[0] not in by_range:
-                        nodes.append(ranged(inputs[0]))
+                        nodes.append(ranged(node.inputs[0], inputs[0]))
                         by_range[inputs[0]] = nodes[-1].output
                     inputs[0] = by_range[inputs[0]]
                 nodes.append(dataclasses.replace(node, inputs=tuple(inputs), reason=reasons[node.name]))

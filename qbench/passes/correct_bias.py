@@ -35,16 +35,21 @@ class CorrectBiasPass(Remembering):
     ----------
     means
         Mean of each channel of the tensors that convolutions and dense layers read, by name in the prepared graph.
+    layers
+        Names of the convolutions and dense layers whose biases are corrected; None: all.
     """
 
     name: ClassVar[str] = "correct-bias"
     means: FrozenMap[str, tuple[float, ...]] = field(default_factory=FrozenMap[str, tuple[float, ...]])
+    layers: frozenset[str] | None = None
 
     def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
         """The annotated graph with other biases; it needs the qparams of the weights."""
         memo, constants, nodes = memo or Memo(), dict(graph.constants), dict[str, Node]()
         readers = Counter(value for node in graph.nodes for value in set(node.inputs))
         for group in remembered_groups(graph, memo):
+            if self.layers is not None and group.head.name not in self.layers:
+                continue
             bias = next((node for node in group.nodes[1:] if rule_of(node) == QuantRule.BIAS), None)
             weight = self._weight(graph, group.head) if bias is not None else None
             if bias is None or weight is None:

@@ -1,6 +1,6 @@
 """Share out the ranges of weights between layers that follow each other."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -11,7 +11,7 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import QuantRule
 from qbench.ops.products import SumOfProducts
-from qbench.passes.channels import channel_axis, foldable, product, scaled
+from qbench.passes.channels import channel_axis, foldable, narrowed, product, scaled
 from qbench.passes.groups import rule_of
 from qbench.passes.rewrite import Rewriter
 
@@ -21,17 +21,25 @@ _MOST = 64.0  # a factor beyond it says that a channel is dead
 _HEADROOM = 0.9  # of a clamp's upper bound, below which a channel is taken not to reach it
 
 Factors = NDArray[np.float64]
+Extremes = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two layers, by name, the bias between them, the clamp's upper bound and the value that it makes."""
+    """Two layers, by name, the biases after them, the clamp's bounds and the value that the second one reads."""
 
     first: str
     second: str
     bias: str | None
+    later: str | None
+    lower: float
     upper: float
-    clamped: str
+    between: str
+
+    @property
+    def absorbs(self) -> bool:
+        """Whether what a channel never goes below can move into the second layer's bias."""
+        return self.lower == 0 and self.bias is not None and self.later is not None
 
 
 @dataclass(frozen=True)
@@ -45,20 +53,28 @@ class EqualizePass:
     2019, section 4.1); that is repeated over all pairs until nothing changes. A clamp with an upper bound scales only
     as long as a channel stays below it: such channels have factors that keep them there, all others keep theirs.
 
+    A channel that a relu never brings to zero has a range that begins above it: what it never goes below is taken out
+    of the first layer's bias, and what the second layer makes of that goes into its own (section 4.1.3 there, with the
+    least number over the calibration data in place of three standard deviations below the mean).
+
     Parameters
     ----------
-    peaks
-        By value that a clamp with an upper bound makes: the largest number in each channel over the calibration data.
-        Pairs whose value is not there stay as they are.
+    extremes
+        By value of `watched_values`: the least and the largest number in each channel over the calibration data. Of
+        pairs whose value is not there, those with an upper bound stay as they are, and no bias is absorbed.
+    layers
+        First layers of the pairs; None: of all.
     """
 
     name: ClassVar[str] = "equalize"
-    peaks: FrozenMap[str, tuple[float, ...]] = field(default_factory=FrozenMap[str, tuple[float, ...]])
+    extremes: FrozenMap[str, Extremes] = field(default_factory=FrozenMap[str, Extremes])
+    layers: frozenset[str] | None = None
 
     def __call__(self, graph: Graph) -> Graph:
         """The same network with other weights and biases."""
         rw = Rewriter(graph)
-        pairs = [pair for pair in _pairs(rw) if pair.upper == np.inf or pair.clamped in self.peaks]
+        pairs = [pair for pair in _pairs(rw) if pair.upper == np.inf or pair.between in self.extremes]
+        pairs = [pair for pair in pairs if self.layers is None or pair.first in self.layers]
         tables = {name: _table(rw, rw.node(name)) for pair in pairs for name in (pair.first, pair.second)}
         after = {pair.first: np.ones(tables[pair.first].shape[0] * tables[pair.first].shape[1]) for pair in pairs}
         before = {pair.second: pair.first for pair in pairs}
@@ -83,8 +99,17 @@ class EqualizePass:
                 break
         for pair in pairs:
             if np.abs(after[pair.first] - 1).max(initial=0) > _LEAST:
-                _apply(rw, pair, after[pair.first])
+                _scale(rw, pair, after[pair.first])
+            else:
+                after[pair.first] = np.ones_like(after[pair.first])
+            if pair.absorbs and pair.between in self.extremes:
+                _absorb(rw, pair, self._spare(pair) / after[pair.first])
         return rw.finish()
+
+    def _spare(self, pair: _Pair) -> Factors:
+        """What each channel never goes below, as it was; 0 for those that may reach the clamp's upper bound."""
+        least, peaks = (np.asarray(side, np.float64) for side in self.extremes[pair.between])
+        return np.where(peaks < _HEADROOM * pair.upper, np.maximum(least, 0), 0)
 
     def _wanted(self, pair: _Pair, ours: Factors, theirs: Factors, factors: Factors) -> Factors:
         """The factors that give both sides of each channel the same range, as far as that is allowed."""
@@ -93,14 +118,20 @@ class EqualizePass:
         wanted = np.clip(wanted, 1 / _MOST, _MOST)
         if pair.upper == np.inf:
             return wanted
-        share = np.asarray(self.peaks[pair.clamped]) / (_HEADROOM * pair.upper)
+        share = np.asarray(self.extremes[pair.between][1]) / (_HEADROOM * pair.upper)
         return np.where(share < 1, np.maximum(wanted, share), 1.0)
 
 
-def clamped_values(graph: Graph) -> dict[str, int]:
-    """The values of whose channels :class:`EqualizePass` wants to know the peaks, with the axis of the channels."""
+def equalized_pairs(graph: Graph) -> dict[str, str]:
+    """The layers whose outputs :class:`EqualizePass` can scale, each with the one that reads them."""
+    return {pair.first: pair.second for pair in _pairs(Rewriter(graph))}
+
+
+def watched_values(graph: Graph, layers: Collection[str]) -> dict[str, int]:
+    """The values of whose channels :class:`EqualizePass` wants to know the extremes, with the axis of the channels."""
     rw = Rewriter(graph)
-    return {pair.clamped: _axis(rw, pair) for pair in _pairs(rw) if pair.upper < np.inf}
+    pairs = [pair for pair in _pairs(rw) if pair.first in layers and (pair.upper < np.inf or pair.absorbs)]
+    return {pair.between: channel_axis(rw, rw.node(pair.first)) for pair in pairs}
 
 
 def _pairs(rw: Rewriter) -> Iterator[_Pair]:
@@ -108,25 +139,29 @@ def _pairs(rw: Rewriter) -> Iterator[_Pair]:
     for first in rw:
         if not _is_layer(rw, first):
             continue
-        axis, bias, upper, value = channel_axis(rw, first), None, float("inf"), first.output
+        axis, lower, upper, value = channel_axis(rw, first), float("-inf"), float("inf"), first.output
+        bias = _bias(rw, first)
+        value = value if bias is None else bias.output
         reader = rw.sole_consumer(value)
-        if reader is not None and rule_of(reader) == QuantRule.BIAS and _owns(rw, reader, axis):
-            bias, value = reader.name, reader.output
-            reader = rw.sole_consumer(value)
         bounds = None if reader is None else rw.op(reader).bounds
         if reader is not None and bounds is not None and bounds[0] in (0, float("-inf")) and bounds[1] > 0:
-            upper, value = bounds[1], reader.output
+            (lower, upper), value = bounds, reader.output
             reader = rw.sole_consumer(value)
         if reader is None or not _is_layer(rw, reader) or reader.inputs[0] != value:
             continue
         if rw.op(reader).channel_axis_of("data", rw.types[value].rank) == axis:
-            yield _Pair(first.name, reader.name, bias, upper, value)
+            later = _bias(rw, reader)
+            padded = any(getattr(rw.op(reader), "padding", ()))  # zeros around what is absorbed would stay zeros
+            names = None if bias is None else bias.name, None if later is None or padded else later.name
+            yield _Pair(first.name, reader.name, *names, lower, upper, value)
 
 
-def _owns(rw: Rewriter, node: Node, axis: int) -> bool:
-    """Whether a node adds a constant of its own along that axis."""
-    value = node.inputs[1]
-    return channel_axis(rw, node) == axis and value in rw.constants and rw.sole_consumer(value) == node
+def _bias(rw: Rewriter, layer: Node) -> Node | None:
+    """The node that adds a constant of its own to each channel of what a layer makes."""
+    node = rw.sole_consumer(layer.output)
+    if node is None or rule_of(node) != QuantRule.BIAS or channel_axis(rw, node) != channel_axis(rw, layer):
+        return None
+    return node if node.inputs[1] in rw.constants and rw.sole_consumer(node.inputs[1]) == node else None
 
 
 def _is_layer(rw: Rewriter, node: Node) -> bool:
@@ -137,18 +172,18 @@ def _is_layer(rw: Rewriter, node: Node) -> bool:
     return isinstance(op, SumOfProducts) and op.channels.weight == 0
 
 
-def _axis(rw: Rewriter, pair: _Pair) -> int:
-    return channel_axis(rw, rw.node(pair.first))
+def _by_group(rw: Rewriter, layer: Node) -> NDArray[np.float64]:
+    """A weight as [groups, outputs, inputs, taps]."""
+    weight, groups = rw.constants[layer.inputs[1]].array.astype(np.float64), int(rw.attr(layer, "groups"))
+    return weight.reshape(groups, weight.shape[0] // groups, weight.shape[1], -1)
 
 
 def _table(rw: Rewriter, layer: Node) -> Factors:
     """The largest weight between each input and output, [groups, outputs, inputs]."""
-    weight = np.abs(rw.constants[layer.inputs[1]].array.astype(np.float64))
-    groups = int(rw.attr(layer, "groups"))
-    return weight.reshape(groups, weight.shape[0] // groups, weight.shape[1], -1).max(axis=3)
+    return np.abs(_by_group(rw, layer)).max(axis=3)
 
 
-def _apply(rw: Rewriter, pair: _Pair, factors: Factors) -> None:
+def _scale(rw: Rewriter, pair: _Pair, factors: Factors) -> None:
     """Divide the first layer and its bias by the factors, multiply the second one by them."""
     sides: tuple[tuple[str, Factors, Literal["inputs", "outputs"]], ...]
     sides = (pair.first, 1 / factors, "outputs"), (pair.second, factors, "inputs")
@@ -158,7 +193,16 @@ def _apply(rw: Rewriter, pair: _Pair, factors: Factors) -> None:
         rw.update(layer, inputs=(layer.inputs[0], weight))
     if pair.bias is not None:
         bias = rw.node(pair.bias)
-        value = rw.changed_constant(
-            bias.inputs[1], bias, product(rw.constants[bias.inputs[1]].array, 1 / factors, bias)
-        )
-        rw.update(bias, inputs=(bias.inputs[0], value))
+        rw.set_constant(bias.inputs[1], product(rw.constants[bias.inputs[1]].array, 1 / factors, bias))
+
+
+def _absorb(rw: Rewriter, pair: _Pair, spare: Factors) -> None:
+    """Take what channels never go below out of the first bias, and put what becomes of it into the second one."""
+    if pair.bias is None or pair.later is None or not spare.any():
+        return
+    table = _by_group(rw, rw.node(pair.second)).sum(axis=3)
+    made = (table @ spare.reshape(len(table), -1, 1)).reshape(-1)
+    for name, more in ((pair.bias, -spare), (pair.later, made)):
+        bias = rw.node(name)
+        array = rw.constants[bias.inputs[1]].array
+        rw.set_constant(bias.inputs[1], narrowed(array.astype(np.float64) + more, array.dtype, bias))

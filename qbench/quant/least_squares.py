@@ -25,16 +25,24 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The integers that a weight may have, and the one that stands for 0."""
+    """The integers that a weight may have, and which of them stands for 0: a fixed one (None: what suits the range)."""
 
     low: int
     high: int
-    zero: int = 0
+    zero: int | None = 0
 
-    def nearest(self, values: Floats, scales: Floats) -> Floats:
+    def nearest(self, values: Floats, scales: Floats, zeros: Floats) -> Floats:
         """The nearest real number that can be had."""
-        integers = np.clip(np.rint(values / scales) + self.zero, self.low, self.high)
-        return (integers - self.zero) * scales
+        integers = np.clip(np.rint(values / scales) + zeros, self.low, self.high)
+        return (integers - zeros) * scales
+
+    def covering(self, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
+        """Scales and zero points for ranges that hold 0."""
+        if self.zero is not None:
+            scales = np.maximum(highs, -lows) / max(self.high - self.zero, 1)
+            return scales, np.full(scales.shape, float(self.zero))
+        scales = (highs - lows) / (self.high - self.low)
+        return scales, np.clip(np.rint(self.low - lows / scales), self.low, self.high)
 
 
 def targets(weights: Floats, second: Floats, cross: Floats, ridge: float) -> Floats:
@@ -60,36 +68,38 @@ def loss(made: Floats, weights: Floats, second: Floats, cross: Floats) -> float:
     return float(((made @ second) * made).sum() - 2 * ((weights @ cross) * made).sum())
 
 
-def best_scales(weights: Floats, second: Floats, levels: Levels, together: bool = False) -> Floats:
-    """A scale for each output channel (or one for all) that loses least if every weight goes to its nearest level.
+def best_scales(weights: Floats, second: Floats, levels: Levels, together: bool = False) -> tuple[Floats, Floats]:
+    """Scale and zero point of each output channel (or of all) that lose least if weights go to their nearest levels.
 
     Returns
     -------
-    float64[groups, outputs, 1]
+    scales, zeros
+        float64[groups, outputs, 1]
     """
-    reach = max(levels.high - levels.zero, 1)
-    whole = np.abs(weights).max(axis=2, keepdims=True, initial=_TINY)
-    whole = np.maximum(np.broadcast_to(whole.max(), whole.shape) if together else whole, _TINY)
+    lows, highs = (np.asarray(of(weights, axis=2, keepdims=True, initial=0), np.float64) for of in (np.min, np.max))
+    if together:
+        lows, highs = np.full(lows.shape, lows.min()), np.full(highs.shape, highs.max())
+    highs = np.maximum(highs, lows + _TINY)
     narrow = second.astype(np.float32)
-    best, found = np.full(whole.shape, np.inf), whole / reach
+    best, found = np.full(lows.shape, np.inf), levels.covering(lows, highs)
     for part in _SCALES:
-        scales = whole * part / reach
-        error = (levels.nearest(weights, scales) - weights).astype(np.float32)
+        tried = levels.covering(lows * part, highs * part)
+        error = (levels.nearest(weights, *tried) - weights).astype(np.float32)
         lost = ((error @ narrow) * error).sum(axis=2, keepdims=True, dtype=np.float64)
         lost = np.broadcast_to(lost.sum(), lost.shape) if together else lost
-        found = np.asarray(np.where(lost < best, scales, found), np.float64)
+        found = np.where(lost < best, tried[0], found[0]), np.where(lost < best, tried[1], found[1])
         best = np.minimum(lost, best)
     return found
 
 
-def rounded(weights: Floats, second: Floats, scales: Floats, levels: Levels, damping: float) -> Floats:
+def rounded(weights: Floats, second: Floats, scales: Floats, zeros: Floats, levels: Levels, damping: float) -> Floats:
     """Weights on their levels, rounded column by column, the columns of the largest inputs first.
 
     Parameters
     ----------
     weights, second
         V and H.
-    scales
+    scales, zeros
         float64[groups, outputs, 1], or [groups, outputs, depth] where they change along the columns.
     levels
         The integers that there are.
@@ -101,7 +111,7 @@ def rounded(weights: Floats, second: Floats, scales: Floats, levels: Levels, dam
     order = np.argsort(-np.diagonal(raised, axis1=1, axis2=2), axis=1, kind="stable")
     raised = np.take_along_axis(np.take_along_axis(raised, order[:, :, None], 1), order[:, None], 2)
     left = np.take_along_axis(weights, order[:, None], 2)
-    steps = np.take_along_axis(np.broadcast_to(scales, weights.shape), order[:, None], 2)
+    grids = [np.take_along_axis(np.broadcast_to(one, weights.shape), order[:, None], 2) for one in (scales, zeros)]
     factor = np.linalg.cholesky(np.linalg.inv(raised)).transpose(0, 2, 1)
     made = np.empty_like(left)
     for first in range(0, depth, _BLOCK):
@@ -109,7 +119,7 @@ def rounded(weights: Floats, second: Floats, scales: Floats, levels: Levels, dam
         passed = np.empty((*left.shape[:2], last - first))
         for at in range(first, last):
             column = left[:, :, at : at + 1]
-            made[:, :, at : at + 1] = levels.nearest(column, steps[:, :, at : at + 1])
+            made[:, :, at : at + 1] = levels.nearest(column, *(grid[:, :, at : at + 1] for grid in grids))
             error = (column - made[:, :, at : at + 1]) / factor[:, at : at + 1, at : at + 1]
             passed[:, :, at - first] = error[:, :, 0]
             left[:, :, at + 1 : last] -= error * factor[:, at : at + 1, at + 1 : last]

@@ -17,6 +17,9 @@ WeightDType = Literal["int8", "uint8", "int16", "int4", "uint4"]
 Mode = Literal["static", "dynamic", "weight_only"]
 """How a layer is quantized: "static": data and weights, by ranges that were measured before; "dynamic": its data by the
 range that they have at run time; "weight_only": its weights are stored as integers and read as real numbers."""
+WeightRounding = Literal["nearest", "sequential"]
+"""To the nearest integer; or one layer after the other, each so that its output is the float network's as nearly as
+can be, by second moments of its inputs over the calibration data."""
 Blocks = Annotated[int, Field(ge=2)]
 Granularity = Literal["channel", "tensor"] | Blocks
 
@@ -61,9 +64,7 @@ class WeightSpec(StrictModel):
     """Take out of each bias what rounding the weights adds on average over the calibration data."""
     equalize: bool = False
     """Share out the ranges of channels between layers that follow each other before anything is calibrated."""
-    rounding: Literal["nearest", "sequential"] = "nearest"
-    """To the nearest integer; or one layer after the other, each so that its output is the float network's as nearly as
-    can be, by second moments of its inputs over the calibration data."""
+    rounding: WeightRounding = "nearest"
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -88,6 +89,9 @@ class Rule(PartialModel):
     weights_symmetric: bool | None = None
     weights_axis: Granularity | None = None
     weights_calibrator: CalibratorSpec | None = None
+    weights_rounding: WeightRounding | None = None
+    bias_correction: bool | None = None
+    equalize: bool | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -151,5 +155,9 @@ class LayerOverride(PartialModel):
     keep_float: bool | None = None
     mode: Mode | None = None
     rounding: Rounding | None = None
+    weights_rounding: WeightRounding | None = None
+    bias_correction: bool | None = None
+    equalize: bool | None = None
+    """Share out the ranges of its outputs with the layer that alone reads them."""
     reason: str | None = None
     """Why, where it is not the user's choice."""

@@ -121,8 +121,9 @@ def restored(template: Template, config: QuantConfig, tensors: Iterable[str]) ->
 def check_imported(template: Template, config: QuantConfig, tensors: Collection[str]) -> None:
     """Raise ConfigError for what cannot be changed in an imported model, all at once or tensor by tensor."""
     same_for_tied(template, config, tensors)
-    if config.weights.equalize:
-        raise ConfigError("weights.equalize: the imported model has integer weights, whose channels cannot be scaled")
+    said = [config.weights, *config.rules, *config.layers.values()]
+    if any(one.equalize for one in said):
+        raise ConfigError("equalize: the imported model has integer weights, whose channels cannot be scaled")
     if config.semantics != template.semantics:
         raise ConfigError(
             f"semantics: the imported model computes as {template.semantics}; to have it compute as "

@@ -16,8 +16,17 @@ from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
 from qbench.passes.annotate import AnnotatePass, points
-from qbench.passes.choices import check_modes, excluded_nodes, included_nodes, node_modes, node_roundings
+from qbench.passes.choices import (
+    check_modes,
+    check_weights,
+    excluded_nodes,
+    included_nodes,
+    node_modes,
+    node_roundings,
+    nodes_with,
+)
 from qbench.passes.correct_bias import CorrectBiasPass
+from qbench.passes.equalize import equalized_pairs
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.norm_parts import divisors, norm_parts
@@ -99,6 +108,31 @@ def quantize_graph(
         A threshold cannot be computed.
     """
     graph, memo = prepared.graph, memo or Memo()
+    annotated, marked, encodings = encode(prepared, statistics, config, memo)
+    template, roundings = template_of(prepared), node_roundings(graph, config)
+    realize = (
+        RealizePass(config.rounding, roundings, config.semantics)
+        if template is None
+        else RebakePass(template, roundings)
+    )
+    rounded = _rounded(prepared, config, encodings)
+    encodings = encodings if not rounded else _with_rounded(encodings, rounded)
+    bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
+    correct: list[Pass] = [RoundWeightsPass(rounded)] if rounded else []
+    corrected = nodes_with(graph, config, "bias_correction")
+    correct += [_bias_correction(statistics, corrected, memo)] if corrected else []
+    to_half = [Float16Pass()] if config.float_dtype == "float16" else []
+    done = Pipeline((*correct, realize, LegalizePass(), *to_half)).run(bound, memo=memo)
+    steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
+    bound = done.steps[len(correct) - 1].graph if correct else bound
+    return Quantized(config, graph, bound, encodings, done.graph, replace(prepared, steps=steps))
+
+
+def encode(
+    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo
+) -> tuple[Graph, dict[str, Point], Encodings]:
+    """The annotated graph without qparams, its points, and an encoding for each; arguments as for `quantize_graph`."""
+    graph = prepared.graph
     check_config(prepared, config, memo)
     excluded, narrow = excluded_nodes(graph, config), config.weights.narrow
     least = config.activations.least_db
@@ -108,31 +142,20 @@ def quantize_graph(
         excluded = FrozenMap({name: why for name, why in parts.items() if name not in included} | dict(excluded))
     modes = node_modes(graph, config)
     annotated, marked = annotate(prepared, excluded, memo, narrow, modes=modes)
-    template, roundings = template_of(prepared), node_roundings(graph, config)
-    if template is None:
-        encodings = resolve(marked.values(), annotated, statistics, config, memo)
-        if least is not None:
-            least = UNMEASURED_DB if least == "measured" else least
-            wide = wide_tensors(marked.values(), encodings, statistics, least, config.tensors, memo)
-            wide = FrozenMap({**memo.recall("divisors", (graph,), lambda: divisors(graph)), **wide})
-            annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included_nodes(graph, config), modes)
-            encodings = resolve(marked.values(), annotated, statistics, config, memo)
-        realize = RealizePass(config.rounding, roundings, config.semantics)
-    else:
+    template = template_of(prepared)
+    if template is not None:
         shared = shared_statistics(template, statistics, marked)
         tied = same_for_tied(template, config, marked)
-        encodings = with_reasons(template, resolve(marked.values(), annotated, shared, tied, memo), marked)
-        realize = RebakePass(template, roundings)
-    rounded = _rounded(prepared, config, encodings)
-    encodings = encodings if not rounded else _with_rounded(encodings, rounded)
-    bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
-    correct: list[Pass] = [RoundWeightsPass(rounded)] if rounded else []
-    correct += [_bias_correction(statistics, memo)] if config.weights.bias_correction else []
-    to_half = [Float16Pass()] if config.float_dtype == "float16" else []
-    done = Pipeline((*correct, realize, LegalizePass(), *to_half)).run(bound, memo=memo)
-    steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
-    corrected = done.steps[len(correct) - 1].graph if correct else bound
-    return Quantized(config, graph, corrected, encodings, done.graph, replace(prepared, steps=steps))
+        encodings = resolve(marked.values(), annotated, shared, tied, memo)
+        return annotated, marked, with_reasons(template, encodings, marked)
+    encodings = resolve(marked.values(), annotated, statistics, config, memo)
+    if least is not None:
+        least = UNMEASURED_DB if least == "measured" else least
+        wide = wide_tensors(marked.values(), encodings, statistics, least, config.tensors, memo)
+        wide = FrozenMap({**memo.recall("divisors", (graph,), lambda: divisors(graph)), **wide})
+        annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included_nodes(graph, config), modes)
+        encodings = resolve(marked.values(), annotated, statistics, config, memo)
+    return annotated, marked, encodings
 
 
 def annotate(
@@ -160,14 +183,15 @@ def annotate(
 
 def _rounded(prepared: Trace, config: QuantConfig, encodings: Encodings) -> FrozenMap[str, RoundedWeight]:
     """The weights that were rounded on data, as far as the config still has them in integers of the same kind."""
-    if config.weights.rounding == "nearest":
+    wanted = nodes_with(prepared.graph, config, "weights_rounding")
+    if not wanted:
         return FrozenMap()
     found = rounded_of(prepared)
     if found is None:
         raise ConfigError("weights.rounding 'sequential' needs calibration data, not only statistics: use a session")
 
     def kind(q: QParams) -> tuple[object, ...]:
-        return q.dtype, q.axis, q.zero_points
+        return q.dtype, q.axis, q.block
 
     fits = {name for name in found if name in encodings and kind(encodings[name].qparams) == kind(found[name].qparams)}
     return FrozenMap({name: rounded for name, rounded in found.items() if name in fits})
@@ -185,13 +209,13 @@ def _with_rounded(encodings: Encodings, rounded: Mapping[str, RoundedWeight]) ->
     return Encodings({**encodings, **said})
 
 
-def _bias_correction(statistics: Mapping[str, Statistics], memo: Memo) -> CorrectBiasPass:
+def _bias_correction(statistics: Mapping[str, Statistics], layers: frozenset[str], memo: Memo) -> CorrectBiasPass:
     means = {tensor: found.channels for tensor, found in statistics.items() if found.channels is not None}
     given = {
         tensor: memo.recall(("means", tensor), (seen,), lambda seen=seen: tuple(seen.values.tolist()))
         for tensor, seen in means.items()
     }
-    return CorrectBiasPass(FrozenMap(given))
+    return CorrectBiasPass(FrozenMap(given), layers)
 
 
 def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None) -> None:
@@ -204,9 +228,12 @@ def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None)
         raise ConfigError(f"a config is a QuantConfig, not {kind}; QuantConfig.load(path) reads one from a file")
     graph, template = prepared.graph, template_of(prepared)
     check_modes(graph, config)
-    nothing = FrozenMap[str, str](), FrozenMap[str, Mode]()
-    both = dict.fromkeys((nothing, (excluded_nodes(graph, config), node_modes(graph, config))))
-    annotated = [annotate(prepared, some, memo or Memo(), modes=modes) for some, modes in both]
+    known = memo or Memo()
+    check_weights(graph, config, lambda: known.recall("pairs", (graph,), lambda: equalized_pairs(graph)))
+    both = dict.fromkeys([(FrozenMap[str, str](), FrozenMap[str, Mode]())])
+    if config.tensors or config.rules:  # what they are about may be there only while some layers are in float
+        both[excluded_nodes(graph, config), node_modes(graph, config)] = None
+    annotated = [annotate(prepared, some, known, modes=modes) for some, modes in both]
     tensors = [tensor for _, marked in annotated for tensor in marked]
     check_selectors(config, {node.name: node.op for node in graph.nodes}, tensors)
     if template is not None:

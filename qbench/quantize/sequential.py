@@ -1,6 +1,6 @@
 """Round weights one layer after the other, each so that its output is the float network's as nearly as can be."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
@@ -44,6 +44,7 @@ def round_sequentially(
     graph: Graph,
     encodings: Mapping[str, Encoding],
     data: Dataset,
+    layers: Collection[str] | None = None,
     narrow: bool = True,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
@@ -60,6 +61,8 @@ def round_sequentially(
         overrides and those that suit a bias.
     data
         Calibration data; some 256 samples are used.
+    layers
+        Names of those whose weights are rounded so; None: all. The others' go to the nearest integer.
     narrow
         Whether the smallest integer is left unused.
     progress, cancel
@@ -78,16 +81,20 @@ def round_sequentially(
         `cancel` was set.
     """
     groups = find_groups(graph)
-    todo = {at: weight for at, group in enumerate(groups) if (weight := _weight(graph, group, encodings)) is not None}
+    all_of = {at: weight for at, group in enumerate(groups) if (weight := _weight(graph, group, encodings)) is not None}
+    todo = {at: weight for at, weight in all_of.items() if layers is None or groups[at].head.name in layers}
     found: dict[str, RoundedWeight] = {}
     if not todo:
         return FrozenMap(found)
     end, where = max(todo), executor if isinstance(executor, Cluster) else None
     chunks = _chunks(data, where is not None)
+    nearest = {
+        w: _nearest(graph.constants[w].array, encodings[w].qparams) for at, w in all_of.items() if at not in todo
+    }
 
     def work() -> None:
         """From front to back; again where workers die with what they held, but no weight is rounded twice."""
-        flow = Flow(graph, groups, (), {}, where, cancel).fed(chunks)
+        flow = Flow(graph, groups, (), {**nearest}, where, cancel).fed(chunks)
         for first, last in _stretches(flow, end):
             leading, others = flow.split(_few(flow, first, last))
             for at in range(first, last + 1):
@@ -137,8 +144,7 @@ def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> st
     name = head.inputs[1]
     if name not in graph.constants or len(graph.consumers[name]) > 1 or name not in encodings:
         return None
-    qparams = encodings[name].qparams
-    return name if qparams.qmax < 2**_BITS and len({*qparams.zero_points}) == 1 else None
+    return name if encodings[name].qparams.qmax < 2**_BITS else None
 
 
 def _chunks(data: Dataset, elsewhere: bool) -> list[Feeds]:
@@ -169,19 +175,30 @@ def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: b
     parts = fitted, back[0] if back else None
     second, cross, ridge = _chosen(weights, parts, _bias_node(graph, group) is not None)
     wanted, qparams = targets(weights, second, cross, ridge), encoding.qparams
-    low = qparams.qmin + (1 if narrow and qparams.qmin < 0 else 0)
-    levels = Levels(low, qparams.qmax, qparams.zero_points[0])
+    low, (scales, zeros) = qparams.qmin + (1 if narrow and qparams.qmin < 0 else 0), _grid(qparams, weights)
+    levels = Levels(low, qparams.qmax, qparams.zero_points[0] if len({*qparams.zero_points}) == 1 else None)
     if encoding.calibrator != "override" and "raised" not in encoding.reason:
-        given = _scales(qparams, weights)
-        best = _best_scales(wanted, second, levels, qparams)
-        every = qparams.block or given.shape[2]
-        flat = np.where(best > _DEAD * given, best, given)[:, :, ::every].reshape(-1).tolist()
-        qparams = replace(qparams, scale=flat[0] if qparams.axis is None else tuple(flat))
-    made = least_squares.rounded(
-        wanted, second, _scales(qparams, weights), levels, max(_DAMPING[0], _DAMPING[1] * ridge)
-    )
-    real = dequantize(quantize(folded(made, array).astype(np.float32), qparams), qparams).astype(np.float32)
-    return RoundedWeight(Constant(real), qparams, _bias(graph, group, weights, unfolded_weight(head, real), parts))
+        best = _best_grid(wanted, second, levels, qparams)
+        alive = best[0] > _DEAD * scales
+        scales, zeros = np.where(alive, best[0], scales), np.where(alive, best[1], zeros)
+        every = qparams.block or scales.shape[2]
+        flat, points = (part[:, :, ::every].reshape(-1) for part in (scales, zeros))
+        whole = qparams.axis is None
+        points = [int(point) for point in points]
+        qparams = replace(
+            qparams,
+            scale=flat.tolist()[0] if whole else tuple(flat.tolist()),
+            zero_point=points[0] if whole else tuple(points),
+        )
+    grid, damping = _grid(qparams, weights), max(_DAMPING[0], _DAMPING[1] * ridge)
+    made = least_squares.rounded(wanted, second, *grid, levels, damping)
+    real = _nearest(folded(made, array).astype(np.float32), qparams)
+    return RoundedWeight(real, qparams, _bias(graph, group, weights, unfolded_weight(head, real.array), parts))
+
+
+def _nearest(weight: Array, qparams: QParams) -> Constant:
+    """A weight on the levels of its qparams, as real numbers."""
+    return Constant(dequantize(quantize(weight, qparams), qparams).astype(np.float32))
 
 
 @dataclass(frozen=True)
@@ -230,22 +247,26 @@ def _chosen(weights: Array, parts: _Parts, centre: bool) -> tuple[Array, Array, 
     return *fitted.merge(back).about(centre), _RIDGES[int(np.argmin(losses))]
 
 
-def _best_scales(wanted: Array, second: Array, levels: Levels, qparams: QParams) -> Array:
-    """The scales that lose least, shaped as `_scales` gives them; each block of inputs is looked at by itself."""
+def _best_grid(wanted: Array, second: Array, levels: Levels, qparams: QParams) -> tuple[Array, Array]:
+    """What loses least, shaped as `_grid` gives it; each block of inputs is looked at by itself."""
     if qparams.block is None:
         return best_scales(wanted, second, levels, qparams.axis is None)
     size = qparams.block
     parts = [slice(first, first + size) for first in range(0, wanted.shape[2], size)]
     found = [best_scales(wanted[:, :, part], second[:, part, part], levels) for part in parts]
-    return np.repeat(np.concatenate(found, axis=2), size, axis=2)
+    scales, zeros = (np.repeat(np.concatenate(some, axis=2), size, axis=2) for some in zip(*found, strict=True))
+    return scales, zeros
 
 
-def _scales(qparams: QParams, weights: Array) -> Array:
-    """A scale for each output, float64[groups, outputs, 1]; for each weight where they go by blocks."""
+def _grid(qparams: QParams, weights: Array) -> tuple[Array, Array]:
+    """Scales and zero points of each output, float64[groups, outputs, 1]; of each weight where they go by blocks."""
     groups, outputs, _ = weights.shape
     if qparams.block is not None:
-        return qparams.scale_array(weights.shape[1:]).astype(np.float64)[np.newaxis]
-    return np.broadcast_to(np.asarray(qparams.scales, np.float64), (groups * outputs,)).reshape(groups, outputs, 1)
+        whole = qparams.scale_array(weights.shape[1:]), qparams.zero_point_array(weights.shape[1:])
+        return whole[0].astype(np.float64)[np.newaxis], whole[1].astype(np.float64)[np.newaxis]
+    each = (np.asarray(part, np.float64) for part in (qparams.scales, qparams.zero_points))
+    scales, zeros = (np.broadcast_to(part, (groups * outputs,)).reshape(groups, outputs, 1) for part in each)
+    return scales, zeros
 
 
 def _bias_node(graph: Graph, group: Group) -> Node | None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from qbench.ops.products import macs
-from qbench.passes.groups import group_of
 from qbench.progress import Progress
 from qbench.quant.config import QuantConfig
 from qbench.search.attribution import Attribution
 from qbench.search.cost import Cost
 from qbench.search.joint import PRICE, Edit, Joint, Rung, gain_db, joint_gains, promising, score
 from qbench.search.judge import Worth
+from qbench.search.proposals import cheap_repairs, global_repairs, group_repairs, in_float
 from qbench.search.quality import Quality
-from qbench.search.regions import Region, groups_of, regions_of
-from qbench.search.repairs import KeepFloat, Repair, Widen, global_repairs, tensor_repairs
+from qbench.search.regions import Region, regions_of
+from qbench.search.repairs import Repair
 from qbench.search.subject import Subject
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def regional(
         for repair in group_repairs(subject, config, groups, why):
             found.setdefault((repair.what, repair.where), repair)
     for groups, _ in needed:
-        for repair in tensor_repairs(config, _tensors(subject, config, groups), _weights(subject, config, groups)):
+        for repair in cheap_repairs(subject, config, groups):
             found.setdefault((repair.what, repair.where), repair)
     return list(found.values())
 
@@ -137,20 +136,11 @@ def _trials(
     subject: Subject, config: QuantConfig, attribution: Attribution
 ) -> tuple[QuantConfig, Sequence[Region], Edit, Sequence[Rung]]:
     """What regions are tried with."""
-    members = groups_of(subject.prepared)
 
-    def in_float(config: QuantConfig, groups: Sequence[str]) -> QuantConfig:
-        return _float(members, groups, "").apply(config)
+    def edit(config: QuantConfig, groups: Sequence[str]) -> QuantConfig:
+        return in_float(subject.prepared, groups, "").apply(config)
 
-    return config, regions_of(subject.prepared, attribution), in_float, [subject.rung(samples) for samples in RUNGS]
-
-
-def group_repairs(subject: Subject, config: QuantConfig, groups: Sequence[str], why: str) -> Iterator[Repair]:
-    """Fused groups in float, and what they make in 16 bits, if it is quantized."""
-    yield _float(groups_of(subject.prepared), groups, why)
-    tensors = _tensors(subject, config, groups)
-    if tensors:
-        yield Widen(why, tensors)
+    return config, regions_of(subject.prepared, attribution), edit, [subject.rung(samples) for samples in RUNGS]
 
 
 def advice_table(advice: Iterable[Advice]) -> pd.DataFrame:
@@ -188,24 +178,6 @@ def advice_table(advice: Iterable[Advice]) -> pd.DataFrame:
         "more_ms more_bytes why"
     )
     return pd.DataFrame(rows, columns=columns.split())
-
-
-def _float(members: dict[str, tuple[str, ...]], groups: Sequence[str], why: str) -> KeepFloat:
-    return KeepFloat(why, tuple(name for group in groups for name in members[group]))
-
-
-def _tensors(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> tuple[str, ...]:
-    """What the groups make, as far as it is quantized."""
-    encodings, made = subject.quantized(config).encodings, group_of(subject.prepared)
-    return tuple(dict.fromkeys(made[name] for name in groups if made[name] in encodings))
-
-
-def _weights(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> tuple[str, ...]:
-    """The constants that the groups multiply by, as far as they are quantized."""
-    prepared, encodings = subject.prepared, subject.quantized(config).encodings
-    heads = (prepared.node(name) for name in groups)
-    second = (node.inputs[1] for node in heads if macs(prepared, node))
-    return tuple(name for name in second if name in prepared.constants and name in encodings)
 
 
 def _said(joint: Joint) -> str:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from qbench.quant.config import QuantConfig
-from qbench.search.repairs import Repair, global_repairs
+from qbench.search.proposals import global_repairs
+from qbench.search.repairs import Repair
 from qbench.search.subject import Subject
 
 _SAMPLES = 16

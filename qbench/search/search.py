@@ -16,18 +16,21 @@ from qbench.evaluate.probe import Probe
 from qbench.ops.products import macs
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
-from qbench.search.advice import RUNGS, group_repairs, whole_regions
+from qbench.search.advice import RUNGS, whole_regions
 from qbench.search.attribution import Attribution, attribute
 from qbench.search.choices import choose
 from qbench.search.front import Found, Front, Limits
-from qbench.search.regions import groups_of
+from qbench.search.proposals import group_repairs
+from qbench.search.regions import Region, groups_of, regions_of
 from qbench.search.repairs import KeepFloat, NarrowWeights, Repair
 from qbench.search.subject import Subject
 
+_STEMS = (2, 4, 8)  # groups
 _REGIONS, _MEASURED = 8, 4  # regions that are tried on the metric, and repairs that are measured on all data
 _PATIENCE = 3  # rounds that find nothing better
 _GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of what is inherited
 _NOTHING_DB = 0.0  # an output below it is noise: nothing is to be repaired there
+_LEAN, _SETTLED = "all in 8 bits", "what 8 bits would spoil in float"
 _SMALLER = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # shares of the weights that are tried in 4 bits
 
 
@@ -50,6 +53,7 @@ def search(
     config: QuantConfig,
     limits: Limits,
     tell: Callable[[Front], object] | None = None,
+    settle: Callable[[Cancel | None], QuantConfig] | None = None,
 ) -> Front:
     """Look for configs that lose less, or cost less, than the one that is given.
 
@@ -65,6 +69,9 @@ def search(
         hundredth of the float model's.
     tell
         Called with all that was found whenever there is more.
+    settle
+        Measures what the config leaves to be measured, where that was not done: it takes as long as many trials, so
+        the search begins with all in 8 bits, and comes to it when nothing else has reached what is wanted.
 
     Returns
     -------
@@ -80,10 +87,11 @@ def search(
     """
     deadline = _Deadline(limits.seconds, subject.cancel)
     subject = replace(subject, cancel=deadline)
+    config = config if settle is None else _lean(config)
     subject.check_metric(config)
     exact = subject.float_quality.metric
     limits = limits.or_near(exact)
-    rows = [_found(subject, "start", config)]
+    rows = [_found(subject, "start" if settle is None else _LEAN, config)]
     deadline.armed = True
 
     def so_far(stopped: bool = False) -> Front:
@@ -92,7 +100,7 @@ def search(
     try:
         if tell is not None:
             tell(so_far())
-        for label, tried in _proposals(subject, config, limits, rows):
+        for label, tried in _proposals(subject, config, limits, rows, settle):
             rows.append(_found(subject, label, tried))
             if tell is not None:
                 tell(so_far())
@@ -101,19 +109,33 @@ def search(
     return so_far()
 
 
+def _lean(config: QuantConfig) -> QuantConfig:
+    """The config with all in 8 bits but what would be no number, as parts of normalizations are."""
+    by_default = [name for name, layer in config.layers.items() if layer.reason]
+    least = None if config.activations.least_db is None else 0.0
+    return config.with_value("activations.least_db", least).without_many("layers", by_default)
+
+
 def _proposals(
-    subject: Subject, config: QuantConfig, limits: Limits, rows: Sequence[Found]
+    subject: Subject,
+    config: QuantConfig,
+    limits: Limits,
+    rows: Sequence[Found],
+    settle: Callable[[Cancel | None], QuantConfig] | None,
 ) -> Iterator[tuple[str, QuantConfig]]:
     """Configs worth measuring on all data, in turn; what is measured of one decides on the next."""
     enough = math.inf if limits.at_least is None else limits.at_least
-    by_default = [name for name, layer in config.layers.items() if layer.reason]
-    lean = config.with_value("activations.least_db", None).without_many("layers", by_default)
+    lean = _lean(config)
     if lean != config:
-        yield "all in 8 bits", lean
+        yield _LEAN, lean
+    is_noise = (rows[-1].sqnr_db or -math.inf) <= _NOTHING_DB
+    if is_noise and settle is not None:
+        config, settle = settle(subject.cancel), None
+        yield _SETTLED, config
     if limits.max_bytes is not None:
         yield from _smaller(subject, config)
     done, best, dull = set[QuantConfig](), -math.inf, 0
-    start: QuantConfig | None = lean if (rows[-1].sqnr_db or -math.inf) > _NOTHING_DB else config
+    start: QuantConfig | None = config if is_noise else lean
     while start is not None and dull < _PATIENCE and rows[-1].metric < enough:
         done.add(start)
         found = yield from _repaired(subject, start, enough, rows)
@@ -121,6 +143,9 @@ def _proposals(
         newest = max(row.metric for row in rows)
         best, dull = max(best, newest), 0 if newest > best else dull + 1
         left = [row for row in rows if row.config not in done and not limits.spent(row)]
+        if settle is not None and (dull == _PATIENCE or not left) and newest < enough:
+            yield _SETTLED, settle(subject.cancel)
+            left, settle, dull = [rows[-1]], None, 0
         start = max(left, key=lambda row: row.metric).config if left else None
     if rows[-1].metric >= enough:
         found = rows[-1].config
@@ -173,7 +198,7 @@ def _guesses(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, Quant
 
 
 def _regions(subject: Subject, config: QuantConfig, enough: float) -> Iterator[tuple[str, QuantConfig]]:
-    """Repairs of regions: those that promise enough, the cheapest first, then those that promise most."""
+    """Repairs of regions: what promises enough at once, then the others that do, the cheapest first, then the best."""
     exact = subject.probed_float
     wanted = enough - subject.float_quality.metric + exact if math.isfinite(exact) else enough
     now, rung, found = subject.probed(config), subject.rung(RUNGS[0]), list[tuple[float, float, Repair]]()
@@ -185,17 +210,30 @@ def _regions(subject: Subject, config: QuantConfig, enough: float) -> Iterator[t
             found.append((metric, rung([tried])[0].effort, repair))
         return metric
 
-    metrics = list[tuple[float, list[Repair]]]()
-    for region in whole_regions(subject, config, _lost(subject, config), _REGIONS):
+    metrics, told = list[tuple[float, list[Repair]]](), set[Repair]()
+    for region in _promising(subject, config):
         in_float, *in_16 = group_repairs(subject, config, region.groups, region.kind)
         metrics.append((ask(in_float), in_16))
+        if metrics[-1][0] >= wanted:
+            told.add(in_float)
+            yield f"{_before(config)}{in_float}", in_float.apply(config)
     metrics.sort(key=lambda one: -one[0])
     for _, in_16 in metrics[:_MEASURED]:
         for repair in in_16:
             ask(repair)
     found.sort(key=lambda one: (0, one[1]) if one[0] >= wanted else (1, -one[0]))
-    for _, _, repair in found[:_MEASURED]:
+    for repair in [repair for _, _, repair in found if repair not in told][:_MEASURED]:
         yield f"{_before(config)}{repair}", repair.apply(config)
+
+
+def _promising(subject: Subject, config: QuantConfig) -> Iterator[Region]:
+    """The stem, since nothing behind it can make up for what it loses, and it is known without trials; then others."""
+    lost, known = _lost(subject, config), set[tuple[str, ...]]()
+    stems = (r for r in regions_of(subject.prepared, lost) if r.kind == "prefix" and len(r.groups) in _STEMS)
+    for region in stems:
+        known.add(region.groups)
+        yield region
+    yield from (r for r in whole_regions(subject, config, lost, _REGIONS) if r.groups not in known)
 
 
 def _cheaper(

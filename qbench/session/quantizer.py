@@ -10,9 +10,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from qbench.calibration.blocks import Blocks, blocks_of, collect_blocks
-from qbench.calibration.peaks import channel_peaks
+from qbench.calibration.extremes import channel_extremes
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.errors import SessionError, shown
@@ -21,13 +22,14 @@ from qbench.files import write_text
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
-from qbench.passes.equalize import EqualizePass, clamped_values
+from qbench.passes.choices import nodes_with
+from qbench.passes.equalize import EqualizePass, equalized_pairs, watched_values
 from qbench.passes.pipeline import Step, Trace
 from qbench.passes.round_weights import RoundedTrace
 from qbench.progress import Cancel, Progress, showing
 from qbench.quant.config import QuantConfig
 from qbench.quantize.imported import template_of
-from qbench.quantize.quantized import Quantized, quantize_graph
+from qbench.quantize.quantized import Quantized, encode, quantize_graph
 from qbench.quantize.sequential import round_sequentially
 from qbench.search.floor import kept_in_float, measure_floats
 from qbench.search.least import measure_least_db
@@ -35,6 +37,7 @@ from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
 
 _REMEMBERED = 8
+_NONE = frozenset[str]()
 
 
 class Quantizer:
@@ -63,50 +66,65 @@ class Quantizer:
         self.memo = Memo()
         self.executor = executor
         self.folder = folder
-        self._statistics: dict[bool, Mapping[str, Statistics]] = {}  # of the model as it is, and equalized
-        self._equalized: Trace | None = None
+        self._statistics: dict[frozenset[str], Mapping[str, Statistics]] = {}  # by the layers that are equalized
+        self._equalized: dict[frozenset[str], Trace] = {}
         self._measured: _Measured | None = None
         self._blocks, self._blocks_equalized = Blocks(self._load_block, self._save_block), Blocks()
         self._collecting = threading.Lock()
         self._quantized: dict[QuantConfig, Quantized] = {}
         self._remembering = threading.Lock()
-        self._rounded: dict[tuple[bool, FrozenMap[str, QParams]], Trace] = {}
+        self._rounded: dict[tuple[int, frozenset[str], FrozenMap[str, QParams]], tuple[Trace, Trace]] = {}
+        """By identity of the model that is rounded, which is kept so that no other takes its place."""
         self._rounding = threading.Lock()
 
     @property
     def is_calibrated(self) -> bool:
         """Whether statistics are there without running the model."""
-        return False in self._statistics or (self._path is not None and self._path.exists())
+        return _NONE in self._statistics or (self._path is not None and self._path.exists())
 
     def statistics(
         self, progress: Progress | None = None, cancel: Cancel | None = None, config: QuantConfig | None = None
     ) -> Mapping[str, Statistics]:
         """What calibration saw, by tensor, of what a config quantizes; a second thread waits for the first."""
-        equalized = config is not None and config.weights.equalize
+        layers = _NONE if config is None else self._layers(config)
         with self._collecting:
-            if equalized not in self._statistics:
-                trace = self._equalize(cancel) if equalized else self.prepared
+            if layers not in self._statistics:
+                trace = self._equalize(layers, cancel)
                 path = self._path_of(trace)
-                known = None if equalized else self._loaded()
-                found = self._statistics[equalized] = known or self._collected(trace, progress, cancel)
+                known = None if layers else self._loaded()
+                found = self._statistics[layers] = known or self._collected(trace, progress, cancel)
+                _forget(self._statistics)
                 if known is None:
                     self._save(lambda: path is None or save_statistics(found, path))
-            return self._statistics[equalized]
+            return self._statistics[layers]
 
     def base(self, config: QuantConfig, cancel: Cancel | None = None) -> Trace:
         """How the model became the float graph that a config quantizes."""
-        if not config.weights.equalize:
-            return self.prepared
         with self._collecting:
-            return self._equalize(cancel)
+            return self._equalize(self._layers(config), cancel)
 
-    def _equalize(self, cancel: Cancel | None) -> Trace:
-        if self._equalized is None:
+    def _layers(self, config: QuantConfig) -> frozenset[str]:
+        """The first layers of the pairs that a config equalizes."""
+        said = config.weights, *config.rules, *config.layers.values()
+        if self.is_imported or not any(one.equalize for one in said):
+            return _NONE
+        return nodes_with(self.prepared.graph, config, "equalize") & {*self.pairs}
+
+    @cached_property
+    def pairs(self) -> Mapping[str, str]:
+        """The layers whose ranges can be shared out, each with the one that reads it."""
+        return equalized_pairs(self.prepared.graph)
+
+    def _equalize(self, layers: frozenset[str], cancel: Cancel | None) -> Trace:
+        if not layers:
+            return self.prepared
+        if layers not in self._equalized:
             graph = self.prepared.graph
-            peaks = channel_peaks(graph, self.calibration, clamped_values(graph), cancel)
-            done = EqualizePass(peaks)
-            self._equalized = self.prepared.then(Step(done.name, done(graph)))
-        return self._equalized
+            extremes = channel_extremes(graph, self.calibration, watched_values(graph, layers), cancel)
+            done = EqualizePass(extremes, layers)
+            self._equalized[layers] = self.prepared.then(Step(done.name, done(graph)))
+            _forget(self._equalized)
+        return self._equalized[layers]
 
     def quantize(
         self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None
@@ -121,9 +139,14 @@ class Quantizer:
         made = quantize_graph(self.rounded(settled, progress, cancel), statistics, settled, self.memo)
         with self._remembering:
             self._quantized[config] = made
-            while len(self._quantized) > _REMEMBERED:
-                del self._quantized[next(iter(self._quantized))]
+            _forget(self._quantized)
         return made
+
+    def is_settled(self, config: QuantConfig) -> bool:
+        """Whether a config leaves nothing to be measured that was not measured yet."""
+        measured = config.activations.least_db == "measured" and not self.is_imported
+        path = self._measured_path
+        return not measured or self._measured is not None or (path is not None and path.exists())
 
     def settled(
         self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None
@@ -155,21 +178,28 @@ class Quantizer:
         Two configs that say the same of weights share one rounding.
         """
         base = self.base(config, cancel)
-        if config.weights.rounding == "nearest" or template_of(base) is not None:
+        layers = nodes_with(base.graph, config, "weights_rounding")
+        if not layers or template_of(base) is not None:
             return base
-        nearest = self.settled(config, progress, cancel).with_value("weights.rounding", "nearest")
-        quantized = quantize_graph(base, self.statistics(progress, cancel, config), nearest, self.memo)
-        weights = {n: e for n, e in quantized.encodings.items() if n in base.graph.constants}
-        key = base is self.prepared, FrozenMap({name: encoding.qparams for name, encoding in weights.items()})
+        settled = self.settled(config, progress, cancel)
+        _, _, encodings = encode(base, self.statistics(progress, cancel, config), settled, self.memo)
+        weights = {name: encoding for name, encoding in encodings.items() if name in base.graph.constants}
+        key = id(base), layers, FrozenMap({name: encoding.qparams for name, encoding in weights.items()})
         with self._rounding:
             if key not in self._rounded:
                 found = round_sequentially(
-                    base.graph, weights, self.calibration, config.weights.narrow, progress, cancel, self.executor
+                    base.graph,
+                    weights,
+                    self.calibration,
+                    layers,
+                    config.weights.narrow,
+                    progress,
+                    cancel,
+                    self.executor,
                 )
-                self._rounded[key] = RoundedTrace(base.source, base.steps, found)
-                while len(self._rounded) > _REMEMBERED:
-                    del self._rounded[next(iter(self._rounded))]
-            return self._rounded[key]
+                self._rounded[key] = base, RoundedTrace(base.source, base.steps, found)
+                _forget(self._rounded)
+            return self._rounded[key][1]
 
     def _loaded(self) -> Mapping[str, Statistics] | None:
         if self._measured_path is not None and self._measured_path.exists():
@@ -237,6 +267,12 @@ class Quantizer:
             return None
         said = json.dumps([self.calibration.digest, sorted(value_keys(trace.graph).items())])
         return self.folder / f"statistics-{hashlib.sha256(said.encode()).hexdigest()[:16]}.npz"
+
+
+def _forget(known: dict[Any, Any]) -> None:
+    """Keep only the last few, and what no layer is equalized for."""
+    for key in [key for key in known if key != _NONE][:-_REMEMBERED]:
+        del known[key]
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,10 @@ class Searches(Edits, Runs):
             A metric that is constant, raises, or gives no finite number; a limit that is no number.
         """
         limits, begin = Limits(at_least, max_ms, max_bytes, seconds), time.monotonic()
-        subject = self._subject(metric, executor, cancel, trials=trials)
-        config = self._quantizer.settled(self.config, cancel=cancel)
+        subject, quantizer = self._subject(metric, executor, cancel, trials=trials), self._quantizer
+        config, settle = self.config, partial(quantizer.settled, self.config, None)
+        if quantizer.is_settled(config):
+            config, settle = settle(cancel), None
         if seconds is not None:
             limits = replace(limits, seconds=max(_LEAST_SECONDS, seconds - (time.monotonic() - begin)))
 
@@ -145,7 +147,7 @@ class Searches(Edits, Runs):
             if tell is not None:
                 tell(front)
 
-        self._front = search(subject, config, limits, told)
+        self._front = search(subject, config, limits, told, settle)
         return self._front
 
     def choose(

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbench.calibration.peaks import channel_peaks
+from qbench.calibration.extremes import channel_extremes
 from qbench.data.dataset import Dataset
 from qbench.errors import ConfigError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.types import TensorType
-from qbench.passes.equalize import EqualizePass, clamped_values
+from qbench.passes.equalize import EqualizePass, equalized_pairs, watched_values
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import call
 from qbench.runtime.interpreter import run as interpret
@@ -77,12 +77,13 @@ def test_a_second_time_changes_nothing():
 def test_a_clamp_is_kept_where_channels_reach_it():
     graph = network(upper=1.0, spread=1.0)
     data = Dataset(graph, X)
-    peaks = channel_peaks(graph, data, clamped_values(graph))
-    assert np.allclose(peaks["act0"], interpret(graph, {"x": X}, ("act0",))["act0"].max(axis=(0, 2, 3)), atol=1e-6)
-    made = EqualizePass(peaks)(graph)
+    extremes = channel_extremes(graph, data, watched_values(graph, equalized_pairs(graph)))
+    act = interpret(graph, {"x": X}, ("act0",))["act0"]
+    assert np.allclose(extremes["act0"], [act.min(axis=(0, 2, 3)), act.max(axis=(0, 2, 3))], atol=1e-6)
+    made = EqualizePass(extremes)(graph)
     exact = call(graph, X)
     assert np.allclose(call(made, X), exact, atol=1e-5 * float(np.abs(exact).max()))
-    reach = np.asarray(peaks["act0"]) >= 0.9
+    reach = np.asarray(extremes["act0"][1]) >= 0.9
     assert 0 < reach.sum() < 6
     same = (made.constants["w0"].array == graph.constants["w0"].array).reshape(6, -1).all(axis=1)
     assert same[reach].all()
@@ -131,5 +132,5 @@ def test_with_rounding_on_data():
 
 def test_imported_models_are_not_equalized():
     s = Session(Session(network(), X, preset="int8").quantized().qnn, X)
-    with pytest.raises(ConfigError, match=r"weights\.equalize"):
+    with pytest.raises(ConfigError, match="equalize: the imported model"):
         s.edit("equalize", s.config.with_value("weights.equalize", True))

@@ -27,7 +27,7 @@ def slowly(weights: np.ndarray, second: np.ndarray, scales: np.ndarray, damping:
             left, free = row.copy(), [*order]
             while free:
                 at = free.pop(0)
-                made[g, o, at] = INT4.nearest(left[at], scales[g, o, 0])
+                made[g, o, at] = INT4.nearest(left[at], scales[g, o, 0], 0.0)
                 error = made[g, o, at] - left[at]
                 if free:
                     left[free] -= np.linalg.solve(raised[np.ix_(free, free)], raised[free, at]) * error
@@ -40,10 +40,11 @@ def test_columns_take_over_what_others_lose(depth: int):
     x = inputs(rng, 2, 300, depth)
     second, _ = Moments.of(x, x, unit_of(float(np.abs(x).max()))).about(True)
     weights = rng.normal(size=(2, 3, depth))
-    scales = best_scales(weights, second, INT4)
-    found = rounded(weights, second, scales, INT4, 0.01)
+    scales, zeros = best_scales(weights, second, INT4)
+    assert not zeros.any()
+    found = rounded(weights, second, scales, zeros, INT4, 0.01)
     assert np.allclose(found, slowly(weights, second, scales, 0.01), atol=1e-9)
-    nearest = INT4.nearest(weights, scales)
+    nearest = INT4.nearest(weights, scales, zeros)
     lost = [float((((one - weights) @ second) * (one - weights)).sum()) for one in (found, nearest)]
     assert lost[0] <= lost[1]
 
@@ -66,9 +67,9 @@ def test_dead_channels_and_one_sample_are_no_trouble():
     weights = np.random.default_rng(0).normal(size=(2, 3, 4))
     for x in (np.zeros((2, 5, 4), np.float32), np.ones((2, 1, 4), np.float32)):
         second, cross = Moments.of(x, x, unit_of(1.0)).about(True)
-        scales = best_scales(weights, second, INT4)
-        found = rounded(targets(weights, second, cross, 0.03), second, scales, INT4, 0.01)
-        assert np.array_equal(found, INT4.nearest(weights, scales))
+        grid = best_scales(weights, second, INT4)
+        found = rounded(targets(weights, second, cross, 0.03), second, *grid, INT4, 0.01)
+        assert np.array_equal(found, INT4.nearest(weights, *grid))
 
 
 @pytest.mark.parametrize("cuts", [[], [7], [1, 2, 3], [50, 60]])
@@ -90,5 +91,15 @@ def test_moments_have_the_same_bits_for_any_split(cuts: list[int]):
 
 def test_one_scale_for_all_channels():
     weights = np.random.default_rng(0).normal(size=(1, 3, 4)) * np.array([1, 5, 0.1])[None, :, None]
-    scales = best_scales(weights, np.eye(4)[None], INT4, together=True)
+    scales, _ = best_scales(weights, np.eye(4)[None], INT4, together=True)
     assert len({*scales.ravel().tolist()}) == 1
+
+
+def test_zero_points_follow_ranges_that_lie_to_one_side():
+    weights = np.random.default_rng(0).uniform(-0.2, 1.0, size=(1, 3, 40))
+    scales, zeros = best_scales(weights, np.eye(40)[None], Levels(0, 15, None))
+    assert ((zeros == 2) | (zeros == 3)).all()
+    nearest = Levels(0, 15, None).nearest(weights, scales, zeros)
+    assert np.abs(nearest - weights).max() <= 0.51 * scales.max() + 0.1 * scales.max()
+    centred = INT4.nearest(weights, *best_scales(weights, np.eye(40)[None], INT4))
+    assert np.square(nearest - weights).sum() < np.square(centred - weights).sum() / 2

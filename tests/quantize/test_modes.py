@@ -147,12 +147,15 @@ def test_a_table_is_stored_where_a_rule_asks() -> None:
     assert session.quantized().encodings["table"].qparams.dtype == "int4"
 
 
-def test_blocks_that_do_not_divide_leave_a_scale_for_each_channel_unless_they_are_asked_for() -> None:
+def test_in_place_of_blocks_that_do_not_divide_go_such_as_do_unless_they_are_asked_for() -> None:
     config = QuantConfig(mode="weight_only").with_value("weights.axis", 64)
     session, model = made(config)
     assert model.encodings["w1"].qparams.block == 64
-    assert model.encodings["w2"].qparams.block is None
-    assert "blocks of 64 do not divide its 96 inputs: axis=channel" in model.encodings["w2"].reason
+    assert model.encodings["w2"].qparams.block == 48
+    assert "blocks of 64 do not divide its 96 inputs: axis=48" in model.encodings["w2"].reason
+    many = made(config.with_value("weights.axis", 1000))[1].encodings["w2"]
+    assert many.qparams.block is None
+    assert "blocks of 1000 do not divide its 96 inputs: axis=channel" in many.reason
     with pytest.raises(ConfigError, match=r"tensors\.w2\.axis: cannot be 64: blocks of 64 do not divide its 96 inputs"):
         session.override("w2", axis=64)
     session.override("w2", axis=48)

@@ -10,16 +10,32 @@ import numpy as np
 import pytest
 
 from qbench.data.dataset import Dataset
-from qbench.errors import Cancelled, DataError
+from qbench.errors import Cancelled, ConfigError, DataError
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.outputs import outputs_of
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph
+from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import call
 from qbench.search.joint import gain_db, joint_gains, score
 from qbench.search.judge import Worth
+from qbench.search.proposals import cheap_repairs, global_repairs
 from qbench.search.regions import Region, groups_of, regions_of
-from qbench.search.repairs import CorrectBias, KeepFloat, PerChannel, RoundWeights, global_repairs, tensor_repairs
+from qbench.search.repairs import (
+    Calibrate,
+    CorrectBias,
+    Equalize,
+    KeepFloat,
+    MeasureRange,
+    PerChannel,
+    Repair,
+    RoundWeights,
+    SplitScales,
+)
 from qbench.session.session import Session
+from tests.networks import node
 from tests.search.planted import CULPRITS, GRAPH, X, session
 
 
@@ -28,10 +44,10 @@ def test_the_layers_that_spoil_it_together_are_found_and_repaired_by_one_edit():
     before = s.run(progress=False).output.sqnr_db
     table = s.repairs(progress=False)
     assert isinstance(table.repair[0], RoundWeights)  # costs no time: the weights are what spoils it
-    both = [isinstance(repair, KeepFloat) and {*CULPRITS} <= {*repair.layers} for repair in table.repair]
+    both = [isinstance(repair, KeepFloat) and {*CULPRITS} <= {*repair.where} for repair in table.repair]
     first = table[both].iloc[0]
     assert "together" in first.why
-    assert len(first.repair.layers) <= len(s.prepared.nodes) / 2
+    assert len(first.repair.where) <= len(s.prepared.nodes) / 2
     s.apply(first.repair)
     after = s.run(progress=False).output.sqnr_db
     assert before is not None
@@ -124,7 +140,7 @@ def test_global_repairs_change_the_config():
     config = QuantConfig()
     repairs = global_repairs(config)
     assert all(repair.apply(config) != config for repair in repairs)
-    assert CorrectBias(repairs[-1].why, False) in repairs
+    assert CorrectBias(repairs[-1].why, on=False) in repairs
 
 
 def test_outputs_are_the_models():
@@ -145,19 +161,86 @@ def test_careful_rounding_is_proposed_for_coarse_weights_only():
     ):
         assert any(isinstance(repair, RoundWeights) for repair in global_repairs(config)) is proposed
     rounded = Session(GRAPH, X, config=coarse).repairs(progress=False)
-    (row,) = [row for row in rounded.itertuples() if isinstance(row.repair, RoundWeights)]
-    assert row.gain_db_probe > 0
+    rows = [row for row in rounded.itertuples() if isinstance(row.repair, RoundWeights)]
+    assert any(not row.repair.where for row in rows)
+    assert all(row.gain_db_probe > 0 for row in rows)
 
 
-def test_repairs_of_single_tensors_are_overrides_that_cost_no_time():
-    plain = QuantConfig().with_value("weights.axis", None)
-    *calibrate, channels = tensor_repairs(plain, ("relu_0", "relu_1"), ("dense_0.weight",))
-    assert isinstance(channels, PerChannel)
-    assert channels.apply(plain).tensors["dense_0.weight"].axis == "channel"
-    assert channels.apply(plain).weights == plain.weights
-    assert [repair.what for repair in calibrate] == ["calibrator max", "calibrator percentile"]
-    for repair in calibrate:
+def proposed(graph: Graph, data: np.ndarray, config: QuantConfig, *groups: str) -> tuple[Session, list[Repair]]:
+    s = Session(graph, data, config=config)
+    return s, [*cheap_repairs(s._subject(None, None, None), config, groups)]
+
+
+def test_repairs_of_single_layers_are_overrides_and_each_changes_what_it_says():
+    plain = QuantConfig().with_value("weights.axis", None).with_value("weights.dtype", "int4")
+    s, repairs = proposed(GRAPH, X, plain, "dense_1", "dense_2")
+    kinds = (Calibrate, Calibrate, PerChannel, CorrectBias, Equalize, RoundWeights, MeasureRange)
+    assert tuple(map(type, repairs)) == kinds
+    before = s.quantized()
+    for repair in repairs:
         after = repair.apply(plain)
-        assert (repair.where, {*after.tensors}) == (("relu_0", "relu_1"), {"relu_0", "relu_1"})
-        assert after.activations == plain.activations
-    assert [*tensor_repairs(QuantConfig(), (), ("dense_0.weight",))] == []  # it has them already
+        assert (after.activations, after.weights) == (plain.activations, plain.weights)
+        assert {*after.tensors, *after.layers} == {*repair.where}
+        s.apply(repair)
+        made = s.quantized()
+        assert made.graph != before.graph
+        if isinstance(repair, CorrectBias):
+            assert s.config.layers["dense_1"].bias_correction is False
+            changed = {name for name, c in made.annotated.constants.items() if before.annotated.constants[name] != c}
+            assert changed == {"dense_1.bias", "dense_2.bias"}
+        if isinstance(repair, RoundWeights):
+            said = [name for name, e in made.encodings.items() if "rounded sequentially" in e.reason]
+            assert said == ["dense_1.weight", "dense_2.weight"]
+        if isinstance(repair, Equalize):
+            assert repair.where == ("dense_0", "dense_1", "dense_2")  # the first one scales what the others read
+            changed = {name for name, c in made.prepared.constants.items() if GRAPH.constants[name] != c}
+            assert {name.partition(".")[0] for name in changed} == {f"dense_{number}" for number in range(4)}
+        s.undo()
+        assert s.quantized().graph == before.graph
+        done = {type(one) for one in proposed(GRAPH, X, after, "dense_1", "dense_2")[1]}
+        assert type(repair) not in done or isinstance(repair, (Calibrate, CorrectBias))
+    assert [type(one) for one in proposed(GRAPH, X, QuantConfig(), "dense_0")[1]] == [
+        Calibrate,
+        Calibrate,
+        CorrectBias,
+        MeasureRange,
+    ]
+
+
+def test_a_concatenation_of_unlike_parts_at_the_end_is_split():
+    rng = np.random.default_rng(0)
+    weights = {name: Constant(rng.normal(size=(3, 12)).astype(np.float32) * by) for name, by in (("w0", 40), ("w1", 1))}
+    nodes = [
+        node("nn.dense", ["x", "w0"], "boxes"),
+        node("nn.dense", ["x", "w1"], "scores"),
+        node("concatenate", ["boxes", "scores"], "joined", axis=1),
+        node("reshape", ["joined"], "y", newshape=("N", 6, 1)),
+    ]
+    graph = build("head", {"x": TensorType(("N", 12), "float32")}, ["y"], nodes, weights)
+    s, repairs = proposed(graph, X, QuantConfig(), "joined")
+    (split,) = [repair for repair in repairs if isinstance(repair, SplitScales)]
+    assert split.where == ("joined", "y")
+    before = s.encodings["scores"].qparams.scales
+    exact = call(graph, X)[:, 3:]
+
+    def error() -> float:
+        return float(np.abs(call(s.quantized().graph, X)[:, 3:] - exact).mean())
+
+    coarse = error()
+    s.apply(split)
+    assert error() < coarse / 10
+    assert s.encodings["scores"].qparams.scales <= before
+
+
+@pytest.mark.parametrize(
+    ("setting", "layer", "words"),
+    [
+        ("bias_correction", "relu_0", "has no weights"),
+        ("weights_rounding", "relu_0", "has no weights"),
+        ("equalize", "dense_5", "no layer whose inputs could be scaled alone reads it"),
+    ],
+)
+def test_a_setting_that_says_nothing_about_a_layer_is_told(setting: str, layer: str, words: str):
+    s = session()
+    with pytest.raises(ConfigError, match=f"{layer}.*{setting}: .*{words}"):
+        s.override(layer, **{setting: "sequential" if "rounding" in setting else True})

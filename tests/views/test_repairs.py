@@ -11,8 +11,9 @@ from qbench.quant.config import QuantConfig
 from qbench.search.advice import Advice
 from qbench.search.cost import Cost
 from qbench.search.judge import Worth
+from qbench.search.proposals import global_repairs
 from qbench.search.quality import Quality
-from qbench.search.repairs import Calibrate, KeepFloat, Repair, Widen, global_repairs
+from qbench.search.repairs import Calibrate, KeepFloat, Repair, Widen
 from qbench.session.session import Session
 from qbench.views import State, repairs_view, workbench_view
 from tests.networks import mlp, samples

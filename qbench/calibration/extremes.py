@@ -1,4 +1,4 @@
-"""The largest number in each channel of some values, over the calibration data."""
+"""The least and the largest number in each channel of some values, over the calibration data."""
 
 from collections.abc import Mapping
 
@@ -12,9 +12,9 @@ from qbench.progress import Cancel
 from qbench.runtime.programs import Programs
 
 
-def channel_peaks(
+def channel_extremes(
     graph: Graph, data: Dataset, axes: Mapping[str, int], cancel: Cancel | None = None
-) -> FrozenMap[str, tuple[float, ...]]:
+) -> FrozenMap[str, tuple[tuple[float, ...], tuple[float, ...]]]:
     """Run a float graph over all data.
 
     Parameters
@@ -31,11 +31,13 @@ def channel_peaks(
     Cancelled
         `cancel` was set.
     """
-    found: dict[str, Array] = {}
+    found: dict[str, tuple[Array, Array]] = {}
     programs = Programs(graph, keep=tuple(axes))
     for chunk in data.chunks() if axes else ():
         values = programs.of(chunk.feeds).run(chunk.feeds, keep=tuple(axes), cancel=cancel)
         for name, axis in axes.items():
-            peaks = np.moveaxis(values[name], axis, 0).reshape(values[name].shape[axis], -1).max(axis=1)
-            found[name] = np.maximum(found[name], peaks) if name in found else peaks
-    return FrozenMap({name: tuple(peaks.tolist()) for name, peaks in found.items()})
+            rows = np.moveaxis(values[name], axis, 0).reshape(values[name].shape[axis], -1)
+            low, high = rows.min(axis=1), rows.max(axis=1)
+            before = found.get(name, (low, high))
+            found[name] = np.minimum(before[0], low), np.maximum(before[1], high)
+    return FrozenMap({name: (tuple(low.tolist()), tuple(high.tolist())) for name, (low, high) in found.items()})
