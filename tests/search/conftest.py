@@ -1,13 +1,15 @@
 """What trials cost is measured in earnest by its own tests alone: elsewhere one turn says enough."""
 
-from __future__ import annotations
+from collections.abc import Iterator
 
 import pytest
 
 from qbench.search import cost
 
 
-@pytest.fixture(autouse=True)
-def one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "_LEAST", 1)
-    monkeypatch.setattr(cost, "_SECONDS", 0.0)
+@pytest.fixture(autouse=True, scope="module")
+def one_turn() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "_LEAST", 1)
+        patch.setattr(cost, "_SECONDS", 0.0)
+        yield

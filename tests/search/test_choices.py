@@ -12,8 +12,8 @@ from qbench.ir.frozen import Constant
 from qbench.quant.config import QuantConfig
 from qbench.search.choices import choose
 from qbench.search.judge import Worth
+from qbench.search.proposals import global_repairs
 from qbench.search.quality import Quality
-from qbench.search.repairs import global_repairs
 from qbench.search.subject import Subject
 from qbench.session.session import Session
 from tests.networks import mlp

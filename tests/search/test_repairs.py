@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from qbench.data.dataset import Dataset
@@ -39,10 +41,16 @@ from tests.networks import node
 from tests.search.planted import CULPRITS, GRAPH, X, session
 
 
-def test_the_layers_that_spoil_it_together_are_found_and_repaired_by_one_edit():
-    s = session()
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+    """A session's folder, and the repairs that were found in it."""
+    folder = tmp_path_factory.mktemp("repairs") / "s"
+    return folder, session(path=folder).repairs(progress=False)
+
+
+def test_the_layers_that_spoil_it_together_are_found_and_repaired_by_one_edit(found: tuple[Path, pd.DataFrame]):
+    s, table = session(), found[1]
     before = s.run(progress=False).output.sqnr_db
-    table = s.repairs(progress=False)
     assert isinstance(table.repair[0], RoundWeights)  # costs no time: the weights are what spoils it
     both = [isinstance(repair, KeepFloat) and {*CULPRITS} <= {*repair.where} for repair in table.repair]
     first = table[both].iloc[0]
@@ -59,11 +67,11 @@ def test_the_layers_that_spoil_it_together_are_found_and_repaired_by_one_edit():
     assert s.config == s.history.edits[0].config
 
 
-def test_an_executor_finds_the_same():
+def test_an_executor_finds_the_same(found: tuple[Path, pd.DataFrame]):
     with ThreadPoolExecutor(2) as pool:
-        tables = [session().repairs(progress=False, executor=executor) for executor in (None, pool)]
-    assert [*tables[0].repair] == [*tables[1].repair]
-    assert [*tables[0].gain_db_probe] == [*tables[1].gain_db_probe]
+        table = session().repairs(progress=False, executor=pool)
+    assert [*table.repair] == [*found[1].repair]
+    assert [*table.gain_db_probe] == [*found[1].gain_db_probe]
 
 
 def test_the_users_metric_ranks_and_both_halves_are_shown():
@@ -88,15 +96,13 @@ def test_cancelled():
         session().repairs(progress=False, cancel=stop)
 
 
-def test_trials_are_not_repeated(tmp_path, monkeypatch: pytest.MonkeyPatch):
-    first = session(path=tmp_path / "s").repairs(progress=False)
-
+def test_trials_are_not_repeated(found: tuple[Path, pd.DataFrame], monkeypatch: pytest.MonkeyPatch):
     def never(*_: object) -> None:
         raise AssertionError("measured again")
 
     monkeypatch.setattr("qbench.search.subject.judged", lambda judge, trials, *_: [never() for _ in trials])
-    again = session(path=tmp_path / "s").repairs(progress=False)
-    assert [*again.repair] == [*first.repair]
+    again = session(path=found[0]).repairs(progress=False)
+    assert [*again.repair] == [*found[1].repair]
 
 
 def test_what_is_not_needed_is_left_out_and_interaction_is_told():
