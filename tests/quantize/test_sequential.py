@@ -25,7 +25,7 @@ from qbench.quantize.quantized import quantize_graph
 from qbench.quantize.unfold import unfolded, unfolded_weight
 from qbench.runtime.interpreter import call, step
 from qbench.session.session import Session
-from tests.networks import node
+from tests.networks import mlp, node
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(48, 4, 9, 9)).astype(np.float32)
@@ -106,6 +106,19 @@ def test_weights_lie_on_their_levels_and_the_pass_can_be_seen_and_undone():
     assert not np.array_equal(made.annotated.constants["stem.bias"].array, GRAPH.constants["stem.bias"].array)
     s.undo()
     assert s.quantized().graph == before.graph
+
+
+def test_zero_points_that_differ_from_block_to_block():
+    plain = QuantConfig.of_preset("weight_only_int4").with_value("weights.axis", 8)
+    x, found = np.random.default_rng(1).normal(size=(64, 12)).astype(np.float32), list[float]()
+    for rounding in ("nearest", "sequential"):
+        s = Session(mlp(3, (12, 24, 24, 5)), x, config=plain.with_value("weights.rounding", rounding))
+        found.append(s.run(progress=False).output.sqnr_db or 0.0)
+    encoding = s.encodings["dense_1.weight"]
+    assert "rounded sequentially" in encoding.reason
+    assert encoding.qparams.block == 8
+    assert len({*encoding.qparams.zero_points}) > 1
+    assert found[1] > found[0] + 1
 
 
 def test_layers_in_float_and_of_other_types_keep_to_themselves():
