@@ -7,17 +7,15 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.build import build
-from qbench.ir.frozen import Constant
-from qbench.ir.graph import Graph, Node
+from qbench.ir.graph import Node
 from qbench.ir.qparams import QParams
-from qbench.ir.types import TensorType
 from qbench.passes.legalize import LegalizePass
 from qbench.runtime import interpreter
 from qbench.runtime.programs import plan
+from tests.graphs import graph_of
 from tests.networks import node
 
-__all__ = ["Array", "graph_of", "node", "per_axis", "q", "run"]
+__all__ = ["Array", "node", "per_axis", "q", "run"]
 
 Array = NDArray[np.generic]
 
@@ -41,7 +39,7 @@ def run(
     output: str = "y",
 ) -> Array:
     """The output of a graph: the same from the qnn ops, the integer ops that stand for them, and the program."""
-    graph = graph_of(nodes, feeds, qparams, constants, output)
+    graph = graph_of(feeds, nodes, output, qparams, **(constants or {}))
     meant = interpreter.run(graph, feeds)[output]
     legal = LegalizePass()(graph)
     assert not any(one.op.startswith("qnn.") and one.op not in BORDERS for one in legal.nodes)
@@ -52,15 +50,3 @@ def run(
 
 
 BORDERS = ("qnn.quantize", "qnn.dequantize")
-
-
-def graph_of(
-    nodes: Iterable[Node],
-    feeds: Mapping[str, Array],
-    qparams: Mapping[str, QParams],
-    constants: Mapping[str, Array] | None = None,
-    output: str = "y",
-) -> Graph:
-    inputs = {name: TensorType(array.shape, array.dtype.name) for name, array in feeds.items()}  # type: ignore[arg-type]
-    fixed = {name: Constant(array) for name, array in (constants or {}).items()}
-    return build("conformance", inputs, [output], list(nodes), fixed, qparams)

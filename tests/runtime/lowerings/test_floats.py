@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbench.frontends import load
-from qbench.ir.build import build
-from qbench.ir.frozen import Constant
-from qbench.ir.graph import Graph
-from qbench.ir.types import TensorType, dim_factors
+from qbench.ir.types import dim_factors
 from qbench.kernels.levels import Level
 from qbench.passes.prepare import prepare
 from qbench.runtime.lowerings.lowering import LOWERINGS
 from qbench.runtime.programs import plan
+from tests.graphs import graph_of
 from tests.ops.samples import SAMPLES
 from tests.runtime.lowerings.agree import assert_agree
 from tests.runtime.lowerings.layers import node
@@ -37,12 +35,6 @@ MODELS = (
     "zoo/rapidocr_cls.onnx",
 )
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
-
-
-def graph_of(inputs, nodes, output, **constants) -> Graph:
-    types = {name: TensorType(array.shape, array.dtype.name) for name, array in inputs.items()}
-    given = {name: Constant(array) for name, array in constants.items()}
-    return build("test", types, (output,), nodes, given)
 
 
 HALVES = ("nn.dense", "add", "sigmoid", "mean", "nn.softmax", "nn.max_pool2d", "image.resize2d", "nn.bias_add")

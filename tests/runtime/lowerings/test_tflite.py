@@ -9,19 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbench.ir.build import build
 from qbench.ir.dtypes import DType
-from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Graph, Node
+from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
-from qbench.ir.types import TensorType
 from qbench.kernels.rounding import two_parts
 from qbench.passes.legalize import LegalizePass
 from qbench.quant.rescaling import rescale, rescale_float64
-from tests.runtime.lowerings.agree import LEVELS, assert_agree  # first: the planner imports the lowerings
-
-from qbench.runtime.lowerings.in_fixed_point import in_fixed_point  # isort: skip
-from qbench.runtime.lowerings.rescaling import Rescaling  # isort: skip
+from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
+from qbench.runtime.lowerings.rescaling import Rescaling
+from tests.graphs import graph_of
+from tests.runtime.lowerings.agree import LEVELS, assert_agree
+from tests.runtime.lowerings.layers import node
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 SEED = st.integers(0, 2**32 - 1)
@@ -40,17 +38,15 @@ def some(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> np.n
     return rng.integers(info.min, info.max + 1, shape).astype(dtype)
 
 
-def graph_of(
+def legal(
     inputs: Arrays,
     qparams: dict[str, QParams],
     nodes: list[tuple[str, str, str, dict[str, Any]]],
     constants: Arrays | None = None,
 ) -> Graph:
-    """Nodes are (op, inputs, output, attributes); the last one makes the output."""
-    made = [Node(out, op, tuple(given.split()), (out,), FrozenMap(attrs)) for op, given, out, attrs in nodes]
-    types = {name: TensorType(array.shape, array.dtype.name) for name, array in inputs.items()}  # type: ignore[arg-type]
-    held = {name: Constant(array) for name, array in (constants or {}).items()}
-    return LegalizePass()(build("g", types, (nodes[-1][2],), made, held, qparams))
+    """The integer graph of nodes (op, inputs, output, attributes), the last of which makes the output."""
+    made = [node(op, given, out, **attrs) for op, given, out, attrs in nodes]
+    return LegalizePass()(graph_of(inputs, made, nodes[-1][2], qparams, **(constants or {})))
 
 
 def agree(graph: Graph, feeds: Arrays, fallbacks: int = 0) -> None:
@@ -67,7 +63,7 @@ def test_sums(seed: int, dtype: DType, op: str, shape: tuple[int, ...]) -> None:
     qs = {"x": q_of(rng, dtype), "y": q_of(rng, dtype), "z": q_of(rng, dtype)}
     attrs = {"rounding": "tflite_double", "semantics": "tflite"}
     clip = ("clip", "z", "w", {"a_min": -20.0, "a_max": 90.0})
-    agree(graph_of({"x": x, "y": y}, qs | {"w": qs["z"]}, [(f"qnn.{op}", "x y", "z", attrs), clip]), {"x": x, "y": y})
+    agree(legal({"x": x, "y": y}, qs | {"w": qs["z"]}, [(f"qnn.{op}", "x y", "z", attrs), clip]), {"x": x, "y": y})
 
 
 @few
@@ -76,7 +72,7 @@ def test_average_pool(seed: int, dtype: DType, window: tuple[int, ...]) -> None:
     rng = np.random.default_rng(seed)
     x, q = some(rng, dtype, (2, int(rng.integers(1, 200)), 6, 5)), q_of(rng, dtype)
     attrs = {"pool_size": window[:2], "strides": window[2:], "padding": (0, 0, window[0] // 2, window[1] // 2)}
-    graph = graph_of({"x": x}, {"x": q, "y": q}, [("qnn.avg_pool2d", "x", "y", attrs | {"semantics": "tflite"})])
+    graph = legal({"x": x}, {"x": q, "y": q}, [("qnn.avg_pool2d", "x", "y", attrs | {"semantics": "tflite"})])
     agree(graph, {"x": x})
 
 
@@ -86,7 +82,7 @@ def test_mean(seed: int, dtype: DType, axes: tuple[int, ...], keepdims: bool) ->
     rng = np.random.default_rng(seed)
     x, qs = some(rng, dtype, (2, 70, 6, 5)), {"x": q_of(rng, dtype), "y": q_of(rng, dtype)}
     attrs = {"axes": axes, "keepdims": keepdims, "semantics": "tflite"}
-    agree(graph_of({"x": x}, qs, [("qnn.mean", "x", "y", attrs)]), {"x": x})
+    agree(legal({"x": x}, qs, [("qnn.mean", "x", "y", attrs)]), {"x": x})
 
 
 @few
@@ -94,7 +90,7 @@ def test_mean(seed: int, dtype: DType, axes: tuple[int, ...], keepdims: bool) ->
 def test_softmax(seed: int, dtype: DType, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(seed)
     x, out = some(rng, dtype, shape), QParams(1 / 256, np.iinfo(dtype).min, dtype)
-    graph = graph_of(
+    graph = legal(
         {"x": x}, {"x": q_of(rng, dtype, -4, 1), "y": out}, [("qnn.softmax", "x", "y", {"semantics": "tflite"})]
     )
     agree(graph, {"x": x})
@@ -107,7 +103,7 @@ def test_concatenation_of_different_scales(seed: int, dtype: DType, axis: int) -
     feeds = {name: some(rng, dtype, (2, 3, 4, 5)) for name in "xyz"}
     qs = {name: q_of(rng, dtype) for name in "xyz"}
     nodes = [("qnn.concatenate", "x y z", "w", {"axis": axis, "semantics": "tflite"})]
-    agree(graph_of(feeds, qs | {"w": qs["y"]}, nodes), feeds)
+    agree(legal(feeds, qs | {"w": qs["y"]}, nodes), feeds)
 
 
 @few
@@ -132,7 +128,7 @@ def test_weights_that_8_bits_do_not_hold(seed: int, kernel: tuple[int, int], dep
         ("qnn.requantize", "t", "y", {"rounding": "tflite_double"}),
     ]  # fmt: skip
     bias = rng.integers(-5000, 5000, outputs).astype(np.int32)
-    graph = graph_of({"x": x}, qs | {"s": sums, "t": sums}, nodes, {"w": w, "b": bias})
+    graph = legal({"x": x}, qs | {"s": sums, "t": sums}, nodes, {"w": w, "b": bias})
     agree(graph, {"x": x})
 
 
@@ -149,7 +145,7 @@ def test_dense_rounded_in_float64(seed: int, dtype: DType, scale: float, units: 
     ]  # fmt: skip
     qs = {"x": one, "w": QParams(scale, 0, "int8"), "s": sums, "t": sums, "y": QParams(20.0, 5, dtype)}
     bias = rng.integers(-500, 500, units).astype(np.int32)
-    agree(graph_of({"x": x}, qs, nodes, {"w": w, "b": bias}), {"x": x})
+    agree(legal({"x": x}, qs, nodes, {"w": w, "b": bias}), {"x": x})
 
 
 def float64_rescaling(multiplier: float) -> Rescaling:
