@@ -20,7 +20,7 @@ from qbench.data.ahead import ahead
 from qbench.data.foreign import adapted
 from qbench.data.known import KNOWN, remember
 from qbench.data.layout import Layout
-from qbench.data.owned import joined, owned
+from qbench.data.owned import owned
 from qbench.data.portions import Feeds, Kind, Lazy, Pieces, Reader
 from qbench.data.samples import Data, are_whole, samples
 from qbench.errors import DataError
@@ -114,9 +114,12 @@ class Dataset:
         self._graph = Graph(graph.name, graph.inputs, (), (), FrozenMap(), graph.types)
         self._what = what
         self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
-        self._data = cast("Data", owned(data) if self._in_memory else _readable(data, what, graph))
+        self.source = cast("Data", owned(data) if self._in_memory else _readable(data, what, graph))
+        """What the samples are read from."""
         self._digests: tuple[str, ...] = ()
-        self._first, self.stamps = 0, tuple[str, ...]()
+        self.start = 0
+        """Number of the first sample, in the data that this is a portion of."""
+        self.stamps = tuple[str, ...]()
         """What the file system said of the files of each chunk, where it is known; see `qbench.data.known`."""
         chunks = survey or self._surveyed(executor)
         self._digests = tuple(digest for digest, _, _ in chunks)
@@ -134,18 +137,13 @@ class Dataset:
         return self._in_memory and bool(self.layout.batched) and len({*self._kinds}) == 1
 
     @property
-    def source(self) -> object:
-        """What the samples are read from."""
-        return self._data
-
-    @property
     def survey(self) -> Survey:
         """What the first reading has found."""
         return [*zip(self._digests, self._stops, self._kinds, strict=True)]
 
     def _surveyed(self, executor: Executor | None) -> Survey:
         """What reading finds; of files that are as they were, what it found before."""
-        count, source, each = self._parts, self._data, self.layout.pieces_per_chunk
+        count, source, each = self._parts, self.source, self.layout.pieces_per_chunk
         if count is None or not self.layout.batched:
             return _survey(self)
         firsts = range(0, count, each)
@@ -175,12 +173,12 @@ class Dataset:
     @property
     def _parts(self) -> int | None:
         """How many samples there are that can be had part by part; None where they cannot."""
-        sized = hasattr(self._data, "part") and hasattr(self._data, "__len__") and self.layout.step == 1
-        return len(cast("Sequence[Any]", self._data)) if sized else None
+        sized = hasattr(self.source, "part") and hasattr(self.source, "__len__") and self.layout.step == 1
+        return len(cast("Sequence[Any]", self.source)) if sized else None
 
     def _cut(self, first: int, last: int) -> Dataset:
         made = copy(self)
-        made._data, made._first = cast("Any", self._data).part(first, last), first
+        made.source, made.start = cast("Any", self.source).part(first, last), first
         return made
 
     @property
@@ -200,9 +198,9 @@ class Dataset:
 
     def chunks(self) -> Iterator[Chunk]:
         """Read the data once, front to back; DataError where it is no longer what it was."""
-        start, index = self._first, 0
+        start, index = self.start, 0
         for group in self._groups():
-            feeds = self.joined(group)
+            feeds = self.layout.joined(group)
             if self._in_memory and self._digests:
                 digest = self._digests[index]
             else:
@@ -215,13 +213,13 @@ class Dataset:
 
     def checked(self) -> Iterator[Feeds]:
         """Read the smallest pieces one by one; DataError behind a chunk that is no longer what it was."""
-        start, index, group = self._first, 0, list[Feeds]()
+        start, index, group = self.start, 0, list[Feeds]()
         for piece in self.pieces_in_order():
             yield piece
             group.append(piece)
             stop = start + len(group) * self.layout.step
             if stop >= self._stops[min(index, len(self._stops) - 1)]:
-                if not self._in_memory and self._digests[index : index + 1] != (_digest(self.joined(group)),):
+                if not self._in_memory and self._digests[index : index + 1] != (_digest(self.layout.joined(group)),):
                     raise self._changed(start)
                 start, index, group = stop, index + 1, []
         if index < len(self._digests):
@@ -254,21 +252,16 @@ class Dataset:
 
     def whole(self) -> Feeds:
         """All samples, of one shape, as one."""
-        return self.joined([chunk.feeds for chunk in self.chunks()])
-
-    @property
-    def start(self) -> int:
-        """Number of the first sample, in the data that this is a portion of."""
-        return self._first
+        return self.layout.joined([chunk.feeds for chunk in self.chunks()])
 
     def _portion(self, reader: Reader, first: int, last: int) -> Dataset:
         made = copy(self)
-        made._first = self._stops[first - 1] if first else self._first
-        pieces = [(number - self._first) // self.layout.step for number in (made._first, self._stops[last - 1])]
-        part = None if self._parts is None else getattr(self._data, "part", None)
-        made._data = part(*pieces) if part is not None else Pieces(reader, *pieces)
+        made.start = self._stops[first - 1] if first else self.start
+        pieces = [(number - self.start) // self.layout.step for number in (made.start, self._stops[last - 1])]
+        part = None if self._parts is None else getattr(self.source, "part", None)
+        made.source = part(*pieces) if part is not None else Pieces(reader, *pieces)
         made._digests, made._stops = self._digests[first:last], self._stops[first:last]
-        made._kinds, made.samples = self._kinds[first:last], made._stops[-1] - made._first
+        made._kinds, made.samples = self._kinds[first:last], made._stops[-1] - made.start
         made.labels = made.truths = None
         return made
 
@@ -283,17 +276,17 @@ class Dataset:
 
     def __iter__(self) -> Iterator[Feeds]:
         """The arrays by input name, as they were given, item by item."""
-        only = isinstance(self._data, (np.ndarray, Mapping))
-        for item in cast("Iterable[Any]", (self._data,) if only else self._data):
+        only = isinstance(self.source, (np.ndarray, Mapping))
+        for item in cast("Iterable[Any]", (self.source,) if only else self.source):
             array = isinstance(item, np.ndarray)
             by_name = cast("Feeds", {self._graph.inputs[0]: item} if array else item)
             yield {name: by_name[name] for name in self._graph.inputs}
 
     def pick(self, pieces: Sequence[int]) -> list[Feeds]:
         """The pieces of these numbers, ascending; where each can be had by itself, no others are read."""
-        single = isinstance(self._data, Sequence) and len(cast("Sequence[object]", self._data)) == self.pieces
+        single = isinstance(self.source, Sequence) and len(cast("Sequence[object]", self.source)) == self.pieces
         if single:
-            found = [tuple(samples(self._graph, [cast("Sequence[Any]", self._data)[i]], self.uncut)) for i in pieces]
+            found = [tuple(samples(self._graph, [cast("Sequence[Any]", self.source)[i]], self.uncut)) for i in pieces]
             if all(len(item) == 1 for item in found):
                 return [item[0] for item in found]
         wanted, last = {*pieces}, max(pieces, default=-1)
@@ -305,11 +298,11 @@ class Dataset:
             return [Lazy(self._graph.inputs, partial(_joined, [*map(self._single, group)])) for group in groups]
         wanted = sorted({piece for group in groups for piece in group})
         found = dict(zip(wanted, self.pick(wanted), strict=True))
-        return [self.joined([found[piece] for piece in group]) for group in groups]
+        return [self.layout.joined([found[piece] for piece in group]) for group in groups]
 
     def kind(self, piece: int) -> Kind:
-        """What :meth:`shapes` says of the piece of that number."""
-        return self._kinds[bisect_right(self._stops, self._first + piece * self.layout.step)]
+        """What :meth:`Layout.kind` says of the piece of that number."""
+        return self._kinds[bisect_right(self._stops, self.start + piece * self.layout.step)]
 
     def _single(self, piece: int) -> Dataset:
         made = self._cut(piece, piece + 1)
@@ -324,13 +317,9 @@ class Dataset:
         (piece,) = self.pick([number])
         return {name: a[row : row + 1] if self.layout.step > 1 and a.ndim else a for name, a in piece.items()}
 
-    def shapes(self, feeds: Feeds) -> Kind:
-        """What must be the same in pieces that are joined: sequences and images may be of any size."""
-        return tuple(array.shape[1:] if name in self.layout.batched else array.shape for name, array in feeds.items())
-
     def _groups(self) -> Iterator[list[Feeds]]:
         """Pieces of one shape, as many as are fed at a time, in the order of the data."""
-        for _, pieces in groupby(self.pieces_in_order(), self.shapes):
+        for _, pieces in groupby(self.pieces_in_order(), self.layout.kind):
             while group := list(islice(pieces, self.layout.pieces_per_chunk)):
                 yield group
 
@@ -338,9 +327,9 @@ class Dataset:
         """The smallest pieces that the graph can be fed; DataError where they do not fit it."""
         where = ""
         try:
-            pieces = samples(self._graph, self._data, self.uncut)
+            pieces = samples(self._graph, self.source, self.uncut)
             for number, piece in enumerate(pieces if self._in_memory else ahead(pieces, _nbytes)):
-                where = f"sample {self._first + number * self.layout.step}: "
+                where = f"sample {self.start + number * self.layout.step}: "
                 if not self._digests:
                     check_feeds(self._graph, piece)
                 where = ""
@@ -348,21 +337,14 @@ class Dataset:
         except DataError as error:
             raise DataError(f"{self._what} data: {where}{error}") from error
 
-    def joined(self, group: Sequence[Feeds]) -> Feeds:
-        """Pieces or chunks as one."""
-        if len(group) == 1:
-            return group[0]
-        batched = self.layout.batched
-        return {k: joined([f[k] for f in group]) if k in batched else a for k, a in group[0].items()}
-
 
 def _joined(pieces: Sequence[Dataset]) -> Feeds:
-    return pieces[0].joined([next(piece.pieces_in_order()) for piece in pieces])
+    return pieces[0].layout.joined([next(piece.pieces_in_order()) for piece in pieces])
 
 
 def _survey(data: Dataset) -> Survey:
     """What reading for the first time finds; run by any worker."""
-    return [(chunk.digest, chunk.stop, data.shapes(chunk.feeds)) for chunk in data.chunks()]
+    return [(chunk.digest, chunk.stop, data.layout.kind(chunk.feeds)) for chunk in data.chunks()]
 
 
 def _gaps(known: Sequence[object]) -> Iterator[tuple[int, int]]:

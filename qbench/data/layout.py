@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from qbench.data.owned import joined
+from qbench.data.portions import Feeds, Kind
 from qbench.data.samples import rows_of_a_sample
 from qbench.ir.graph import Graph
 from qbench.ir.types import numel
@@ -42,6 +45,16 @@ class Layout:
             return cls(batched, 1, batch or _micro_batch(graph))
         first = next((kind.shape[0] for kind in graph.input_types().values() if kind.shape), 1)
         return cls(batched, max(1, first) if isinstance(first, int) else 1, 1)
+
+    def kind(self, feeds: Feeds) -> Kind:
+        """What must be the same in pieces that are joined: sequences and images may be of any size."""
+        return tuple(array.shape[1:] if name in self.batched else array.shape for name, array in feeds.items())
+
+    def joined(self, group: Sequence[Feeds]) -> Feeds:
+        """Pieces or chunks as one."""
+        if len(group) == 1:
+            return group[0]
+        return {k: joined([f[k] for f in group]) if k in self.batched else a for k, a in group[0].items()}
 
 
 def _micro_batch(graph: Graph) -> int:
