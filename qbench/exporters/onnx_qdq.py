@@ -7,6 +7,8 @@ import dataclasses
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
 
 from onnx import ModelProto, checker, helper
 
@@ -24,10 +26,11 @@ from qbench.passes.groups import rule_of
 OPSET = 21
 IR_VERSION = 10
 _LARGEST_FILE = 2**31 - 1
+_LARGE = 1 << 30  # bytes of constants
 
 
 def write_onnx(graph: Graph, path: str | PathLike[str], *, float16: bool = False, nbits: bool = False) -> Path:
-    """Write a graph as an ONNX file, whole or not at all.
+    """Write a graph as an ONNX file, whole or not at all; of more than 1 GiB the weights to ``PATH.data`` beside it.
 
     Parameters
     ----------
@@ -46,12 +49,34 @@ def write_onnx(graph: Graph, path: str | PathLike[str], *, float16: bool = False
     ExportError
         Ops that ONNX does not have, a model of more than 2 GiB, or a path that cannot be written.
     """
-    path, data = Path(path), _serialized(onnx_model(graph, float16=float16, nbits=nbits))
+    path = Path(path)
     try:
-        write_bytes(path, data)
+        if sum(constant.array.nbytes for constant in graph.constants.values()) > _LARGE:
+            _write_beside(graph, path, float16, nbits)
+        else:
+            write_bytes(path, _serialized(onnx_model(graph, float16=float16, nbits=nbits)))
     except OSError as error:
         raise ExportError(f"cannot write {shown(str(path))}: {error.strerror or error}") from error
     return path
+
+
+def _write_beside(graph: Graph, path: Path, float16: bool, nbits: bool) -> None:
+    """Write the model and, one after the other as they are made, its weights to a file beside it."""
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as scratch:
+        model, data = Path(scratch) / path.name, Path(scratch) / f"{path.name}.data"
+        with data.open("wb") as beside:
+            made = onnx_model(graph, float16=float16, nbits=nbits, beside=beside)
+        model.write_bytes(_serialized(made))
+        _check(model)
+        data.replace(path.with_name(data.name))
+        model.replace(path)
+
+
+def _check(model: ModelProto | Path) -> None:
+    try:
+        checker.check_model(model)  # pyright: ignore[reportUnknownMemberType] protobuf types are untyped
+    except checker.ValidationError as error:
+        raise ExportError(f"ONNX's checker refuses the exported model: {error}") from error
 
 
 def _serialized(model: ModelProto) -> bytes:
@@ -61,9 +86,12 @@ def _serialized(model: ModelProto) -> bytes:
     return model.SerializeToString()
 
 
-def onnx_model(graph: Graph, *, float16: bool = False, nbits: bool = False) -> ModelProto:
+def onnx_model(
+    graph: Graph, *, float16: bool = False, nbits: bool = False, beside: IO[bytes] | None = None
+) -> ModelProto:
     """A graph as an ONNX model; see :func:`write_onnx`. Values and nodes keep their names.
 
+    Large weights go to `beside`, where that is given; then nothing is checked yet.
     A layer and the bias_add after it become one ONNX node, called like the layer, as runtimes want it.
     """
     if float16:
@@ -72,7 +100,7 @@ def onnx_model(graph: Graph, *, float16: bool = False, nbits: bool = False) -> M
     if unknown:
         listed = ", ".join(f"{shown(node.name)} ({node.op})" for node in unknown)
         raise ExportError(f"no ONNX form of these nodes: {listed}; export the annotated graph, not the integer one")
-    writer = Writer(graph, nbits)
+    writer = Writer(graph, nbits, beside)
     taken: set[str] = set()
     for node in graph.nodes:
         bias = bias_after(graph, node)
@@ -91,10 +119,8 @@ def onnx_model(graph: Graph, *, float16: bool = False, nbits: bool = False) -> M
         producer_name="qbench",
         producer_version=_version(),
     )
-    try:
-        checker.check_model(model)  # pyright: ignore[reportUnknownMemberType] protobuf types are untyped
-    except checker.ValidationError as error:
-        raise ExportError(f"ONNX's checker refuses the exported model: {error}") from error
+    if beside is None:
+        _check(model)
     return model
 
 

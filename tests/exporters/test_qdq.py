@@ -11,7 +11,8 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from qbench.errors import ExportError
-from qbench.exporters import onnx_model, write_onnx
+from qbench.exporters import onnx_model, onnx_qdq, write_onnx
+from qbench.exporters.onnx.writer import Writer
 from qbench.frontends import load
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
@@ -176,6 +177,29 @@ def test_names_types_and_scales(data_dir: Path, digits: np.ndarray) -> None:
     assert names == ["dense_1", "relu_1", "dense_2", "relu_2", "dense_3", "softmax"]
     assert [i.name for i in proto.graph.input] == ["x"]
     assert [o.name for o in proto.graph.output] == ["probabilities"]
+
+
+def test_the_weights_of_large_models_lie_beside_them(
+    data_dir: Path, digits: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = quantized(load(data_dir / "mnist_mlp.onnx"), digits)
+    whole = onnx.load(write_onnx(model.annotated, tmp_path / "whole.onnx"))
+    monkeypatch.setattr(onnx_qdq, "_LARGE", 1 << 16)
+    path = write_onnx(model.annotated, tmp_path / "large.onnx")
+    assert {file.name for file in tmp_path.iterdir()} == {"whole.onnx", "large.onnx", "large.onnx.data"}
+    assert path.stat().st_size < 1 << 16 < (tmp_path / "large.onnx.data").stat().st_size
+    assert onnx.load(path).graph.node == whole.graph.node
+    for ours, theirs in zip(onnx.load(path).graph.initializer, whole.graph.initializer, strict=True):
+        assert ours.name == theirs.name
+        np.testing.assert_array_equal(numpy_helper.to_array(ours), numpy_helper.to_array(theirs))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Writer, "_outside", full)
+    with pytest.raises(ExportError, match=r"cannot write .*other\.onnx'?: No space left on device"):
+        write_onnx(model.annotated, tmp_path / "other.onnx")
+    assert len([*tmp_path.iterdir()]) == 3  # nothing is left behind
 
 
 def test_a_graph_without_qparams_is_exported_in_float(data_dir: Path, digits: np.ndarray, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.quant.arithmetic import quantize
 
+_LARGE = 1 << 16  # bytes
 Array = NDArray[Any]
 Kind = TypeVar("Kind", bound=Op)
 
@@ -32,11 +34,14 @@ class Writer:
         The graph that is exported. Its values and nodes keep their names.
     nbits
         Whether weights that are only stored go into onnxruntime's own op.
+    beside
+        A file that takes the large initializers, under the name that it will have beside the model's.
     """
 
-    def __init__(self, graph: Graph, nbits: bool = False) -> None:
+    def __init__(self, graph: Graph, nbits: bool = False, beside: IO[bytes] | None = None) -> None:
         self.graph = graph
         self.nbits = nbits
+        self.beside = beside
         self.qparams = dict(graph.qparams)
         """What the integers behind a dequantized value mean, by its name in the graph."""
         self.types = dict(graph.types)
@@ -121,8 +126,20 @@ class Writer:
         if name not in self._initializers:
             self._taken.add(name)
             self._arrays[name] = constant
-            self._initializers[name] = numpy_helper.from_array(constant.array, name)
+            self._initializers[name] = self._outside(numpy_helper.from_array(constant.array, name))
         return name
+
+    def _outside(self, tensor: TensorProto) -> TensorProto:
+        """A tensor with its bytes in the other file, where there is one and they are many."""
+        if self.beside is None or len(tensor.raw_data) < _LARGE:
+            return tensor
+        place = {"location": Path(self.beside.name).name, "offset": self.beside.tell(), "length": len(tensor.raw_data)}
+        self.beside.write(tensor.raw_data)
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in place.items():
+            tensor.external_data.add(key=key, value=str(value))
+        return tensor
 
     def constant(self, node: Node, what: str, values: object, dtype: DType) -> str:
         """Add an initializer that a node needs besides its operands."""
