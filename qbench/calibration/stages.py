@@ -39,7 +39,7 @@ def stages_of(graph: Graph, observed: Collection[str]) -> list[Stage]:
 
     None, too, of one that leaves more open than the number of samples.
     """
-    if sum(constant.array.nbytes for constant in graph.constants.values()) <= _LARGE or not _is_plain(graph):
+    if not is_large(graph) or not _is_plain(graph):
         return []
     parts = _parts(graph)
     last = {value: number for number, nodes in enumerate(parts) for node in nodes for value in node.inputs}
@@ -58,6 +58,11 @@ def stages_of(graph: Graph, observed: Collection[str]) -> list[Stage]:
         part = build(f"stage {number}", given, outputs, nodes, graph.constants)
         stages.append(Stage(part, wanted, done, sum(_nbytes(graph, value) for value in alive)))
     return stages if seen >= {*observed} else []
+
+
+def is_large(graph: Graph) -> bool:
+    """Whether it has more than 1 GiB of constants: nothing that plans it as a whole is done unasked."""
+    return sum(constant.array.nbytes for constant in graph.constants.values()) > _LARGE
 
 
 def _is_plain(graph: Graph) -> bool:

@@ -14,6 +14,7 @@ import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the
 from qbench.errors import GraphError, ModelError, QParamsError, shown
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Node
+from qbench.ir.mapped import release
 from qbench.ir.names import fresh
 from qbench.ir.op import OPS, Array, QuantRule, bind
 from qbench.ir.qparams import QParams
@@ -45,7 +46,9 @@ def has_damage(array: Array) -> bool:
 
 
 def _is_finite(array: Array) -> bool:
-    return array.dtype.kind not in "fV" or bool(np.isfinite(array).all())
+    finite = array.dtype.kind not in "fV" or bool(np.isfinite(array).all())
+    release(array)
+    return finite
 
 
 class Growth:

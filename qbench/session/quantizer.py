@@ -14,6 +14,7 @@ from typing import Any
 
 from qbench.calibration.blocks import Blocks, blocks_of, collect_blocks
 from qbench.calibration.extremes import channel_extremes
+from qbench.calibration.stages import is_large
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.errors import SessionError, shown
@@ -151,8 +152,11 @@ class Quantizer:
     def settled(
         self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> QuantConfig:
-        """The config with a number where it says that something is to be measured: once, as statistics are."""
-        if config.activations.least_db != "measured" or self.is_imported:
+        """The config with a number where it says that something is to be measured: once, as statistics are.
+
+        A model of more than 1 GiB is not measured: it would be planned as a whole.
+        """
+        if config.activations.least_db != "measured" or self.is_imported or is_large(self.prepared.graph):
             return config
         statistics = self.statistics(progress, cancel)
         with self._collecting:

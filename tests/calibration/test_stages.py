@@ -8,6 +8,8 @@ import pytest
 from qbench.calibration import counter, stages
 from qbench.calibration.collect import collect
 from qbench.errors import Cancelled, DataError
+from qbench.session import quantizer
+from qbench.session.session import Session
 from tests.networks import mlp, residual, samples
 
 
@@ -54,3 +56,10 @@ def test_errors_and_cancel_are_told(monkeypatch: pytest.MonkeyPatch):
 
 def test_small_models_are_planned_as_a_whole():
     assert stages.stages_of(mlp(), ["x"]) == []
+
+
+def test_of_a_large_model_nothing_is_measured_that_plans_it_as_a_whole(monkeypatch: pytest.MonkeyPatch):
+    small(monkeypatch)
+    monkeypatch.setattr(quantizer, "measure_least_db", None)
+    session = Session(mlp(), samples(20))
+    assert session.quantized().config.activations.least_db == "measured"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from distributed import Client
 
+from qbench.calibration.statistics import Statistics
 from qbench.cluster.connect import connected
-from qbench.errors import Cancelled, ClusterError
+from qbench.errors import Cancelled, ClusterError, SessionError
+from qbench.session import quantizer
+from qbench.session.arrays import save_statistics
 from qbench.session.session import Session
 from tests.networks import mlp, samples
 
@@ -36,6 +40,26 @@ def test_the_scheduler_is_lost_and_the_next_run_goes_on(tmp_path: Path):
     assert done[0] >= 256
     again = [samples for stage, samples in told if stage == "calibration"]
     assert all(samples > done[0] for samples in again)  # what was seen before is not run again
+    assert report == Session(mlp(), X).run(False)
+
+
+def test_a_disk_is_full_and_the_next_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    kept = list[Path]()
+
+    def full(found: Mapping[str, Statistics], path: Path) -> None:
+        if kept:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save_statistics(found, path)
+        kept.append(path)
+
+    monkeypatch.setattr(quantizer, "save_statistics", full)
+    with pytest.raises(SessionError, match=r"No space left on device; what is in memory is whole: make room and run"):
+        Session(mlp(), X, path=tmp_path / "s").run(False)
+    monkeypatch.undo()
+    told = list[int]()
+    session = Session.resume(tmp_path / "s")
+    report = session.run(lambda stage, samples, total: told.append(samples) if stage == "calibration" else None)
+    assert all(samples > 256 for samples in told)  # the first block is not run again
     assert report == Session(mlp(), X).run(False)
 
 

@@ -9,7 +9,6 @@ from onnx import TensorProto, helper, numpy_helper
 from qbench.errors import ModelError, shown
 from qbench.frontends.growth import has_damage
 from qbench.frontends.onnx.source import Array
-from qbench.ir.mapped import release
 
 _MAX_ELEMENTS = 2**40
 _MAPPED = 1 << 20
@@ -43,9 +42,7 @@ def read_tensor(proto: TensorProto, folder: Path, what: str) -> Array:
         try:
             if length >= _MAPPED and offset % 8 == 0 and _bits(proto) >= 8:
                 dtype = helper.tensor_dtype_to_np_dtype(proto.data_type)
-                array = _checked(np.asarray(np.memmap(path, dtype, "r", offset, shape)), shape, what)
-                release(array)
-                return array
+                return _checked(np.asarray(np.memmap(path, dtype, "r", offset, shape)), shape, what)
             with path.open("rb") as file:
                 file.seek(offset)
                 inline = TensorProto(dims=shape, data_type=proto.data_type, raw_data=file.read(length))
