@@ -50,8 +50,9 @@ class Edits(State):
             Of a node, else of a tensor. A node stands for the output of its fused group (dense + bias_add + relu); name
             a weight's tensor to change the weight.
         **settings
-            ``keep_float``, ``mode`` and ``rounding`` for a layer; ``threshold``, ``scale``, ``zero_point``, ``dtype``,
-            ``symmetric``, ``calibrator`` and ``axis`` for a tensor. None takes one back.
+            ``keep_float``, ``mode``, ``rounding``, ``weights_rounding``, ``bias_correction`` and ``equalize`` for a
+            layer; ``threshold``, ``scale``, ``zero_point``, ``dtype``, ``symmetric``, ``calibrator`` and ``axis`` for a
+            tensor. None takes one back.
 
         Raises
         ------

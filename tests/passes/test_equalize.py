@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import call
 from qbench.runtime.interpreter import run as interpret
 from qbench.session.session import Session
+from tests.networks import node
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(16, 3, 8, 8)).astype(np.float32)
@@ -99,6 +102,30 @@ def test_dead_channels_keep_their_weights():
     made = EqualizePass()(graph)
     assert np.isfinite(made.constants["w1"].array).all()
     assert np.allclose(call(made, X), call(graph, X), atol=1e-3)
+
+
+def test_what_a_channel_never_goes_below_moves_into_the_next_bias():
+    rng = np.random.default_rng(3)
+    arrays = {"w0": rng.normal(size=(6, 3, 1, 1)), "b0": np.array([30, 0, 25, 0, 0, -40])}
+    arrays |= {"w1": rng.normal(size=(4, 6, 1, 1)), "b1": rng.normal(size=4)}
+    nodes = [
+        node("nn.conv2d", ["x", "w0"], "conv0"),
+        node("nn.bias_add", ["conv0", "b0"], "bias0"),
+        node("nn.relu", ["bias0"], "act"),
+        node("nn.conv2d", ["act", "w1"], "conv1"),
+        node("nn.bias_add", ["conv1", "b1"], "y"),
+    ]
+    constants = {name: Constant(array.astype(np.float32)) for name, array in arrays.items()}
+    graph = build("net", {"x": TensorType(("N", 3, 8, 8), "float32")}, ("y",), nodes, constants)
+    extremes = channel_extremes(graph, Dataset(graph, X), watched_values(graph, equalized_pairs(graph)))
+    made = EqualizePass(extremes)(graph)
+    assert np.allclose(call(made, X), call(graph, X), atol=1e-4)
+    least = interpret(made, {"x": X}, ("act",))["act"].min(axis=(0, 2, 3))
+    assert np.array_equal(np.asarray(extremes["act"][0]) > 0, [True, False, True, False, False, False])
+    assert np.allclose(least, 0, atol=1e-4)
+    padded = dataclasses.replace(nodes[3], attrs=FrozenMap({"padding": (1, 1, 1, 1)}))
+    other = build("net", graph.input_types(), ("y",), [*nodes[:3], padded, nodes[4]], constants)
+    assert watched_values(other, equalized_pairs(other)) == {}
 
 
 def test_a_session_equalizes_shows_it_and_takes_it_back():

@@ -14,7 +14,8 @@ from qbench.errors import DataError
 from qbench.quant.config import QuantConfig
 from qbench.search.front import Found, Front, Limits
 from qbench.search.ledger import Ledger
-from tests.search.planted import session
+from qbench.session.session import Session
+from tests.search.planted import GRAPH, X, session
 
 
 def found(label: str, metric: float, ms: float, size: int = 100) -> Found:
@@ -83,6 +84,17 @@ def test_bytes_are_saved_where_they_are_wanted():
     assert front.best.bytes <= start.bytes - 200
     sizes = [row.bytes for row in front.rows if "int4 weights" in row.label]
     assert min(sizes) < start.bytes
+
+
+def test_it_begins_before_what_is_left_to_be_measured_was():
+    s = Session(GRAPH, X)
+    (first,) = s.search(seconds=1e-9).rows
+    assert (first.label, first.config.activations.least_db) == ("all in 8 bits", 0.0)
+    s.run(progress=False)
+    assert s.search(seconds=1e-9).rows[0].label == "start"
+    s = Session(GRAPH, X, (X[:24], np.arange(24) % 5))
+    whole = s.search(lambda outputs, y: float(outputs["y"][np.arange(len(y)), y].mean()), at_least=1e6)
+    assert "what 8 bits would spoil in float" in [row.label for row in whole.rows]
 
 
 def test_time_is_up_or_somebody_stops_it():
