@@ -15,7 +15,7 @@ from qbench.views.view import View, plain
 
 _BINS, _ALL_BINS = 1024, 1 << 18  # of a tensor, and of all of them together
 _CHANNEL_COUNTS, _ALL_CHANNEL_COUNTS = 1 << 13, 1 << 18
-_CURVES = 96  # tensors
+_CURVES = 48  # tensors
 _NO_CURVES = "This page has curves of the noisiest tensors only: those of this one are in the notebook."
 _DIGITS = 6
 
@@ -30,7 +30,7 @@ class StillTensors(View):
         For each layer and part a `TensorView` as plain data, but for ``histogram`` and ``curves``: those are places in
         `drawings`, since the layers of a fused group share them; None where there is none.
     drawings
-        Histograms with at most 1024 bins, fewer where there are many tensors, and curves, of the 96 noisiest tensors;
+        Histograms with at most 1024 bins, fewer where there are many tensors, and curves, of the 48 noisiest tensors;
         numbers rounded to six digits.
     """
 

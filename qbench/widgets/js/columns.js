@@ -14,7 +14,7 @@ export const COLUMNS = [
   ["bits", "Bits", "Of the integers that the layer makes", (row) => row.bits, (row) => row.bits ?? null, false, "number", "48px", false],
   ["scale", "Scale", "One step of the integers that the layer makes; of all channels where each has its own", (row) => largest(row.scale), (row) => number(row.scale, 3), true, "number", "74px", false],
   ["threshold", "Threshold", "Where the values that the layer makes are clipped", (row) => largest(row.threshold), (row) => number(row.threshold, 3), true, "number", "80px", false],
-  ["clipped", "Clipped", "Fraction of the values outside of what the integers can say", (row) => row.clipped, (row) => percent(row.clipped), true, "number", "80px", true],
+  ["clipped", "Clipped", "Fraction of the values outside of what the integers can say, on the data that is evaluated: beside the histogram stands that of the calibration data", (row) => row.clipped, (row) => percent(row.clipped), true, "number", "80px", true],
   ["error", "SQNR", "Signal to all quantization noise at the layer's output, in dB", ratio("error"), (row) => decibels(row.error?.sqnr_db), false, "number", "60px", true],
   ["own", "Own SQNR", "Signal to the noise that the layer makes itself, in dB, had those before it been exact: a longer bar is more noise", ratio("own"), (row) => noise(row.own, "own"), false, "number", "92px", true],
   ["inherited", "Inherited", "Signal to the noise that the layers before it leave here, in dB: a longer bar is more noise", ratio("inherited"), (row) => noise(row.inherited, "inherited"), false, "number", "92px", true],

@@ -147,7 +147,7 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
     put(scale, grid.scale);
     const whose = data.channel === undefined ? "this tensor" : "this channel";
     live.textContent =
-      `Threshold ${number(value)}: clips ${percent(clipped, 3)} of the values, rounding error ${number(Math.sqrt(rounding), 3)} and ` +
+      `Threshold ${number(value)}: clips ${percent(clipped, 3)} of the ${view.part === "weight" ? "weights" : "calibration data's values"}, rounding error ${number(Math.sqrt(rounding), 3)} and ` +
       `clipping error ${number(Math.sqrt(clipping), 3)} rms, SQNR of ${whose} alone ${decibels(ratio(signal, error))} dB`;
     picture.say(`${number(value)}, clips ${percent(clipped)}, SQNR ${decibels(ratio(signal, error))} dB`);
   }
