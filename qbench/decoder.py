@@ -1,7 +1,5 @@
 """Language models, from token ids to scores of the next one: step by step where they have a cache, else all at once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

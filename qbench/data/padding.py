@@ -1,7 +1,5 @@
 """Sequences without the padding that an input named for it hides: nothing is measured on what the network ignores."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outputs that say how likely each of several classes is, and what of that another model loses."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

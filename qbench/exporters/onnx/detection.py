@@ -1,7 +1,5 @@
 """Boxes that are chosen by their scores, in ONNX's own ops."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from qbench.exporters.onnx.writer import Writer, exporter

@@ -1,7 +1,5 @@
 """The step behind an SSD detector."""
 
-from __future__ import annotations
-
 from qbench.errors import ModelError
 from qbench.frontends.tflite.builder import Builder, Value
 from qbench.frontends.tflite.source import SourceOperator

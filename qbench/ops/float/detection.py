@@ -1,9 +1,5 @@
 """Ops behind a detector: boxes made from what it says of anchors, and of those that overlap the best one."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-
 import numpy as np
 
 from qbench.ir.op import Array, register
@@ -45,7 +41,6 @@ def best_apart(boxes: Array, scores: Array, most: int, overlap: float, least: fl
 
 
 @register
-@dataclass(frozen=True, kw_only=True)
 class Detections(FloatOp):
     """TFLite_Detection_PostProcess: offsets from anchors as boxes (y, x, y, x), the best that do not overlap.
 
