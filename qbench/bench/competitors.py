@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qbench.bench.machine import installed
-from qbench.bench.process import EngineError, Process
 from qbench.bench.subject import Subject
+from qbench.bench.worker import PROGRAM
+from qbench.process import Process, WorkerError
 
 PEERS = ("onnxruntime", "openvino", "litert")
 """The runtimes that qbench is timed against; LiteRT on TFLite files, the others on ONNX files."""
@@ -69,10 +70,10 @@ def _quantized(quantizer: str, subject: Subject, target: Path) -> str:
     """Make an int8 file; gives what went wrong."""
     if not installed(quantizer):
         return f"{quantizer} makes the int8 file, and is not installed: pip install {quantizer}"
-    with Process(f"{quantizer}'s quantizer") as process:
+    with Process(f"{quantizer}'s quantizer", PROGRAM) as process:
         try:
             samples = [str(path) for path in subject.samples]
             process.ask("quantize", quantizer=quantizer, model=str(subject.source), samples=samples, target=str(target))
-        except EngineError as error:
+        except WorkerError as error:
             return str(error)
     return ""

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from qbench.bench.process import EngineError, Process
 from qbench.bench.result import Entry
+from qbench.process import Process, WorkerError
 
 _NEAR, _FAR = 200e-9, 1000e-9  # two states are known, of about 100 and 350 ns; beyond them, somebody else was running
 
@@ -50,7 +50,7 @@ def interleave(
             try:
                 round_trip = read_round_trip()
                 taken = tuple(process.ask("turn", seconds=seconds)["seconds"])
-            except EngineError as error:
+            except WorkerError as error:
                 failed(entry, str(error))
                 del left[entry]
                 turns.pop(entry, None)

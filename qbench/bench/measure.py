@@ -11,11 +11,12 @@ import numpy as np
 
 from qbench.bench.competitors import Competitor, competitors
 from qbench.bench.interleave import Turn, comparable, interleave
-from qbench.bench.process import EngineError, Process
 from qbench.bench.result import Entry, Failure, Profile, Result, RoundTrip, Timing
 from qbench.bench.subject import Subject, find, make_subject
+from qbench.bench.worker import PROGRAM
 from qbench.errors import ModelError
 from qbench.ir.types import Dim
+from qbench.process import Process, WorkerError
 from qbench.progress import StageProgress
 
 
@@ -64,7 +65,7 @@ def measure(plan: Plan, result: Result, told: StageProgress) -> None:
     ModelError
         A model that cannot be read. What an engine cannot do is a failure in the result.
     """
-    with tempfile.TemporaryDirectory(prefix="qbench") as place, Process("gauge") as gauge:
+    with tempfile.TemporaryDirectory(prefix="qbench") as place, Process("gauge", PROGRAM) as gauge:
         sources = find(plan.models, Path(place), plan.shapes)
         _read_peaks(plan, gauge, result)
         for number, source in enumerate(sources):
@@ -81,7 +82,7 @@ def _read_peaks(plan: Plan, gauge: Process, result: Result) -> None:
     for dtype in plan.dtypes:
         try:
             result.peaks.setdefault(dtype, []).append(gauge.ask("read", gauge=["peak", dtype])["value"])
-        except EngineError as error:
+        except WorkerError as error:
             result.note(str(error))
 
 
@@ -106,11 +107,11 @@ class _Group:
             for number, competitor in enumerate(entered):
                 told(f"{stage}: loading", number, len(entered))
                 entry = Entry(self.subject.name, competitor.label, competitor.dtype, self.threads, self.batch)
-                process = stack.enter_context(Process(competitor.label, self.threads))
+                process = stack.enter_context(Process(competitor.label, PROGRAM, self.threads))
                 try:
                     opened[entry] = self._open(entry, competitor, process)
                     processes[entry] = process
-                except (EngineError, ModelError) as error:
+                except (WorkerError, ModelError) as error:
                     self._failed(entry, str(error))
             try:
                 interleave(
@@ -131,14 +132,14 @@ class _Group:
     def _profile(self, entry: Entry, process: Process) -> None:
         try:
             steps = process.ask("profile")["steps"]
-        except EngineError as error:
+        except WorkerError as error:
             self.result.note(str(error))
         else:
             self.result.profiles.append(Profile(entry, tuple(tuple(step) for step in steps)))
 
     def _open(self, entry: Entry, competitor: Competitor, process: Process) -> Timing:
         if competitor.error:
-            raise EngineError(competitor.error)
+            raise WorkerError(competitor.error)
         output = self.subject.folder / "output.npy"
         task = {
             "model": str(competitor.model),

@@ -1,22 +1,15 @@
-"""The process that an engine lives in: reads a request a line from a pipe, writes a reply a line; JSON, no pickle.
+"""The process that an engine lives in."""
 
-Every line is an object; ``do`` names the request, the rest are its arguments. A reply has ``error`` where it went
-wrong, and then the process goes on. It ends when the pipe is closed, so that nothing is left behind whatever ends the
-bench.
-"""
-
-import json
-import os
-import signal
-import sys
-from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from qbench.bench import engines
 from qbench.bench.engines import Engine, Gauge, Profiled, Task
+from qbench.process import serve_parent
+
+PROGRAM = "from qbench.bench.worker import main; main()"
 
 
 class Worker:
@@ -70,23 +63,6 @@ class Worker:
         return {}
 
 
-def serve(requests: Iterable[str], replies: IO[str]) -> None:
-    """Answer until there are no more requests."""
-    worker = Worker()
-    for line in requests:
-        request: dict[str, Any] = json.loads(line)
-        answer: Callable[..., dict[str, Any]] = getattr(worker, request.pop("do"))
-        try:
-            reply = answer(**request)
-        except Exception as error:  # whatever a peer raises becomes a line of the table
-            reply = {"error": f"{type(error).__name__}: {error}"}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
-
-
 def main() -> None:
-    """Serve the parent; Ctrl-C is its business, and what libraries print goes to standard error."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
-        os.dup2(2, 1)
-        serve(sys.stdin, replies)
+    """Serve the parent."""
+    serve_parent(Worker())

@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 from qbench.kernels.fma import fma
 from qbench.kernels.isa import ISAS, Element, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, call, vector
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import rescale_one, rescale_plain, round_shift
@@ -37,7 +37,7 @@ _PARAMETERS = {
 }  # fmt: skip
 
 
-@cache
+@makes_kernels
 def add_kernel(kind: SumKind, a: Stored, b: Stored, y: Stored, rounding: Rounding, plain: bool = False) -> Kernel:
     """``y = clamp(rescaled(a - zero_a) + rescaled(b - zero_b) + zero_point)``, over axes as `walk.strided` has them.
 
@@ -148,7 +148,7 @@ def _fused(args, a, b, y, start_a, step_a, start_b, step_b, start_y, count):
         y[at(start_y + i)] = np.int32(min(max(np.rint(total), low), high)) + zero_point
 
 
-@cache
+@makes_kernels
 def add_codes_kernel(level: Level, a: Element, b: Element, y: Element) -> Kernel:
     """The sum rounded once, ties up, in 32-bit arithmetic; see `code_weights`. Last axes have steps of 1 or 0."""
     walk = walk_pairs(ISAS[level], _Sum((a, b), y))

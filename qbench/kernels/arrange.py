@@ -1,18 +1,16 @@
 """Matrices of activations, less their zero points, as 16-bit integers in the order in which tiles read them."""
 
-from functools import cache
-
 import numpy as np
 
 from qbench.kernels.isa import Element
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
 _FIELDS = ("x", "out", "starts", "batch", "lines", "depth", "line_step", "depth_step", "zero", "width")
 
 
-@cache
+@makes_kernels
 def arrange_kernel(x: Element) -> Kernel:
     """``out[n, panel, pair, line, side] = x[n, panel * width + line, 2 * pair + side] - zero``, and zeros beyond x.
 

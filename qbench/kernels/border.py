@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.quant.arithmetic import Ties
@@ -39,7 +39,7 @@ def _step(ties: Ties) -> Any:
     return step
 
 
-@cache
+@makes_kernels
 def quantize_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
     """float32 to integers of type `out`: `rows` of `count` neighbours, `x_pitch` and `out_pitch` elements apart."""
     dtype, step = np.dtype(out).type, _step(ties)
@@ -66,7 +66,7 @@ def quantize_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
     return Kernel(f"quantize.{out}.{ties}", record(**sizes, **QUANTIZE), quantize)
 
 
-@cache
+@makes_kernels
 def quantize_image_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
     """float32 [n, c, h, w] to integers [n, top + h + bottom, left + w + right, lanes], zero points around the image.
 
@@ -134,7 +134,7 @@ def _fill(out: Any, start: Any, pixels: Any, pitch: Any, lanes: Any, value: Any)
             out[i] = value
 
 
-@cache
+@makes_kernels
 def dequantize_kernel(x: Literal["u1", "i2", "u2", "i4", "i8"]) -> Kernel:
     """Integers of type `x` to float32: ``scale * (x - zero_point)`` over [outer, channels, inner].
 
@@ -174,7 +174,7 @@ def dequantize_kernel(x: Literal["u1", "i2", "u2", "i4", "i8"]) -> Kernel:
     return Kernel(f"dequantize.{x}", record(**dict.fromkeys(sizes, "i8")), dequantize)
 
 
-@cache
+@makes_kernels
 def dequantize_image_kernel(x: Literal["u1", "i2", "u2", "i4", "i8"]) -> Kernel:
     """Integers [n, h, w, c] to float32 [n, c, h, w]; `scale` and `zero_point` hold one number per channel."""
     dtype = np.dtype(x).type

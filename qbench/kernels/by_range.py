@@ -4,13 +4,12 @@ Each of several samples has a range of its own. A sample is searched in pieces, 
 (float32[samples, pieces, 2]); what comes after puts them together, so that all threads find the same scale.
 """
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
@@ -30,7 +29,7 @@ def _scale(ranges: Any) -> Any:
     return scale, np.float32(zero_point)
 
 
-@cache
+@makes_kernels
 def range_kernel() -> Kernel:
     """The least and the largest of 0 and the elements of each piece of `samples` of `count` float32 each."""
 
@@ -51,7 +50,7 @@ def range_kernel() -> Kernel:
     return Kernel("by_range.range", record(**dict.fromkeys(("x", "ranges", "samples", "count"), "i8")), find)
 
 
-@cache
+@makes_kernels
 def dynamic_codes_kernel() -> Kernel:
     """uint8 integers of `samples` of `count` float32 each."""
 
@@ -76,7 +75,7 @@ def dynamic_codes_kernel() -> Kernel:
     return Kernel("by_range.quantize", record(**dict.fromkeys(names, "i8")), quantize)
 
 
-@cache
+@makes_kernels
 def scaled_kernel() -> Kernel:
     """``float32(sum - zero_point * weight_sum) * (scale * weight_scale) + bias``, clamped, in place of int32 sums.
 

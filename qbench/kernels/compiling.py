@@ -59,6 +59,11 @@ class _Cache(FunctionCache):
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return _machine(), _sources()
 
+    @property
+    def index(self) -> Path:
+        """The file that says what is kept."""
+        return Path(self._cache_path, f"{self._code_name}-{_sources()[:12]}.nbi")
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """As Numba's, but without loading the whole compiler first, which takes half a second."""
         rtsys.initialize(target_context)
@@ -90,3 +95,16 @@ def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], result: A
     code._cache = _Cache(function, name)  # enable_caching() leaves no choice of the key
     code.compile()
     return code
+
+
+def is_kept(neighbour: Callable[..., Any], name: str) -> bool:
+    """Whether code of this name lies on disk.
+
+    Parameters
+    ----------
+    neighbour
+        Any function of the file that the compiled function is written in.
+    name
+        As for :func:`compiled`.
+    """
+    return _Cache(neighbour, name).index.exists()

@@ -4,7 +4,7 @@ A dense layer is a convolution of one tap over as many pixels as there are sampl
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 
 from qbench.kernels.epilogue import Accumulators, Codes, Epilogue, EpilogueName, Words
 from qbench.kernels.isa import Element, Isa, isa_of
-from qbench.kernels.kernel import Kernel, KernelFunction, record
+from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.pack import packing
@@ -82,7 +82,7 @@ rounding, zero_point, low, high
 """
 
 
-@cache
+@makes_kernels
 def conv_kernel(
     level: Level, tile: Tile, epilogue: EpilogueName, x: Element = "u1", y: Element = "u1", each: bool = False
 ) -> Kernel:

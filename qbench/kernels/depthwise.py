@@ -15,7 +15,7 @@ from qbench.kernels.depthwise_sweep import Sweep
 from qbench.kernels.depthwise_tiles import DepthwiseTile, sweep_tile
 from qbench.kernels.epilogue import EpilogueName
 from qbench.kernels.isa.lanes import Lanes
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.rescale import RESCALES
@@ -185,7 +185,7 @@ def _spot_taps(weights: NDArray[np.int8 | np.int16]) -> NDArray[np.int8 | np.int
     return np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4))).reshape(len(weights), -1, 4)
 
 
-@cache
+@makes_kernels
 def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName, wide: bool = False) -> Kernel:
     """The kernel of a level; `sweep` from `choose_sweep`, `kind` from `kernels.epilogue.choose_epilogue`.
 

@@ -3,14 +3,13 @@
 The sums are 64-bit integers. Where products are narrow enough, runs of them are first summed in 32 bits.
 """
 
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import finisher
 from qbench.kernels.split import at, share
@@ -27,7 +26,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-@cache
+@makes_kernels
 def general_conv_kernel(
     x: Literal["u1", "i2", "u2"],
     weights: Literal["i2", "i4"],

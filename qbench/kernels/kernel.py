@@ -2,20 +2,22 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, wraps
+from inspect import signature
+from typing import Any, NamedTuple, ParamSpec
 
 import numba
 import numpy as np
 from numba import types
 
-from qbench.kernels.compiling import NO_MEMORY, compiled
+from qbench.kernels.compiling import NO_MEMORY, compiled, is_kept
 from qbench.kernels.memory import array_at
 
 KernelFunction = Callable[[Any, Any, int, int], None]
 """``function(args, bases, thread, threads)``: does the share `thread` of `threads` of the work."""
 
+_Arguments = ParamSpec("_Arguments")
 _MANY = 1 << 15  # a bound on the number of bases, for arrays over memory whose length the kernel does not know
 _lock = threading.Lock()
 
@@ -33,6 +35,14 @@ def record(**fields: str) -> np.dtype[np.void]:
     return np.dtype((np.record, list(fields.items())), align=True)
 
 
+class Recipe(NamedTuple):
+    """How a kernel is made, in words that another process understands: a function of a module and its arguments."""
+
+    module: str
+    function: str
+    arguments: tuple[Any, ...]
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One variant of a kernel.
@@ -45,11 +55,14 @@ class Kernel:
         Made by :func:`record`.
     function
         What it does; see :data:`KernelFunction`.
+    recipe
+        Who else can make it; from :func:`makes_kernels`.
     """
 
     name: str
     arguments: np.dtype[np.void]
     function: KernelFunction
+    recipe: Recipe | None = field(default=None, compare=False)
 
     @cached_property
     def dispatcher(self) -> Any:
@@ -60,6 +73,11 @@ class Kernel:
     def ready(self) -> bool:
         """Whether the code was compiled or loaded already."""
         return "address" in self.__dict__
+
+    @property
+    def kept(self) -> bool:
+        """Whether some process compiled it before, and left its code on disk."""
+        return is_kept(record, self.name)
 
     @cached_property
     def address(self) -> int:
@@ -75,3 +93,19 @@ class Kernel:
             dispatcher(array_at(arguments, 1, record)[0], array_at(bases, _MANY, np.int64), thread, threads)
 
         return compiled(entry, (types.int64,) * 4, types.void, self.name)
+
+
+def makes_kernels(make: Callable[_Arguments, Kernel]) -> Callable[_Arguments, Kernel]:
+    """Declare a function that makes kernels: one for equal arguments, with its :class:`Recipe`.
+
+    Arguments are annotated, and what JSON and pydantic can carry: text, numbers, enums, data classes of them.
+    """
+
+    @cache
+    @wraps(make)
+    def made(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Kernel:
+        given = signature(make).bind(*args, **kwargs)
+        given.apply_defaults()
+        return replace(make(*args, **kwargs), recipe=Recipe(make.__module__, make.__name__, given.args))
+
+    return made

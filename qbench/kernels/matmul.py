@@ -1,12 +1,11 @@
 """Exact matrix products of two activations, batched, with any strides."""
 
-from functools import cache
 from typing import Literal
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import finisher
 from qbench.kernels.split import at, share
@@ -23,7 +22,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-@cache
+@makes_kernels
 def matmul_kernel(
     a: Literal["u1", "i2", "u2"],
     b: Literal["u1", "i2", "u2"],

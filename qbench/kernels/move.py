@@ -1,13 +1,12 @@
 """Elements moved as they are: copies between any two strided places, and gathers through tables of offsets."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
@@ -51,7 +50,7 @@ def copy_fields(shape: Sequence[int], x_strides: Sequence[int], out_strides: Seq
     return {"sizes": size, "x_stride": x, "out_stride": out, "x_start": start if all(shape) else 0}
 
 
-@cache
+@makes_kernels
 def copy_kernel(item: int) -> Kernel:
     """Copies elements of 1, 2, 4 or 8 bytes between strided places, each xor `flip` (0x80: int8 values to codes)."""
     dtype = np.dtype(f"u{item}").type
@@ -119,7 +118,7 @@ def _transpose(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, lines: Any,
                     out[at(target + j)] = x[at(source + j * xs)] ^ flip
 
 
-@cache
+@makes_kernels
 def gather_kernel(item: int) -> Kernel:
     """``out[i, j, k, l] = x[table0[i] + table1[j] + table2[k] + l]``; constant padding, nearest resize, tiling.
 

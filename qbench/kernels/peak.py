@@ -1,6 +1,5 @@
 """The most that a core can multiply: loops of nothing else, for comparison."""
 
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +10,7 @@ from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import F32, I8, I32, I64, call, store, vector
-from qbench.kernels.kernel import Kernel, KernelFunction, record
+from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.stack import stack_array
 
@@ -29,7 +28,7 @@ def macs_per_iteration(level: Level, dtype: Literal["int8", "float32"]) -> int:
     return _CHAINS * isa.lanes * (isa.group if dtype == "int8" else 1)
 
 
-@cache
+@makes_kernels
 def peak_kernel(level: Level, dtype: Literal["int8", "float32"]) -> Kernel:
     """A kernel that does ``iterations * macs_per_iteration(level, dtype)`` multiplications with addition.
 

@@ -1,6 +1,5 @@
 """Maxima and sums over the windows of channels-last images of integers."""
 
-from functools import cache
 from itertools import product
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from numba.extending import intrinsic, register_jitable
 from qbench.kernels.epilogue import Codes, Output, VectorCodes
 from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import I8, I32, I64, at, call, load, pointer, vector
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.rescale import RESCALES
@@ -52,7 +51,7 @@ def _inside(start: Any, step: Any, taps: Any, size: Any) -> Any:
     return first, max(first, min((size - start + step - 1) // step, taps))
 
 
-@cache
+@makes_kernels
 def max_pool_kernel(level: Level, x: Literal["u1", "i2", "u2"]) -> Kernel:
     """The maximum of each window; padding never wins, a window of nothing else gives `lowest`."""
     vectors = x == "u1" and level in ISAS
@@ -76,7 +75,7 @@ def max_pool_kernel(level: Level, x: Literal["u1", "i2", "u2"]) -> Kernel:
     return Kernel(name, record(**_WINDOW, lowest="i8"), pool)
 
 
-@cache
+@makes_kernels
 def average_pool_kernel(x: Literal["u1", "i2"]) -> Kernel:
     """The clamped mean of each window's elements, padding left out: of them less `zero`, ties away from zero."""
     dtype, size = np.dtype(x).type, np.dtype(x).itemsize
@@ -184,7 +183,7 @@ def _make_largest(isa: Isa, unrolled: int) -> Any:
     return largest
 
 
-@cache
+@makes_kernels
 def sum_pool_codes_kernel(level: Level, kind: VectorCodes) -> Kernel:
     """`sum_pool_kernel` from codes to codes, in vectors, with an epilogue that `choose_epilogue` gives.
 
@@ -245,7 +244,7 @@ def _make_sums(isa: Isa, kind: VectorCodes) -> Any:
     return sums
 
 
-@cache
+@makes_kernels
 def sum_pool_kernel(
     x: Literal["u1", "i2", "u2"], y: Literal["u1", "i2", "u2", "i4", "i8"], rounding: Rounding | None, plain: bool
 ) -> Kernel:
@@ -294,7 +293,7 @@ def sum_pool_kernel(
     return Kernel(name, record(**_WINDOW, **_PARAMETERS, zero="i8", factor="i8"), pool)
 
 
-@cache
+@makes_kernels
 def sum_kernel(
     x: Literal["u1", "i2", "u2", "i4"], y: Literal["u1", "i2", "u2", "i4", "i8"], rounding: Rounding | None, plain: bool
 ) -> Kernel:

@@ -1,12 +1,11 @@
 """Requantize by itself, and products of elements with the requantize behind them: any types, any broadcasting."""
 
-from functools import cache
 from typing import Literal
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import finisher
 from qbench.kernels.split import at, share
@@ -19,7 +18,7 @@ Wide = Literal["u1", "i2", "u2", "i4", "i8"]
 _PARAMETERS = dict.fromkeys(("mantissa", "shift", "multiplier", "zero_point", "low", "high"), "i8")
 
 
-@cache
+@makes_kernels
 def requantize_kernel(x: Wide, y: Wide, rounding: Rounding, plain: bool) -> Kernel:
     """``y = clamp(rescaled(x - zero) + zero_point)``, over axes as `walk.strided` has them.
 
@@ -62,7 +61,7 @@ def requantize_kernel(x: Wide, y: Wide, rounding: Rounding, plain: bool) -> Kern
     return Kernel(name, record(x="i8", y="i8", **extents("x", "m", "y"), zero="i8", **_PARAMETERS), requantize)
 
 
-@cache
+@makes_kernels
 def multiply_kernel(
     a: Narrow, b: Narrow, y: Wide, rounding: Rounding | None, plain: bool, offset: int | None = None
 ) -> Kernel:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -10,7 +9,7 @@ from llvmlite import ir
 from qbench.kernels.epilogue import VectorCodes
 from qbench.kernels.isa import ISAS, Element, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, call, load, pointer, splat, vector
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of
 from qbench.kernels.rescale import RESCALES
@@ -20,7 +19,7 @@ from qbench.kernels.walk import extents
 _FIELDS = ("a", "b", "y", "zero_a", "zero_b", "scales", "zero_point", "low", "high")
 
 
-@cache
+@makes_kernels
 def rescale_elements_kernel(level: Level, kind: VectorCodes, a: Element, b: Element | None, y: Element) -> Kernel:
     """``y = clamp(rescaled((a - zero_a) * (b - zero_b)) + zero_point)``; last axes have steps of 1, or 0 to repeat.
 

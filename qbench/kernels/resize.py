@@ -1,12 +1,11 @@
 """Bilinear resizing of channels-last images of integers, exact to half a step."""
 
-from functools import cache
 from typing import Literal
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import round_shift
 from qbench.kernels.split import at, share
@@ -20,7 +19,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-@cache
+@makes_kernels
 def resize_linear_kernel(x: Literal["u1", "i2", "u2"], to_even: bool) -> Kernel:
     """``y = round(weighted mean of 4 neighbours)``.
 

@@ -1,11 +1,10 @@
 """A sample of a value: every so many of its elements, in an order that does not depend on where they lie."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
@@ -13,7 +12,7 @@ SAMPLE_RANK = 8
 """Axes that a value may have."""
 
 
-@cache
+@makes_kernels
 def sample_kernel(item: int) -> Kernel:
     """``out[i] = x[index i * every]`` for `count` elements of 1, 2, 4 or 8 bytes, each xor `flip`.
 

@@ -1,7 +1,6 @@
 """Table look-up: any function of one 8- or 16-bit integer, and so every requantize of 8-bit codes."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Literal
 
 import llvmlite.binding as llvm
@@ -11,7 +10,7 @@ from numba.extending import register_jitable
 
 from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import I8, call, load, pointer, splat
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, prefetch, view
 from qbench.kernels.rows import Elementwise, make_rows
@@ -24,7 +23,7 @@ _MANY = 4096
 _CODES = ir.VectorType(I8, 64)
 
 
-@cache
+@makes_kernels
 def table_kernel(level: Level, x: Literal["u1", "i2", "u2"], item: int) -> Kernel:
     """``out = table[channel, x - smallest]`` over [outer, channels, inner], for results of `item` bytes of any type.
 
@@ -36,7 +35,7 @@ def table_kernel(level: Level, x: Literal["u1", "i2", "u2"], item: int) -> Kerne
     return _plain_kernel(x, item)
 
 
-@cache
+@makes_kernels
 def _plain_kernel(x: Literal["u1", "i2", "u2"], item: int) -> Kernel:
     dtype, result = np.dtype(x).type, np.dtype(f"u{item}").type
     smallest, entries, x_wide = int(np.iinfo(x).min), 256 if x == "u1" else 65536, x != "u1"

@@ -7,7 +7,6 @@ is left of the histogram after any number of arrays does not depend on their ord
 The two functions stand alone, so that Numba's own cache on disk sees whenever they change.
 """
 
-from functools import cache
 from typing import Any
 
 import numba
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.kernels.compiling import NO_MEMORY
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.stack import stack_array
 
@@ -163,7 +162,7 @@ def add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
             totals[first + c, place + 1] += sign * (units >> 32)
 
 
-@cache
+@makes_kernels
 def tally_kernel() -> Kernel:
     """Adds `count` float32 numbers at x to the tally at `found`; one thread does it all."""
     entries = TALLY.itemsize // 8
@@ -175,7 +174,7 @@ def tally_kernel() -> Kernel:
     return Kernel("tally", record(x="i8", count="i8", found="i8"), run)
 
 
-@cache
+@makes_kernels
 def means_kernel() -> Kernel:
     """Adds the means of float32[outer, channels, inner] at x to the totals int64[channels, LIMBS] at `totals`."""
 

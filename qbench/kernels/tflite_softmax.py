@@ -1,19 +1,18 @@
 """TFLite's softmax of 8-bit codes: a table of exponentials and a fixed-point reciprocal of their sum."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
 
 _LARGEST = 2**31 - 1
 
 
-@cache
+@makes_kernels
 def tflite_softmax_kernel() -> Kernel:
     """Softmax of `rows` rows of `count` codes each, to codes in units of 1/256: bits of `quant.fixed_functions`.
 

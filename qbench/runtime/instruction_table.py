@@ -1,10 +1,11 @@
 """The instruction table of a schedule: what the machine reads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
+from qbench.kernels.helpers import compile_all
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.run_table import entries
 from qbench.progress import showing
@@ -36,15 +37,9 @@ class Table:
 
 def compile_kernels(kernels: Sequence[Kernel]) -> None:
     """Compile or load what was not used before, the interpreter of tables as well; with a bar where that takes long."""
-    cold: list[Callable[[], object]] = [
-        partial(getattr, kernel, "address") for kernel in dict.fromkeys(kernels) if not kernel.ready
-    ]
-    if not entries.cache_info().currsize:
-        cold.append(entries)
-    if not cold:
+    cold = [kernel for kernel in dict.fromkeys(kernels) if not kernel.ready]
+    if not cold and entries.cache_info().currsize:
         return
     with showing() as tell:
-        for done, compile_one in enumerate(cold):
-            tell(_COMPILING, done, len(cold))
-            compile_one()
-        tell(_COMPILING, len(cold), len(cold))
+        compile_all(cold, partial(tell, _COMPILING))
+        entries()

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from qbench.bench.interleave import Turn, comparable, interleave, state_of
-from qbench.bench.process import EngineError
 from qbench.bench.result import Entry
+from qbench.process import WorkerError
 
 A, B = (Entry("net", engine, "int8", 2, 1) for engine in "ab")
 NEAR, FAR = 100e-9, 350e-9
@@ -21,7 +21,7 @@ class Scripted:
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         self.log.append(self.name)
         if not self.left:
-            raise EngineError("no more")
+            raise WorkerError("no more")
         return {"seconds": [self.left.pop(0)]}
 
 

@@ -1,14 +1,13 @@
 """A function of two elements, with broadcasting: a stride of 0 repeats an operand along an axis."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
 from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
@@ -32,7 +31,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 """``f(a, b) -> float32`` by the name of the op without its dialect."""
 
 
-@cache
+@makes_kernels
 def binary_kernel(operator: str, dtype: FloatType, level: Level) -> Kernel:
     """``y = min(max(operator(a, b), low), high)``.
 

@@ -4,14 +4,12 @@ A dense layer is a convolution of one tap over as many pixels as there are rows;
 matrix.
 """
 
-from functools import cache
-
 import numpy as np
 from numba.extending import register_jitable
 
 from qbench.kernels.floats.tile import float_tile
 from qbench.kernels.floats.vectors import VECTORS
-from qbench.kernels.kernel import Kernel, KernelFunction, record
+from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.panels import by_pixels, by_tiles, input_of
@@ -109,7 +107,7 @@ def choose_chunk(tile: Tile, pixels: int, depth: int, weight_bytes: int) -> int:
     return max(1, min(-(-pixels // tile.rows), _HALF_OF_L2 // (4 * tile.rows * depth)))
 
 
-@cache
+@makes_kernels
 def float_conv_kernel(level: Level, tile: Tile) -> Kernel:
     """The kernel of one shape of tile."""
     function = _portable(tile) if level == Level.PORTABLE else _tiled(level, tile)

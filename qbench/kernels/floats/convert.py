@@ -1,16 +1,14 @@
 """float16 to float32 and back, and copies of either."""
 
-from functools import cache
-
 from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.kernels.walk import extents, index_of, stretch
 
 
-@cache
+@makes_kernels
 def convert_kernel(source: FloatType, target: FloatType, level: Level) -> Kernel:
     """``y = x`` in another type, rounded half to even.
 

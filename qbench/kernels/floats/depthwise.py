@@ -1,6 +1,5 @@
 """Depthwise convolutions of channels-last float32 images: each channel has its own window."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 
 from qbench.kernels.floats.slide import IMAGES, inside, slide
 from qbench.kernels.floats.window_tile import BLOCK
-from qbench.kernels.kernel import Kernel, KernelFunction, record
+from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.split import share
@@ -33,7 +32,7 @@ def pad_channels(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.pad(values, (0, -len(values) % BLOCK))
 
 
-@cache
+@makes_kernels
 def float_depthwise_kernel(level: Level) -> Kernel:
     """The kernel of a level."""
     function = _portable if level == Level.PORTABLE else _tiled(level)

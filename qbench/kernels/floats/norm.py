@@ -1,11 +1,9 @@
 """Layer and RMS normalization along rows, instance normalization of channels."""
 
-from functools import cache
-
 import numpy as np
 
 from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
@@ -14,7 +12,7 @@ from qbench.kernels.stack import stack_array
 _LANES = 16
 
 
-@cache
+@makes_kernels
 def norm_kernel(centred: bool, dtype: FloatType, level: Level) -> Kernel:
     """Each row over the root of its variance (or, not `centred`, of its mean square), times gamma, plus beta.
 
@@ -66,7 +64,7 @@ def norm_kernel(centred: bool, dtype: FloatType, level: Level) -> Kernel:
     return Kernel(f"float.{'layer' if centred else 'rms'}_norm.{kept.name}", fields, run)
 
 
-@cache
+@makes_kernels
 def instance_norm_kernel(dtype: FloatType, level: Level) -> Kernel:
     """Each channel of each sample over the root of its variance, times gamma, plus beta; channels lie side by side.
 

@@ -1,15 +1,13 @@
 """Packing the right operand of a matrix product as tiles read it, while a network runs."""
 
-from functools import cache
-
 import numpy as np
 
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
 
 
-@cache
+@makes_kernels
 def pack_kernel(width: int) -> Kernel:
     """Panels of `width` columns, filled up with zeros.
 

@@ -1,6 +1,5 @@
 """Maxima and means over windows of channels-last images."""
 
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -9,7 +8,7 @@ from numba.extending import register_jitable
 from qbench.kernels.floats.slide import IMAGES, inside, slide
 from qbench.kernels.floats.storage import FloatType, Storage, storage
 from qbench.kernels.floats.vectors import VECTORS
-from qbench.kernels.kernel import Kernel, KernelFunction, record
+from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
@@ -26,7 +25,7 @@ height + after_rows, and likewise in columns. All four are 0 where padding does 
 """
 
 
-@cache
+@makes_kernels
 def pool_kernel(kind: Literal["max", "average"], dtype: FloatType, level: Level) -> Kernel:
     """Pooling: float32 in vectors where the level has them."""
     if dtype == "float32" and level in VECTORS:

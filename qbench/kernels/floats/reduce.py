@@ -1,14 +1,13 @@
 """Sums, means and extremes along axes."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 from numba.extending import register_jitable
 
 from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
@@ -28,7 +27,7 @@ _COMBINE: dict[str, tuple[float, Callable[[Any, Any], Any]]] = {
 }
 
 
-@cache
+@makes_kernels
 def reduce_kernel(function: Reduction, dtype: FloatType, level: Level) -> Kernel:
     """One result for each (outer, inner) over all (rows, columns), accumulated in float64.
 

@@ -1,11 +1,9 @@
 """Resizing of channels-last images by tables of neighbours and weights."""
 
-from functools import cache
-
 import numpy as np
 
 from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
@@ -14,7 +12,7 @@ from qbench.kernels.stack import stack_array
 _CHUNK = 256
 
 
-@cache
+@makes_kernels
 def resize_kernel(dtype: FloatType, level: Level) -> Kernel:
     """Weighted sums of neighbours in rows and columns.
 

@@ -1,6 +1,5 @@
 """Softmax and its logarithm along rows."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ from numba.extending import register_jitable
 
 from qbench.kernels.floats.functions import exp
 from qbench.kernels.floats.storage import FloatType, Storage, storage
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
@@ -20,7 +19,7 @@ _SHORT = 24
 _TABLE = _SHORT * _LANES
 
 
-@cache
+@makes_kernels
 def softmax_kernel(logarithm: bool, dtype: FloatType, level: Level) -> Kernel:
     """Softmax of each row, or its logarithm.
 

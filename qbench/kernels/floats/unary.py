@@ -1,17 +1,15 @@
 """A function of each element."""
 
-from functools import cache
-
 from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.floats.storage import FloatType, storage
-from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
 from qbench.kernels.walk import extents, index_of, stretch
 
 
-@cache
+@makes_kernels
 def unary_kernel(function: str, dtype: FloatType, level: Level) -> Kernel:
     """``y = function(x, alpha, beta)``.
 

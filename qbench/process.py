@@ -1,4 +1,9 @@
-"""The parent's end of a worker's pipe."""
+"""Work in a process of its own, over a pipe: a request a line, a reply a line; JSON, no pickle.
+
+Every line is an object; ``do`` names the request, the rest are its arguments. A reply has ``error`` where it went
+wrong, and then the process goes on. It ends when the pipe is closed, so that nothing is left behind whatever ends the
+parent.
+"""
 
 import json
 import os
@@ -6,9 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from qbench.errors import QBenchError
 
@@ -16,8 +22,8 @@ _SECONDS_TO_END = 5.0
 _SHOWN = 300
 
 
-class EngineError(QBenchError):
-    """An engine could not do what it was asked for; the message says what it said."""
+class WorkerError(QBenchError):
+    """A worker could not do what it was asked for; the message says what it said."""
 
 
 class Process:
@@ -27,15 +33,13 @@ class Process:
     ----------
     name
         For messages.
+    program
+        What the process runs: text that ends in :func:`serve_parent`.
     threads
         How many threads libraries with pools of their own may use.
-    program
-        What the process runs; another one in tests.
     """
 
-    def __init__(
-        self, name: str, threads: int = 1, program: str = "from qbench.bench.worker import main; main()"
-    ) -> None:
+    def __init__(self, name: str, program: str, threads: int = 1) -> None:
         self.name = name
         count = str(threads)
         environment = {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count}
@@ -60,7 +64,7 @@ class Process:
 
         Raises
         ------
-        EngineError
+        WorkerError
             It went wrong, or the process is gone.
         """
         try:
@@ -70,10 +74,10 @@ class Process:
         except BrokenPipeError:
             line = ""
         if not line.endswith("\n"):
-            raise EngineError(f"{self.name}: {self._last_words()}")
+            raise WorkerError(f"{self.name}: {self._last_words()}")
         reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
-            raise EngineError(f"{self.name}: {_one_line(reply['error'])}")
+            raise WorkerError(f"{self.name}: {_one_line(reply['error'])}")
         return reply
 
     def _last_words(self) -> str:
@@ -106,3 +110,24 @@ class Process:
 def _one_line(text: str) -> str:
     line = " ".join(text.split())
     return "".join(c if c.isprintable() else "?" for c in line[:_SHOWN]) + ("..." if len(line) > _SHOWN else "")
+
+
+def serve(worker: object, requests: Iterable[str], replies: IO[str]) -> None:
+    """Answer by the methods of `worker`, until there are no more requests."""
+    for line in requests:
+        request: dict[str, Any] = json.loads(line)
+        answer: Callable[..., dict[str, Any]] = getattr(worker, request.pop("do"))
+        try:
+            reply = answer(**request)
+        except Exception as error:  # whatever goes wrong is the parent's to tell
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+def serve_parent(worker: object) -> None:
+    """Serve the parent; Ctrl-C is its business, and what libraries print goes to standard error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
+        os.dup2(2, 1)
+        serve(worker, sys.stdin, replies)
