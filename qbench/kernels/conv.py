@@ -38,6 +38,7 @@ ARGUMENTS = record(
     depth="i8",
     run_taps="i8",
     run_steps="i8",
+    part_steps="i8",
     groups="i8",
     group_pitch="i8",
     group_out="i8",
@@ -69,6 +70,9 @@ pixels, taps, depth
 run_taps, run_steps
     Taps, and of each tap steps of the input elements, whose products 32 bits hold; one of the two is all there are. The
     epilogue ``exact`` adds the sums of such runs in 64 bits; the others take all at once.
+part_steps
+    Steps until the epilogue ``exact`` reads the input from its start again, where what was summed before counts 256
+    times: weights are first their upper and then their lower bytes. All steps there are, where they have one part.
 groups, channels
     Groups of the convolution, and output channels of each.
 group_pitch, group_out
@@ -139,14 +143,16 @@ def _exact_tile(isa: Isa, shape: Tile, y: str, make: Callable[[Epilogue], Any]) 
         totals[:] = 0
         for tap in range(0, args.taps, args.run_taps):
             taps = min(args.run_taps, args.taps - tap)
-            for step in range(0, steps, args.run_steps):
-                run = min(args.run_steps, steps - step)
-                tile(
-                    source + step * step_bytes, zeros, offsets + tap * offset_bytes, taps, run,
-                    weights + (tap * steps + step) * panel_bytes, start, place, line_bytes, rows, width, (0,),
-                )  # fmt: skip
-                for i in range(rows * width):
-                    totals[i] += sums[i]
+            for part in range(0, steps, args.part_steps):
+                end = min(part + args.part_steps, steps)
+                for step in range(part, end, args.run_steps):
+                    tile(
+                        source + (step - part) * step_bytes, zeros, offsets + tap * offset_bytes, taps,
+                        min(args.run_steps, end - step), weights + (tap * steps + step) * panel_bytes, start, place,
+                        line_bytes, rows, width, (0,),
+                    )  # fmt: skip
+                    for i in range(rows * width):
+                        totals[i] = (totals[i] << (8 if step == part > 0 else 0)) + sums[i]
         bias = view(bases, args.bias + channel * 8, channels, np.int64)
         for r in range(rows):
             finished = view(bases, out + r * args.out_pitch * size, channels, result)

@@ -67,6 +67,7 @@ def _drawn(shared: deque[Kernel]) -> Iterator[Kernel]:
 def _help(shared: deque[Kernel]) -> None:
     with suppress(WorkerError, OSError), Process("compiler", PROGRAM) as process:  # its share is then compiled here
         for kernel in _drawn(shared):
+            assert kernel.recipe is not None
             process.ask("compile", **to_jsonable_python(kernel.recipe._asdict()))
 
 

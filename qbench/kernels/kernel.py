@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
 from inspect import signature
-from typing import Any, NamedTuple, ParamSpec
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -17,7 +17,6 @@ from qbench.kernels.memory import array_at
 KernelFunction = Callable[[Any, Any, int, int], None]
 """``function(args, bases, thread, threads)``: does the share `thread` of `threads` of the work."""
 
-_Arguments = ParamSpec("_Arguments")
 _MANY = 1 << 15  # a bound on the number of bases, for arrays over memory whose length the kernel does not know
 _lock = threading.Lock()
 
@@ -95,7 +94,7 @@ class Kernel:
         return compiled(entry, (types.int64,) * 4, types.void, self.name)
 
 
-def makes_kernels(make: Callable[_Arguments, Kernel]) -> Callable[_Arguments, Kernel]:
+def makes_kernels(make: Callable[..., Kernel]) -> Callable[..., Kernel]:
     """Declare a function that makes kernels: one for equal arguments, with its :class:`Recipe`.
 
     Arguments are annotated, and what JSON and pydantic can carry: text, numbers, enums, data classes of them.
@@ -103,7 +102,7 @@ def makes_kernels(make: Callable[_Arguments, Kernel]) -> Callable[_Arguments, Ke
 
     @cache
     @wraps(make)
-    def made(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Kernel:
+    def made(*args: Any, **kwargs: Any) -> Kernel:
         given = signature(make).bind(*args, **kwargs)
         given.apply_defaults()
         return replace(make(*args, **kwargs), recipe=Recipe(make.__module__, make.__name__, given.args))

@@ -102,7 +102,7 @@ def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, 
         table=0 if plain else table, weights=packed, out=out, pixels=pixels, taps=kernel[0] * kernel[1],
         depth=depth, groups=groups, channels=channels // groups,
         pitch=pitch, out_pitch=out_pitch, chunk=size, scales=scales, **per_channel, **numbers,
-        group_pitch=depth, group_out=channels // groups,
+        group_pitch=depth, group_out=channels // groups, part_steps=depth,
         **dict(zip(("run_taps", "run_steps"), runs or (kernel[0] * kernel[1], depth), strict=True)),
     )  # fmt: skip
     assert np.all(out[:, channels:] == 99)
@@ -228,7 +228,7 @@ def test_fixed_point_beside_its_ties(level, shift, seed):
             out=out, bias=pack_channels(acc.astype(np.int32), 1, tile, lanes),
             mantissa=spread[0], shift=spread[1], multiplier=spread[2],
             scales=pack_scales(name, *parameters, 128, 1, tile, lanes),
-            pixels=1, taps=1, depth=4, run_taps=1, run_steps=4, groups=1, channels=channels, pitch=4,
+            pixels=1, taps=1, depth=4, run_taps=1, run_steps=4, part_steps=4, groups=1, channels=channels, pitch=4,
             group_pitch=4, group_out=channels, out_pitch=channels, chunk=1,
             rounding=ROUNDINGS.index("tflite_single"), zero_point=128, low=0, high=255,
         )  # fmt: skip

@@ -25,11 +25,16 @@ from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.step import Instruction
 
 _ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
+_BYTE_PRODUCT = 2**15 * 2**7
+"""The largest product of 16 bits and 8."""
 
 
 @lowers(IntegerBatchMatmul)
 class TiledMatmulLowering(MatmulLowering):
-    """Operands that 16 bits hold less their zero points: 8-bit ones, and one of 16 bits without a zero point."""
+    """Operands that 16 bits hold less their zero points: 8-bit ones, and those of 16 bits without a zero point.
+
+    Of two with 16 bits the right one is taken apart into bytes, 256 * upper + lower, whose products 32 bits can sum.
+    """
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -38,8 +43,11 @@ class TiledMatmulLowering(MatmulLowering):
         operands = zip(self.dtypes, (self.op.lhs_zero_point, self.op.rhs_zero_point), strict=True)
         if any(dtype not in _ELEMENTS or (dtype == "int16" and zero) for dtype, zero in operands):
             raise Refused("an operand less its zero point exceeds 16 bits")
+        self.parts = 1
         if self.run < 2:
-            raise Refused("two products exceed 32 bits")
+            if self.found is None:
+                raise Refused("two products exceed 32 bits")
+            self.parts, self.run = 2, (2**31 - 1) // _BYTE_PRODUCT
         if self.found is None and graph.types[self.output].dtype != "int32":
             raise Refused("its sums have 64 bits")
         if self.found is not None and self.found.dtype not in _ELEMENTS:
@@ -53,6 +61,8 @@ class TiledMatmulLowering(MatmulLowering):
         found, rounds_down = self.found, self.y == "u1" and ISAS[self.level].rounds_down
         if found is None:
             return "accumulators"
+        if self.parts > 1:
+            return "exact"
         bound = np.full(1, self.bound)
         return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier, rounds_down)
 
@@ -65,11 +75,11 @@ class TiledMatmulLowering(MatmulLowering):
         target = gapless(site, self.output, output=True)
         (a_row, a_step), (b_step, b_column) = self.steps(a, b)
         left = site.workspace(2 * batch * rows * even)
-        right = site.workspace(2 * batch * -(-columns // width) * width * even)
+        right = site.workspace(2 * batch * -(-columns // width) * width * even * self.parts)
         zero_a, zero_b = self.op.lhs_zero_point + flip(self.dtypes[0]), self.op.rhs_zero_point + flip(self.dtypes[1])
         arranged = [
-            self._arranged(site, a, left, rows, a_row, a_step, zero_a, 1),
-            self._arranged(site, b, right, columns, b_column, b_step, zero_b, width),
+            self._arranged(site, a, left, rows, a_row, a_step, zero_a, 1, 1),
+            self._arranged(site, b, right, columns, b_column, b_step, zero_b, width, self.parts),
         ]
 
         def spread(values: NDArray[Any]) -> int:
@@ -89,7 +99,8 @@ class TiledMatmulLowering(MatmulLowering):
             zeros=site.constant(np.zeros(even, np.int16)), table=0, weights=right, out=target.place.reference,
             bias=spread(bias if epilogue == "exact" else bias.astype(np.int32)),
             mantissa=spread(found.mantissa) if found else 0, shift=spread(found.shift) if found else 0,
-            multiplier=spread(found.multiplier) if found else 0, scales=scales, pixels=rows, taps=1, depth=even,
+            multiplier=spread(found.multiplier) if found else 0, scales=scales, pixels=rows, taps=1,
+            depth=even * self.parts, part_steps=even // group,
             run_taps=1, run_steps=self.run // group, groups=batch, channels=columns, group_pitch=rows * even,
             group_out=rows * columns, pitch=even, out_pitch=columns, chunk=choose_chunk(tile, rows, self.depth),
             rounding=found.code if found else 0, zero_point=found.zero_point if found else 0,
@@ -98,11 +109,12 @@ class TiledMatmulLowering(MatmulLowering):
         return [*copies, *arranged, made, *target.copies]
 
     def _arranged(
-        self, site: Site, side: Side, out: int, lines: int, line_step: int, depth_step: int, zero: int, width: int
-    ) -> Instruction:
+        self, site: Site, side: Side, out: int, lines: int, line_step: int, depth_step: int, zero: int, width: int,
+        parts: int,
+    ) -> Instruction:  # fmt: skip
         element: Any = side.letters
         return instruction(
-            arrange_kernel(element), self.output, x=side.reference, out=out,
+            arrange_kernel(element, parts > 1), self.output, x=side.reference, out=out,
             starts=site.constant(self.starts(side.shape)), batch=math.prod(self.shape[:-2]), lines=lines,
             depth=self.depth, line_step=line_step, depth_step=depth_step, zero=zero, width=width,
         )  # fmt: skip

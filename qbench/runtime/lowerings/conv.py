@@ -168,6 +168,7 @@ class Tiled(Lowering):
             depth=geometry.depth,
             run_taps=run_taps,
             run_steps=run_steps,
+            part_steps=geometry.depth,
             groups=groups,
             channels=channels,
             group_pitch=geometry.depth,

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbench.quant.rounding import ROUNDINGS
-from tests.runtime.lowerings.graphs import check, graph_of, numbers, requantize
+from qbench.runtime import interpreter
+from qbench.runtime.programs import plan
+from tests.runtime.lowerings.graphs import LEVELS, check, graph_of, numbers, requantize
 
 TYPES = (
     ("int8", "int8", "int8"), ("uint8", "int8", "uint8"), ("int16", "int16", "int16"), ("int8", "int16", "uint8"),
@@ -56,3 +58,18 @@ def test_bias_along_the_columns() -> None:
         constants={"bias": bias, **constants},
     )
     check(graph)
+
+
+def test_sums_of_many_large_16_bit_products() -> None:
+    depth = 1100  # the bytes of one side times the other exceed 32 bits twice
+    random = np.random.default_rng(0).integers(-(2**15), 2**15, depth)
+    matrix = np.array([np.full(depth, -(2**15)), np.full(depth, 2**15 - 1), random], np.int16)
+    attrs = {"accumulator": "int64", "transpose_rhs": True}
+    nodes, constants = requantize("sums", "y", "tflite_single", "int16", 1, ())
+    constants |= {"y.shift": np.array(-27, np.int32), "b": matrix}
+    sums = ("integer.batch_matmul", "a b", "sums", attrs)
+    graph = graph_of({"a": ("int16", (3, depth))}, sums, *nodes, constants=constants)
+    wanted = interpreter.run(graph, {"a": matrix})["y"]
+    assert len(np.unique(wanted)) > 3
+    for level in LEVELS:
+        np.testing.assert_array_equal(plan(graph, level=level).run(matrix)["y"], wanted)
