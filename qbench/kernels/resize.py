@@ -1,6 +1,6 @@
 """Bilinear resizing of channels-last images of integers, exact to half a step."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba.extending import register_jitable
@@ -10,9 +10,6 @@ from qbench.kernels.memory import view
 from qbench.kernels.rounding import round_shift
 from qbench.kernels.split import at, share
 
-_BITS = 20
-"""Weights are multiples of 2^-20, as in `integer.resize_linear`."""
-
 _FIELDS = (
     "x", "y", "down", "across", "images", "height", "width", "channels", "out_height", "out_width", "x_image", "x_row",
     "x_pitch", "y_image", "y_row", "y_pitch", "zero",
@@ -20,29 +17,29 @@ _FIELDS = (
 
 
 @makes_kernels
-def resize_linear_kernel(x: Literal["u1", "i2", "u2"], to_even: bool) -> Kernel:
+def resize_linear_kernel(x: Literal["u1", "i2", "u2"], to_even: bool, bits: int) -> Kernel:
     """``y = round(weighted mean of 4 neighbours)``.
 
     `down` (int64[out_height, 3]) and `across` (int64[out_width, 3]) hold two source indices and the weight of the
-    second in units of 2^-20. Ties, counted from `zero`, go up or to even.
+    second in units of 2^-bits. Ties, counted from `zero`, go up or to even.
     """
-    element, item = np.dtype(x).type, np.dtype(x).itemsize
+    element, item, shift = np.dtype(x).type, np.dtype(x).itemsize, 2 * bits
+    kind: Any = np.int32 if 8 * item + shift < 30 else np.int64  # of the sums; a known shift keeps them in 32 bits
+    half = (1 << shift) >> 1
 
     @register_jitable
     def blend(x, corners, weights, y, start, channels, zero):
         a, b, c, d = corners
-        wa, wb, wc, wd = weights
+        wa, wb, wc, wd = kind(weights[0]), kind(weights[1]), kind(weights[2]), kind(weights[3])
+        zero = kind(zero)
         for k in range(channels):
-            total = wa * (np.int64(x[at(a + k)]) - zero) + wb * (np.int64(x[at(b + k)]) - zero)
-            total += wc * (np.int64(x[at(c + k)]) - zero) + wd * (np.int64(x[at(d + k)]) - zero)
-            if to_even:
-                value = round_shift(total, 2 * _BITS, True)
-            else:
-                value = (total + (np.int64(1) << (2 * _BITS - 1))) >> (2 * _BITS)
-            y[at(start + k)] = value + zero
+            above = kind(wa * kind(x[at(a + k)] - zero)) + kind(wb * kind(x[at(b + k)] - zero))
+            below = kind(wc * kind(x[at(c + k)] - zero)) + kind(wd * kind(x[at(d + k)] - zero))
+            sums = kind(above + below)
+            y[at(start + k)] = (round_shift(sums, shift, True) if to_even else kind(sums + half) >> shift) + zero
 
     def resize(args, bases, thread, threads):
-        lines, channels, one = args.images * args.out_height, args.channels, np.int64(1) << _BITS
+        lines, channels, one = args.images * args.out_height, args.channels, np.int64(1) << bits
         begin, end = share(lines, thread, threads)
         if begin >= end or args.out_width * channels == 0:
             return
@@ -63,4 +60,6 @@ def resize_linear_kernel(x: Literal["u1", "i2", "u2"], to_even: bool) -> Kernel:
                 corners = upper + left, upper + right, lower + left, lower + right
                 blend(x, corners, weights, y, column * args.y_pitch, channels, args.zero)
 
-    return Kernel(f"resize_linear.{x}{'.even' if to_even else ''}", record(**dict.fromkeys(_FIELDS, "i8")), resize)
+    return Kernel(
+        f"resize_linear.{x}.{bits}{'.even' if to_even else ''}", record(**dict.fromkeys(_FIELDS, "i8")), resize
+    )

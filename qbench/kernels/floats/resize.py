@@ -39,7 +39,8 @@ def resize_kernel(dtype: FloatType, level: Level) -> Kernel:
             target = image * args.y_image + row * args.y_row + column * args.y_pitch
             for first in range(0, args.channels, _CHUNK):
                 count = min(_CHUNK, args.channels - first)
-                result[:] = np.float32(0)
+                for c in range(count):
+                    result[c] = np.float32(0)
                 for i in range(row * args.row_taps, (row + 1) * args.row_taps):
                     for j in range(column * args.column_taps, (column + 1) * args.column_taps):
                         at = image * args.x_image + rows[i] * args.x_row + columns[j] * args.x_pitch + first

@@ -103,7 +103,9 @@ class Gapless:
     copies: Sequence[Instruction]
 
 
-def gapless(site: Site, name: str, axes: tuple[int, ...] | None = None, output: bool = False) -> Gapless:
+def gapless(
+    site: Site, name: str, axes: tuple[int, ...] | None = None, output: bool = False, plain: bool = False
+) -> Gapless:
     """Memory without gaps and borders for a value: its own if it is so already, else workspace that is copied.
 
     Parameters
@@ -112,16 +114,19 @@ def gapless(site: Site, name: str, axes: tuple[int, ...] | None = None, output: 
         The order that is needed; by default the value's own.
     output
         The elements are made by the step, so the copy goes from the workspace to the value's place.
+    plain
+        The bytes are needed as the value has them, an int8 value's too.
     """
     place, layout = site.places[name], site.layouts.get(name)
     wanted = axes or place.axes
     bordered = output and layout is not None and any(layout.border)
-    if place.contiguous and wanted == place.axes and not bordered:
+    flipped = place.flipped and not plain
+    if place.contiguous and wanted == place.axes and not bordered and flipped == place.flipped:
         return Gapless(place, ())
     shape = tuple(place.natural_shape[axis] for axis in wanted)
     site.workspace(place.nbytes)
     buffer = site.first_scratch + len(site.scratch) - 1
-    scratch = Place(buffer, 0, place.dtype, shape, row_major(shape), wanted, place.flipped)
+    scratch = Place(buffer, 0, place.dtype, shape, row_major(shape), wanted, flipped)
     if output:
         return Gapless(scratch, copy_instructions(scratch, place, layout))
     return Gapless(scratch, copy_instructions(place, scratch))

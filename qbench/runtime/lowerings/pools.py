@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.dtypes import integer_range
+from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
 from qbench.kernels.epilogue import choose_epilogue
@@ -177,11 +177,13 @@ class SumLowering(_Summed):
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        self.dtype, self.data, self.output = _data_type(step, graph), step.head.inputs[0], step.outputs[0]
         op = bind(step.head)
         assert isinstance(op, IntegerSum | TfliteMean)
-        if isinstance(op, TfliteMean) and op.unsigned:
-            raise Refused("it reads signed integers as unsigned ones")
+        self.plain = isinstance(op, TfliteMean) and op.unsigned
+        if self.plain and len(step.nodes) > 1:
+            raise Refused("its unsigned integers are clamped as signed ones")
+        self.dtype = "uint8" if self.plain else _data_type(step, graph)
+        self.data, self.output = step.head.inputs[0], step.outputs[0]
         self.shape = shape_of(graph, self.data)
         rank = len(self.shape)
         self.op, self.summed = op, {axis % rank for axis in op.axes}
@@ -204,11 +206,12 @@ class SumLowering(_Summed):
         self.end = self.finish(self.found, self.bound)
 
     def _mean(self, op: TfliteMean, channels: int) -> Rescaling:
-        low, high = clamp(self.step, op.dtype)
+        dtype: DType = "uint8" if self.plain else op.dtype
+        low, high = clamp(self.step, dtype)
         return Rescaling(
             rounding="tflite_double", mantissa=np.full(channels, op.mantissa, np.int32),
             shift=np.full(channels, op.shift, np.int32), multiplier=np.ones(channels, np.float32), before=0,
-            zero_point=op.zero_point + flip(op.dtype), low=low, high=high, dtype=op.dtype,
+            zero_point=op.zero_point + flip(dtype), low=low, high=high, dtype=dtype,
         )  # fmt: skip
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
@@ -220,8 +223,8 @@ class SumLowering(_Summed):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         outer, middle, inner = self.sizes
-        source = gapless(site, self.data)
-        target = gapless(site, self.output, output=True)
+        source = gapless(site, self.data, plain=self.plain)
+        target = gapless(site, self.output, output=True, plain=self.plain)
         x, y, zero = source.place, target.place, self.op.data_zero_point + flip(self.dtype)
         made = self._in_vectors(site, x, y, zero) or instruction(
             sum_kernel(_letters(x), _letters(y), *self.end), self.output, x=x.reference, y=y.reference, outer=outer,

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.resize import resize_linear_kernel
-from qbench.ops.integer.window import IntegerResizeLinear
+from qbench.ops.integer.window import INTERPOLATION_BITS, IntegerResizeLinear
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
@@ -43,12 +44,20 @@ class ResizeLinearLowering(Lowering):
         for side, place in {"x": x, "y": y}.items():
             image, _, row, pitch = place.natural_strides
             fields |= {f"{side}_image": image, f"{side}_row": row, f"{side}_pitch": pitch}
-        down, across = (
-            site.constant(np.ascontiguousarray(site.graph.constants[name].array, np.int64)) for name in self.tables
-        )
-        kernel = resize_linear_kernel(x.dtype.str[1:], op.ties_to_even)  # pyright: ignore[reportArgumentType] narrow
+        tables = [site.graph.constants[name].array.astype(np.int64) for name in self.tables]
+        spare = _spare_bits(np.concatenate([table[:, 2] for table in tables]))
+        for table in tables:
+            table[:, 2] >>= spare
+        down, across = map(site.constant, tables)
+        kernel = resize_linear_kernel(x.dtype.str[1:], op.ties_to_even, INTERPOLATION_BITS - spare)
         made = instruction(
             kernel, self.output, x=x.reference, y=y.reference, down=down, across=across, out_height=y.natural_shape[2],
             out_width=y.natural_shape[3], zero=op.zero_point + flip(self.dtype), **fields,
         )  # fmt: skip
         return [made]
+
+
+def _spare_bits(weights: NDArray[np.int64]) -> int:
+    """How often all weights can be halved: as a rule often, since images grow by powers of two."""
+    bits = int(np.bitwise_or.reduce(weights, initial=1 << INTERPOLATION_BITS - 1))
+    return (bits & -bits).bit_length() - 1

@@ -20,7 +20,7 @@ def test_resize_linear(dtype, seed, size, out, channels, batch, ties_to_even) ->
     random = np.random.default_rng(seed)
     tables = {}
     for name, before, after in zip(("rows", "columns"), size, out, strict=True):
-        weights = random.choice([0, 1 << 19, 1 << 20, 123457], (after, 1))
+        weights = random.choice([0, 1 << 19, 1 << 20] if seed % 2 else [123457, 1 << 20], (after, 1))
         tables[name] = np.hstack([random.integers(0, before, (after, 2)), weights]).astype(np.int32)
     attrs = {"zero_point": int(numbers(seed, dtype, ())), "ties_to_even": ties_to_even}
     node = ("integer.resize_linear", "x rows columns", "y", attrs)
