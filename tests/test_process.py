@@ -1,7 +1,5 @@
 """The pipe to a worker, with workers made up on the spot."""
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import ExitStack

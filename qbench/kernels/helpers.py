@@ -1,7 +1,5 @@
 """Compiling on several processors: other processes leave code on disk, from where this one loads it."""
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -42,14 +40,15 @@ def compile_all(kernels: Sequence[Kernel], told: Callable[[int, int], object], h
         Processes that help where there is much to compile; by default one on each idle processor.
     """
     shared = deque(kernel for kernel in kernels if kernel.recipe and not kernel.ready and not kernel.kept)
+    told(0, len(kernels))
     count = 0 if len(shared) < _WORTH else idle_processors() if helpers is None else helpers
     with ThreadPoolExecutor(count or 1) as pool:
         for _ in range(count):
             pool.submit(_help, shared)
         try:
             for kernel in _drawn(shared):
-                told(sum(kernel.ready or kernel.kept for kernel in kernels), len(kernels))
                 _ = kernel.address
+                told(sum(kernel.ready or kernel.kept for kernel in kernels), len(kernels))
         finally:
             shared.clear()
     for kernel in kernels:  # what a helper left on disk, or could not do

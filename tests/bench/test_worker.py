@@ -1,7 +1,5 @@
 """An engine's process: what it answers, with an engine made up on the spot."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -182,7 +182,7 @@ class SumLowering(_Summed):
         self.plain = isinstance(op, TfliteMean) and op.unsigned
         if self.plain and len(step.nodes) > 1:
             raise Refused("its unsigned integers are clamped as signed ones")
-        self.dtype = "uint8" if self.plain else _data_type(step, graph)
+        self.dtype: DType = "uint8" if self.plain else _data_type(step, graph)
         self.data, self.output = step.head.inputs[0], step.outputs[0]
         self.shape = shape_of(graph, self.data)
         rank = len(self.shape)

@@ -78,8 +78,8 @@ def test_average_pool(seed: int, dtype: DType, window: tuple[int, ...]) -> None:
 
 @few
 @given(
-    seed=SEED, op=st.sampled_from(["qnn.mean", "qnn.reduce_sum"]), dtype=EIGHT, axes=st.sampled_from([(2, 3), (1,), (3,)]),
-    keepdims=st.booleans(),
+    seed=SEED, op=st.sampled_from(["qnn.mean", "qnn.reduce_sum"]), dtype=EIGHT,
+    axes=st.sampled_from([(2, 3), (1,), (3,)]), keepdims=st.booleans(),
 )  # fmt: skip
 def test_means_and_sums(seed: int, op: str, dtype: DType, axes: tuple[int, ...], keepdims: bool) -> None:
     rng = np.random.default_rng(seed)
