@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qbench.calibration.statistics import Statistics
 from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.qparams import QParams
-from qbench.quant.choose import from_range, power_of_two
+from qbench.quant.choose import from_range, from_ranges, power_of_two
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +46,11 @@ class Grid:
         """qparams for a range, which is widened to include 0 (and so is one that lies on one side of it)."""
         low, high = min(low, 0.0), max(high, 0.0)
         qparams = from_range(low, high, self.dtype, self.symmetric, self.narrow)
+        return power_of_two(qparams) if self.power_of_two else qparams
+
+    def each(self, statistics: Statistics, thresholds: NDArray[np.float64]) -> QParams:
+        """What `qparams` gives for each of several thresholds, along axis 0."""
+        lows = np.minimum(np.maximum(statistics.min, -thresholds), 0.0).tolist()
+        highs = np.maximum(np.minimum(statistics.max, thresholds), 0.0).tolist()
+        qparams = from_ranges(lows, highs, self.dtype, self.symmetric, self.narrow)
         return power_of_two(qparams) if self.power_of_two else qparams

@@ -8,7 +8,6 @@ quantized to ``k s`` with ``k = clip(round(x / s), kmin, kmax)``, an antiderivat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,9 +98,10 @@ class Density:
             np.append(share[~wide], statistics.zeros / statistics.count),
         )
 
-    def squared_errors(self, choices: Sequence[QParams]) -> Floats:
-        """Mean squared error of quantizing the data with each of several per-tensor qparams."""
-        grids = np.array([_grid(qparams) for qparams in choices]).reshape(-1, 3, 1)
+    def squared_errors(self, choices: QParams) -> Floats:
+        """Mean squared error of quantizing the data with each scale and zero point of some qparams."""
+        zeros = np.array(choices.zero_points)
+        grids = np.stack([choices.scales, choices.qmin - zeros, choices.qmax - zeros], axis=1).reshape(-1, 3, 1)
         block = max(1, _BLOCK // (len(self.edges) + 1))
         errors = [
             self._mean(_integrated(self.edges, *part), _squared(self.values, *part))

@@ -39,15 +39,25 @@ def from_range(low: float, high: float, dtype: DType, symmetric: bool, narrow: b
     QParamsError
         A range that is not finite or not in order.
     """
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise QParamsError(f"range [{low}, {high}] must be finite, the lower end first")
-    low, high = min(float(low), 0.0), max(float(high), 0.0)
-    qmin, qmax = integer_range(dtype)
+    found = from_ranges([low], [high], dtype, symmetric, narrow)
+    return QParams(found.scales[0], found.zero_points[0], dtype)
+
+
+def from_ranges(
+    lows: Sequence[float], highs: Sequence[float], dtype: DType, symmetric: bool, narrow: bool = False
+) -> QParams:
+    """`from_range` of each of several ranges, as qparams along axis 0."""
+    low, high = np.asarray(lows, np.float64), np.asarray(highs, np.float64)
+    wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & (low <= high)))
+    if wrong.size:
+        raise QParamsError(f"range [{lows[wrong[0]]}, {highs[wrong[0]]}] must be finite, the lower end first")
+    low, high, (qmin, qmax) = np.minimum(low, 0.0), np.maximum(high, 0.0), integer_range(dtype)
     middle = (qmin + qmax + 1) // 2
-    scale = max(-low, high) / (qmax - middle) if symmetric else (high - low) / (qmax - qmin - narrow)
-    if scale < _TINY:
-        return QParams(1.0, middle if symmetric else max(0, qmin + narrow), dtype)
-    return QParams(scale, middle if symmetric else round(qmin + narrow - low / scale), dtype)
+    scales = np.maximum(-low, high) / (qmax - middle) if symmetric else (high - low) / (qmax - qmin - narrow)
+    dead = scales < _TINY
+    scales = np.where(dead, 1.0, scales)
+    zeros = np.where(dead, max(0, qmin + narrow), np.rint(qmin + narrow - low / scales)).astype(np.int64)
+    return QParams(tuple(scales.tolist()), tuple((zeros * 0 + middle if symmetric else zeros).tolist()), dtype, 0)
 
 
 def per_axis(
@@ -60,11 +70,11 @@ def per_axis(
     """
     if len(lows) != len(highs) or not len(lows):
         raise QParamsError(f"{len(lows)} lower and {len(highs)} upper ends for axis {axis}")
-    each = [from_range(low, high, dtype, symmetric, narrow) for low, high in zip(lows, highs, strict=True)]
-    alive = [max(-low, high) >= _TINY * (q.qmax - q.qmin) for low, high, q in zip(lows, highs, each, strict=True)]
-    widest = max((q.scales[0] for q, is_alive in zip(each, alive, strict=True) if is_alive), default=1.0)
-    scales = tuple(q.scales[0] if is_alive else widest for q, is_alive in zip(each, alive, strict=True))
-    return QParams(scales, tuple(q.zero_points[0] for q in each), dtype, axis)
+    found = from_ranges(lows, highs, dtype, symmetric, narrow)
+    alive = [max(-low, high) >= _TINY * (found.qmax - found.qmin) for low, high in zip(lows, highs, strict=True)]
+    widest = max((scale for scale, is_alive in zip(found.scales, alive, strict=True) if is_alive), default=1.0)
+    scales = tuple(scale if is_alive else widest for scale, is_alive in zip(found.scales, alive, strict=True))
+    return QParams(scales, found.zero_points, dtype, axis)
 
 
 def power_of_two(q: QParams) -> QParams:

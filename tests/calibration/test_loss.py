@@ -66,7 +66,7 @@ def test_is_the_integral_over_each_piece(numbers, grid, part):
     error, clipped = by_pieces(statistics, qparams)
     assert found.error == pytest.approx(error, rel=1e-6, abs=1e-12 * max(statistics.abs_max, 1e-30) ** 2)
     assert found.clipped == pytest.approx(clipped, rel=1e-9, abs=1e-9)
-    assert Density.of(statistics).squared_errors([qparams])[0] == pytest.approx(found.error, rel=1e-9, abs=1e-30)
+    assert Density.of(statistics).squared_errors(qparams)[0] == pytest.approx(found.error, rel=1e-9, abs=1e-30)
 
 
 @pytest.mark.parametrize("grid", GRIDS[:4])

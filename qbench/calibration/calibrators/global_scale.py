@@ -33,7 +33,7 @@ class GlobalScale:
         middle = lowest + grid.levels // 2
         one_sided = not grid.symmetric and statistics.min >= 0
         qparams = QParams(self.threshold / (grid.levels // 2), lowest if one_sided else middle, grid.dtype)
-        error = Density.of(statistics).squared_errors([qparams])
+        error = Density.of(statistics).squared_errors(qparams)
         return ThresholdCurve(
             "global_scale", MEANING, np.array([self.threshold]), error, float(self.threshold), qparams
         )

@@ -40,4 +40,4 @@ class MeanSquaredError:
 
 def squared_errors(density: Density, statistics: Statistics, grid: Grid, thresholds: Floats) -> Floats:
     """Mean squared error at each threshold."""
-    return density.squared_errors([grid.qparams(statistics, t) for t in thresholds.tolist()])
+    return density.squared_errors(grid.each(statistics, thresholds)) if thresholds.size else np.zeros(0)

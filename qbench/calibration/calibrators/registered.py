@@ -54,7 +54,7 @@ class Registered:
         else:
             threshold, qparams = decision, None
         used = qparams or grid.qparams(statistics, threshold)
-        error = Density.of(statistics).squared_errors([used])
+        error = Density.of(statistics).squared_errors(used)
         return ThresholdCurve(self.callable, MEANING, np.array([threshold]), error, threshold, qparams)
 
     def _decision(self, tensor: str, statistics: Statistics) -> float | QParams:
