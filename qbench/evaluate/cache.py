@@ -1,5 +1,7 @@
 """What earlier evaluations computed, kept within a memory budget."""
 
+import ctypes
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -38,6 +40,7 @@ class ValueCache:
         self._lock = threading.Lock()
         self._arrays: OrderedDict[Hashable, tuple[int, NDArray[Any]]] = OrderedDict()  # key -> evaluation, array
         self._bytes = 0
+        self._dropped = 0  # bytes since memory was last given back
         self._evaluation = 0
         self._programs = Memo()
         self.memo = Memo()
@@ -50,9 +53,16 @@ class ValueCache:
         return self._bytes
 
     def begin(self) -> None:
-        """Say that another evaluation starts: what is not read again may now be dropped."""
+        """Say that another evaluation starts: what is not read again may now be dropped.
+
+        Once as much was dropped as the budget, the system gets back what lies free between the arrays that are kept:
+        the allocator would hold on to it, and hours of edits would take twice the budget and more.
+        """
         with self._lock:
             self._evaluation += 1
+            if self._dropped > self.budget_bytes:
+                self._dropped = 0
+                _give_back()
 
     def get(self, key: Hashable) -> NDArray[Any] | None:
         """The array of that key, or None."""
@@ -76,6 +86,7 @@ class ValueCache:
                     return
                 del self._arrays[oldest]
                 self._bytes -= dropped.nbytes
+                self._dropped += dropped.nbytes
             self._arrays[key] = (self._evaluation, array)
             self._bytes += array.nbytes
 
@@ -102,6 +113,12 @@ class ValueCache:
 def of_process() -> ValueCache:
     """Of a worker: programs and keys, but no values, which another worker would have and this one not."""
     return ValueCache(0)
+
+
+def _give_back() -> None:
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc has it
+    if trim is not None:
+        trim(0)
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:

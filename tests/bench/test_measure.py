@@ -189,7 +189,12 @@ def _children(pid: int) -> set[int]:
 def test_no_process_is_left_behind(how: signal.Signals, tmp_path: Path) -> None:
     arguments = ("--peers", "", "--seconds", "600", "--threads", "1", "--batch", "1")
     command = [sys.executable, "-m", "qbench", "bench", str(classifier(tmp_path)), *arguments]
-    bench = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    bench = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )
     try:
         children: dict[int, int] = {}
         while len(children) < 3:  # the gauge, int8 and float32

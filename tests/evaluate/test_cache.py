@@ -45,6 +45,16 @@ def test_an_evaluation_larger_than_the_budget_keeps_its_beginning():
     assert hits == [True] * 3 + [False] * 7
 
 
+def test_memory_is_given_back_once_as_much_was_dropped_as_the_budget(monkeypatch: pytest.MonkeyPatch):
+    given_back: list[int] = []
+    monkeypatch.setattr("qbench.evaluate.cache._give_back", lambda: given_back.append(at))
+    cache = ValueCache(30)
+    for at in range(9):  # each drops what the one before put
+        cache.begin()
+        cache.put(at, array(at, 20))
+    assert given_back == [3, 5, 7]
+
+
 def test_a_view_does_not_keep_its_base_alive():
     base = np.zeros(1000, np.uint8)
     cache = ValueCache(100)

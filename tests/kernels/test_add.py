@@ -143,6 +143,7 @@ def test_sums_by_fused_multiply_add(types, data, seed, shape, threads) -> None:
 @given(data=st.data(), seed=st.integers(0, 2**32), shape=shapes(), threads=st.integers(1, 3))
 def test_codes_in_vectors(level, data, seed, shape, threads) -> None:
     sizes, gaps = shape
+    assume(sizes[2][-1] > 1)  # gaps would lie between the elements of a row, which `in_vectors` refuses
     types = tuple(data.draw(st.sampled_from(TYPES)) for _ in range(3))
     near = st.integers(-(2**31) + 2**15, 2**31 - 2**16)
     mantissa, shift = (data.draw(near), data.draw(near)), data.draw(st.integers(-5, 8))
