@@ -58,9 +58,13 @@ def test_a_function_of_each_element(function, dtype):
     x = np.concatenate([np.linspace(-12, 12, 301), [-0.0, 1e-4, -1e-4]]).astype(dtype)
     if function in ("sqrt", "log", "reciprocal"):
         x = np.abs(x[x != 0])
+    elif function in ("asin", "acos", "atanh"):
+        x = x / 13
+    elif function == "acosh":
+        x = 1 + np.abs(x)
     y = unary(function, x, alpha=0.25, beta=0.75)
     close(y, reference(function, x, 0.25, 0.75))
-    assert np.array_equal(y, unary(function, x, threads=3, alpha=0.25, beta=0.75), equal_nan=True)
+    assert np.array_equal(y, unary(function, x, threads=3, alpha=0.25, beta=0.75))
 
 
 def test_the_exponential_reaches_the_ends_of_its_range():
