@@ -21,9 +21,9 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import Dim, dim_factors
 from qbench.ops.products import macs
+from qbench.passes.imported import Template, find_twin
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.prepare import prepare
-from qbench.passes.unbake import Template, take_apart
 from qbench.quant.config import QuantConfig
 from qbench.quantize.imported import as_reals
 from qbench.quantize.quantized import quantize_graph
@@ -176,7 +176,7 @@ def make_subject(source: Source, folder: Path) -> Subject:
 def _quantized_subject(source: Source, folder: Path) -> Subject:
     """A file that is quantized already, beside its float twin."""
     folder.mkdir()
-    graph, template = LegalizePass()(source.graph), take_apart(source.graph)
+    graph, template = LegalizePass()(source.graph), find_twin(source.graph)
     work = sum(macs(graph, node) for node in graph.nodes) / _batch(graph)[1]
     (first, *_) = samples(graph, _random(graph, _batch(graph)[1]))
     reference = plan(graph).run(first)[graph.outputs[0]]

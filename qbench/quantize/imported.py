@@ -12,8 +12,8 @@ from qbench.errors import ConfigError, shown
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.op import Array
+from qbench.passes.imported import Template, imported_override
 from qbench.passes.pipeline import Trace
-from qbench.passes.unbake import Template, imported_override
 from qbench.quant.arithmetic import dequantize
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encoding, Encodings

@@ -28,12 +28,12 @@ from qbench.passes.choices import (
 from qbench.passes.correct_bias import CorrectBiasPass
 from qbench.passes.equalize import equalized_pairs
 from qbench.passes.float16 import Float16Pass
+from qbench.passes.imported import AnnotateTwinPass, RealizeTwinPass, integer_borders
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.norm_parts import divisors, norm_parts
 from qbench.passes.pipeline import Pass, Pipeline, Step, Trace
 from qbench.passes.realize import RealizePass
 from qbench.passes.round_weights import RoundedWeight, RoundWeightsPass, rounded_of
-from qbench.passes.unbake import AnnotateTwinPass, RebakePass, integer_borders
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import check_selectors
 from qbench.quant.config_paths import shown_path
@@ -113,7 +113,7 @@ def quantize_graph(
     realize = (
         RealizePass(config.rounding, roundings, config.semantics)
         if template is None
-        else RebakePass(template, roundings)
+        else RealizeTwinPass(template, roundings)
     )
     rounded = _rounded(prepared, config, encodings)
     encodings = encodings if not rounded else _with_rounded(encodings, rounded)

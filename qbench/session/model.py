@@ -5,9 +5,9 @@ from functools import cached_property
 
 from qbench.errors import GraphError, SessionError
 from qbench.ir.graph import Graph
+from qbench.passes.imported import Template, find_twin, imported_config, with_float_weights
 from qbench.passes.pipeline import Step, Trace
 from qbench.passes.prepare import prepare
-from qbench.passes.unbake import Template, imported_config, take_apart, with_float_weights
 from qbench.quant.config import Preset, QuantConfig
 from qbench.quantize.imported import Imported, as_reals
 
@@ -37,13 +37,13 @@ class Model:
 
     @cached_property
     def template(self) -> Template | None:
-        """A quantized graph, taken apart; None for a float one."""
+        """A quantized graph beside its float twin; None for a float one."""
         if not self.graph.qparams:
             if self.float_model is not None:
                 raise SessionError("float_model= goes with a quantized model, but this one is float itself")
             return None
         try:
-            template = take_apart(self.graph)
+            template = find_twin(self.graph)
             return template if self.float_model is None else with_float_weights(template, self.float_model)
         except GraphError as error:
             raise SessionError(f"this quantized model cannot be tuned: {error}") from error
@@ -53,7 +53,7 @@ class Model:
         """How the model became the float graph that is quantized."""
         if self.template is None:
             return prepare(self.graph, self.fold_scale_axis)
-        return Imported(self.graph, (Step("unbake", self.template.twin),), self.template)
+        return Imported(self.graph, (Step("dequantize", self.template.twin),), self.template)
 
     @property
     def fed(self) -> Graph:

@@ -14,8 +14,8 @@ from qbench.evaluate.metric import Metric
 from qbench.evaluate.probe import Probe
 from qbench.evaluate.timings import Timings
 from qbench.ir.graph import Graph
+from qbench.passes.imported import integer_borders
 from qbench.passes.pipeline import Trace
-from qbench.passes.unbake import integer_borders
 from qbench.progress import showing
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encodings

@@ -14,7 +14,7 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.passes.unbake import integer_borders
+from qbench.passes.imported import integer_borders
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.runtime.interpreter import run
 from qbench.session.session import Session

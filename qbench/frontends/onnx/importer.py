@@ -210,8 +210,8 @@ class _Importer:
         """A branch's outputs; its nodes are taken here. It is a scope of its own: the other may have its names too."""
         branch = node.body(name)
         made = {*branch.initializers, *(output for inner in branch.nodes for output in inner.outputs)}
-        twins = sorted(made & self.values.keys())
-        branch = branch.with_names({twin: self.builder.fresh(f"{twin}.{name.split('_')[0]}") for twin in twins})
+        taken = sorted(made & self.values.keys())
+        branch = branch.with_names({known: self.builder.fresh(f"{known}.{name.split('_')[0]}") for known in taken})
         self.values |= {name: Value.known(name, array) for name, array in branch.initializers.items()}
         self._take_all(branch.nodes)
         for output in branch.outputs:

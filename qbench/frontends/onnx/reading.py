@@ -166,17 +166,17 @@ def _node_names(graph: GraphProto, taken: set[str], given: frozenset[str]) -> li
     return names
 
 
-def _no_twins(names: Iterable[str], what: str) -> None:
-    twins = [name for name, count in Counter(names).items() if count > 1]
-    if twins:
-        raise ModelError(f"two {what} are called {', '.join(map(shown, twins))}")
+def _no_duplicates(names: Iterable[str], what: str) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ModelError(f"two {what} are called {', '.join(map(shown, twice))}")
 
 
 def _node(node: NodeProto, name: str, opsets: dict[str, int], folder: Path, taken: set[str]) -> SourceNode:
     domain = "" if node.domain in _STANDARD else node.domain
     if domain not in opsets:
         raise ModelError(f"node {shown(name)} uses the domain {shown(domain)}, which the model does not import")
-    _no_twins((a.name for a in node.attribute), f"attributes of node {shown(name)}")
+    _no_duplicates((a.name for a in node.attribute), f"attributes of node {shown(name)}")
     bodies = {a.name: _branch(a.g, opsets, folder, taken) for a in node.attribute if a.type == AttributeProto.GRAPH}
     attrs = {a.name: _attribute(a, name, folder) for a in node.attribute} | bodies
     return SourceNode(name, node.op_type, domain, opsets[domain], tuple(node.input), tuple(node.output), attrs, node)
@@ -210,7 +210,7 @@ def _shortest(value: float) -> float:
 def _check_references(source: SourceModel) -> None:
     given = [i.name for i in source.inputs] + list(source.initializers)
     made = [output for node in source.nodes for output in node.outputs if output]
-    _no_twins(given + made, "values")
+    _no_duplicates(given + made, "values")
     known = {"", *given, *made}
     for node in source.nodes:
         for value in node.inputs:
@@ -218,7 +218,7 @@ def _check_references(source: SourceModel) -> None:
                 raise ModelError(f"node {node} reads {shown(value)}, which nothing defines{nearest(value, known)}")
     if not source.outputs:
         raise ModelError("the model has no outputs")
-    _no_twins(source.outputs, "outputs")
+    _no_duplicates(source.outputs, "outputs")
     for value in source.outputs:
         if value not in known - {""}:
             raise ModelError(f"graph output {shown(value)} is made by no node{nearest(value, known)}")

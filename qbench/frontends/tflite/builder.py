@@ -112,7 +112,7 @@ class Builder(Growth):
         super().__init__(inputs, taken)
         self.semantics: Semantics = semantics
         self._file_layout = frozenset(file_layout)
-        self._twins: dict[str, Value] = {}
+        self._laid_out: dict[str, Value] = {}
         self._reals: dict[str, Value] = {}
         self._results: tuple[SourceTensor, ...] = ()
 
@@ -231,15 +231,15 @@ class Builder(Growth):
             if q is not None and q.axis is not None:
                 q = dataclasses.replace(q, axis=axes.index(q.axis))
             return dataclasses.replace(value, shape=shape, q=q, nchw=not value.nchw)
-        if value.name not in self._twins:
+        if value.name not in self._laid_out:
             wish = f"{value.name}.{'nhwc' if value.nchw else 'nchw'}"
             name = self.fresh(wish)
             kind = self.add("transpose", [(value.name, type_of(value))], {"axes": axes}, (name,), (value.q,))[0]
-            self._twin(value, Value(name, kind.shape, kind.dtype, value.q, not value.nchw))
-        return self._twins[value.name]
+            self._pair(value, Value(name, kind.shape, kind.dtype, value.q, not value.nchw))
+        return self._laid_out[value.name]
 
-    def _twin(self, one: Value, other: Value) -> None:
-        self._twins[one.name], self._twins[other.name] = other, one
+    def _pair(self, one: Value, other: Value) -> None:
+        self._laid_out[one.name], self._laid_out[other.name] = other, one
 
     def known(self, array: Array, name: str = "", q: QParams | None = None) -> Value:
         """A constant in the file's layout; without a name it is called after the operator."""
@@ -292,11 +292,11 @@ class Builder(Growth):
             values.append(dataclasses.replace(value, name=tensor.name, q=tensor.qparams))
         self.settle(renamed)
         self.qparams |= {tensor.name: tensor.qparams for tensor in self._results if tensor.qparams is not None}
-        self._twins = {
-            name: twin for name, twin in self._twins.items() if name not in renamed and twin.name not in renamed
+        self._laid_out = {
+            name: other for name, other in self._laid_out.items() if name not in renamed and other.name not in renamed
         }
         for one, other in pairs:
-            self._twin(one, other)
+            self._pair(one, other)
         return values
 
     def _integers(self, result: Value, tensor: SourceTensor) -> Value:

@@ -194,9 +194,9 @@ def _check_order(source: SourceModel) -> None:
     """Operators run in the file's order, so each tensor must be there before it is read, and be made once."""
     names = [tensor.name for tensor in source.tensors]
     for what, numbers in (("inputs", source.inputs), ("outputs", source.outputs)):
-        twins = [shown(names[number]) for number, count in Counter(numbers).items() if count > 1]
-        if twins:
-            raise ModelError(f"the model names {', '.join(twins)} twice among its {what}")
+        twice = [shown(names[number]) for number, count in Counter(numbers).items() if count > 1]
+        if twice:
+            raise ModelError(f"the model names {', '.join(twice)} twice among its {what}")
     if not source.outputs:
         raise ModelError("the model has no outputs")
     known = {*source.inputs, *(number for number, t in enumerate(source.tensors) if t.array is not None)}

@@ -10,8 +10,8 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Node
 from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
-from qbench.passes.unbake.forms import is_narrow
-from qbench.passes.unbake.template import Template, Unit
+from qbench.passes.imported.float_forms import is_narrow
+from qbench.passes.imported.template import Template, Unit
 from qbench.quant.rounding import Rounding
 
 _BY_SCALES = ("accumulator", "a_min", "a_max", "pad_value")
@@ -31,7 +31,7 @@ class Scales(NamedTuple):
         return all(self.q(value) == graph.qparams[value] for value in values if is_narrow(graph, value))
 
 
-class Rescaled(NamedTuple):
+class Scaled(NamedTuple):
     """What a unit becomes, its values and biases called as in the imported graph, and the qparams of these."""
 
     nodes: tuple[Node, ...]
@@ -39,9 +39,9 @@ class Rescaled(NamedTuple):
     qparams: Mapping[str, QParams]
 
 
-def rescaled(
+def with_scales(
     scales: Scales, unit: Unit, bias: Constant | None, rounding: Rounding | None, fresh: Callable[[str], str]
-) -> Rescaled:
+) -> Scaled:
     """A unit of the imported graph at other scales; with its own ones, the very nodes and bits that it has.
 
     Parameters
@@ -58,14 +58,14 @@ def rescaled(
     graph = scales.template.graph
     if bias is None and scales.keep(value for node in unit.nodes for value in (*node.inputs, *node.outputs)):
         made = (value for node in unit.nodes for value in node.outputs if value in graph.qparams)
-        found = Rescaled(unit.nodes, {}, {value: graph.qparams[value] for value in made})
+        found = Scaled(unit.nodes, {}, {value: graph.qparams[value] for value in made})
     else:
         found = _at(scales, unit, bias)
         found = _with_implied(found, unit, fresh) if unit.implied else found
     return found._replace(nodes=tuple(_rounded(node, rounding) for node in found.nodes))
 
 
-def _at(scales: Scales, unit: Unit, bias: Constant | None) -> Rescaled:
+def _at(scales: Scales, unit: Unit, bias: Constant | None) -> Scaled:
     graph = scales.template.graph
     nodes, constants, qparams = list[Node](), dict[str, Constant](), dict[str, QParams]()
     for node, step in zip(unit.nodes, _steps(scales, unit, bias), strict=True):
@@ -84,7 +84,7 @@ def _at(scales: Scales, unit: Unit, bias: Constant | None) -> Rescaled:
             if isinstance(given, Integers):
                 constants[value], qparams[value] = Constant(given.array), given.q
         nodes.append(node if step is None else _with(node, step.attrs, _BY_SCALES))
-    return Rescaled(tuple(nodes), constants, qparams)
+    return Scaled(tuple(nodes), constants, qparams)
 
 
 def _steps(scales: Scales, unit: Unit, bias: Constant | None) -> list[Step | None]:
@@ -144,7 +144,7 @@ def _operand(scales: Scales, value: str) -> Operand:
     return Operand(value, twin.types[real], None, None if constant is None else constant.array)
 
 
-def _with_implied(found: Rescaled, unit: Unit, fresh: Callable[[str], str]) -> Rescaled:
+def _with_implied(found: Scaled, unit: Unit, fresh: Callable[[str], str]) -> Scaled:
     """With the relu that saturation stands for in the file, where it no longer does."""
     relu, q = unit.twins[-1], found.qparams[unit.outputs[0]]
     low, high = clamp_bounds((relu,), q)
@@ -154,7 +154,7 @@ def _with_implied(found: Rescaled, unit: Unit, fresh: Callable[[str], str]) -> R
     last = dataclasses.replace(found.nodes[-1], outputs=(value,))
     bounds = FrozenMap[str, Attr]({"a_min": float(low), "a_max": float(high)})
     clip = Node(relu.name, "clip", (value,), unit.outputs, bounds, relu.sources)
-    return Rescaled((*found.nodes[:-1], last, clip), found.constants, {**found.qparams, value: q})
+    return Scaled((*found.nodes[:-1], last, clip), found.constants, {**found.qparams, value: q})
 
 
 def _rounded(node: Node, rounding: Rounding | None) -> Node:

@@ -14,8 +14,8 @@ from qbench.ir.names import fresh
 from qbench.ir.op import OPS, QuantRule
 from qbench.passes.annotate import FAKE, AnnotatePass
 from qbench.passes.groups import multiply_axis
-from qbench.passes.unbake.forms import is_narrow
-from qbench.passes.unbake.template import Template, Unit
+from qbench.passes.imported.float_forms import is_narrow
+from qbench.passes.imported.template import Template, Unit
 
 _AS_IMPORTED = "float in the imported model"
 
@@ -27,7 +27,7 @@ class AnnotateTwinPass:
     Parameters
     ----------
     template
-        The imported graph, taken apart.
+        The imported graph beside its twin.
     excluded
         Nodes of the twin that must be in float, with the reason.
     narrow_weights

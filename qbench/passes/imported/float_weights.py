@@ -5,8 +5,8 @@ import numpy as np
 from qbench.errors import GraphError, nearest, shown
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
+from qbench.passes.imported.template import Template
 from qbench.passes.prepare import prepare
-from qbench.passes.unbake.template import Template
 
 _SUFFIXES = ("", "_quantized", ".quantized")
 

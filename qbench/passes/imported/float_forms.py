@@ -110,9 +110,10 @@ def _form(node: Node, op: str) -> Form | None:
 
 
 def _function(op: QnnUnary) -> Form | None:
+    if op.slopes and op.axis is None:
+        return Form("nn.leaky_relu", FrozenMap({"alpha": op.slopes[0]}))
     if op.slopes:
-        attrs: dict[str, Attr] = {} if op.axis is None else {"axis": op.axis}
-        return Form("nn.prelu", FrozenMap(attrs), (np.asarray(op.slopes, np.float32),))
+        return Form("nn.prelu", FrozenMap({"axis": op.axis}), (np.asarray(op.slopes, np.float32),))
     if op.function not in OPS:
         return None
     numbers = () if op.constant is None else (np.asarray(op.constant, np.float32),)

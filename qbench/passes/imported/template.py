@@ -11,8 +11,8 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
-from qbench.passes.unbake.borders import Borders
-from qbench.passes.unbake.forms import is_narrow
+from qbench.passes.imported.borders import Borders
+from qbench.passes.imported.float_forms import is_narrow
 from qbench.quant.semantics import Semantics
 
 
@@ -51,7 +51,7 @@ class Unit:
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """An imported graph taken apart.
+    """An imported graph beside its float twin.
 
     Parameters
     ----------

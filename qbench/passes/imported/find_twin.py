@@ -1,4 +1,4 @@
-"""Take an imported quantized graph apart into steps, each with its meaning in real numbers."""
+"""The float twin of an imported quantized graph, and which steps of the two mean the same."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -14,11 +14,11 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.names import fresh
 from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
-from qbench.passes.unbake.borders import real_borders
-from qbench.passes.unbake.forms import IDENTITY, float_form, implied_clamp, is_narrow, is_wide
-from qbench.passes.unbake.settings import semantics_of
-from qbench.passes.unbake.template import Template, Unit
-from qbench.passes.unbake.ties import Ties
+from qbench.passes.imported.borders import real_borders
+from qbench.passes.imported.config import semantics_of
+from qbench.passes.imported.float_forms import IDENTITY, float_form, implied_clamp, is_narrow, is_wide
+from qbench.passes.imported.template import Template, Unit
+from qbench.passes.imported.ties import Ties
 from qbench.quant.arithmetic import dequantize
 
 _SATURATING = (QuantRule.MAC, QuantRule.ELEMENTWISE)
@@ -26,7 +26,7 @@ _NEVER_NEGATIVE = ("nn.relu", "nn.softmax", "sigmoid", "clip", "abs", "exp")
 _NARROW = ("int4", "uint4", "int8", "uint8", "int16", "uint16")
 
 
-def take_apart(source: Graph) -> Template:
+def find_twin(source: Graph) -> Template:
     """Find the float twin of an imported quantized graph.
 
     Raises

@@ -13,23 +13,23 @@ from qbench.ir.names import fresh
 from qbench.ir.qparams import QParams
 from qbench.passes.annotate import FAKE
 from qbench.passes.dead_code import DeadCodePass
+from qbench.passes.imported.float_forms import is_narrow
+from qbench.passes.imported.template import Template, Unit
+from qbench.passes.imported.with_scales import Scales, with_scales
 from qbench.passes.pipeline import Remembering
 from qbench.passes.realize import RealizePass
-from qbench.passes.unbake.forms import is_narrow
-from qbench.passes.unbake.rescale import Scales, rescaled
-from qbench.passes.unbake.template import Template, Unit
 from qbench.quant.arithmetic import quantize
 from qbench.quant.rounding import Rounding
 
 
 @dataclass(frozen=True)
-class RebakePass(Remembering):
+class RealizeTwinPass(Remembering):
     """Turn an annotated float twin back into the imported graph, with the qparams that its points have by now.
 
     Parameters
     ----------
     template
-        The imported graph, taken apart.
+        The imported graph beside its twin.
     overrides
         Another rounding for single nodes of the twin.
     """
@@ -40,13 +40,13 @@ class RebakePass(Remembering):
 
     def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
         """The qnn graph; `graph` is what `AnnotateTwinPass` made, with qparams at its points."""
-        return _Rebake(self, graph, memo or Memo()).result()
+        return _Realize(self, graph, memo or Memo()).result()
 
 
-class _Rebake:
+class _Realize:
     """The qnn graph as it grows."""
 
-    def __init__(self, options: RebakePass, annotated: Graph, memo: Memo) -> None:
+    def __init__(self, options: RealizeTwinPass, annotated: Graph, memo: Memo) -> None:
         self.options, self.annotated, self.memo = options, annotated, memo
         self.template, self.old, self.twin = options.template, options.template.graph, options.template.twin
         self._fakes = {str(node.attrs["tensor"]): node for node in annotated.nodes if node.op == FAKE}
@@ -115,7 +115,7 @@ class _Rebake:
 
     def _in_integers(self, unit: Unit) -> None:
         scales = Scales(self.template, self._q, self._integers)
-        step = rescaled(scales, unit, self._other_bias(unit), self._rounding(unit), self._fresh)
+        step = with_scales(scales, unit, self._other_bias(unit), self._rounding(unit), self._fresh)
         names: dict[str, str] = {}
         for value, constant in step.constants.items():
             known = self._constants.get(value, constant)
@@ -188,7 +188,7 @@ class _Rebake:
             return self.old.constants[value]
         narrow = bool(self._fakes[tensor].attrs.get("narrow", False))
         given = self.twin.constants[tensor], q, narrow
-        return self.memo.recall((RebakePass.name, "constant", tensor), given, partial(_quantized, *given))
+        return self.memo.recall((RealizeTwinPass.name, "constant", tensor), given, partial(_quantized, *given))
 
     def _other_bias(self, unit: Unit) -> Constant | None:
         """The real bias of a unit where a pass has changed it."""

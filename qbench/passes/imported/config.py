@@ -6,7 +6,7 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
-from qbench.passes.unbake.template import Template
+from qbench.passes.imported.template import Template
 from qbench.quant.config import QuantConfig
 from qbench.quant.semantics import SEMANTICS, Semantics, rounding_of
 from qbench.quant.specs import TensorOverride, TensorSpec, WeightSpec
