@@ -14,6 +14,16 @@ def batch_symbol(graph: Graph) -> str | None:
     All other sizes must be free of it, or multiples too, so that a sample by itself has the sizes for 1; and no node
     may compute with it, nor with several samples at once: then it counts steps of time, or nodes of a network.
     """
+    known = vars(graph)  # where a graph keeps its indexes
+    if _FOUND not in known:
+        known[_FOUND] = _find(graph)
+    return known[_FOUND]
+
+
+_FOUND = "_batch_symbol"
+
+
+def _find(graph: Graph) -> str | None:
     values = [*graph.inputs, *(name for name in graph.outputs if name not in graph.constants)]
     leading = [graph.types[name].shape[:1] for name in values]
     symbols = {dim_factors(dims[0])[1] if dims else None for dims in leading}

@@ -1,11 +1,13 @@
 """What a config says of nodes: which stay in float, which have a mode of their own, and how each rounds."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ops.products import DenseProduct
 from qbench.quant.config import QuantConfig
@@ -20,27 +22,32 @@ _NOUNS = {"dynamic": "dynamic", "weight_only": "weight only"}
 _FORMS = {"weight_only": "constant weights, or a table of constants", "dynamic": "data in rows, and a constant matrix"}
 
 
-def excluded_nodes(graph: Graph, config: QuantConfig) -> FrozenMap[str, str]:
-    """The nodes of a prepared graph that a config keeps in float, each with the reason."""
-    return FrozenMap({name: reason for name, reason in _decided(graph, config).items() if reason})
+@dataclass(frozen=True)
+class Choices:
+    """What a config decides for the nodes of a prepared graph, by name.
+
+    Parameters
+    ----------
+    excluded
+        Those that stay in float, each with the reason.
+    included
+        Those that are taken out of float: no default keeps them there.
+    modes
+        Those that run in a mode other than static, and have what that needs.
+    """
+
+    excluded: FrozenMap[str, str]
+    included: frozenset[str]
+    modes: FrozenMap[str, Mode]
 
 
-def included_nodes(graph: Graph, config: QuantConfig) -> frozenset[str]:
-    """The nodes that a config takes out of float: no default keeps them there."""
-    return frozenset(name for name, reason in _decided(graph, config).items() if not reason)
-
-
-def node_modes(graph: Graph, config: QuantConfig) -> FrozenMap[str, Mode]:
-    """The nodes of a prepared graph that run in a mode other than static, and have what that needs.
+def choices_of(graph: Graph, config: QuantConfig, memo: Memo | None = None) -> Choices:
+    """What the rules, the overrides of layers and the mode of a config say; `memo` as for passes.
 
     A table is stored as integers only where a rule or an override is about it: what it is read for may need it whole.
     """
-    floats, found = _decided(graph, config), dict[str, Mode]()
-    for node in graph.nodes:
-        who, mode = _mode(node, config)
-        if mode != "static" and floats[node.name].startswith(_NOUNS[mode]) and _suits(graph, node, mode, who):
-            found[node.name] = mode
-    return FrozenMap(found)
+    read = graph, config.layers, config.rules, config.mode
+    return (memo or Memo()).recall(Choices.__name__, read, lambda: _decided(graph, config))
 
 
 def check_modes(graph: Graph, config: QuantConfig) -> None:
@@ -59,16 +66,18 @@ def check_modes(graph: Graph, config: QuantConfig) -> None:
 
 def node_roundings(graph: Graph, config: QuantConfig) -> FrozenMap[str, Rounding]:
     """The nodes of a prepared graph whose rounding a rule or an override names."""
-    said = {node.name: _said(node, config, "rounding") for node in graph.nodes}
+    said = _said(graph, config, "rounding")
     return FrozenMap({name: found[1] for name, found in said.items() if found is not None})
 
 
 def nodes_with(graph: Graph, config: QuantConfig, choice: WeightChoice) -> frozenset[str]:
     """The sums of products whose weights are treated so: rounded sequentially, equalized, their biases corrected."""
     default = getattr(config.weights, choice.removeprefix("weights_"))
-    heads = [node for node in graph.nodes if OPS[node.op].rule == QuantRule.MAC]
-    said = {node.name: (_said(node, config, choice) or ("default", default))[1] for node in heads}
-    return frozenset(name for name, value in said.items() if value not in (False, "nearest"))
+    said = _said(graph, config, choice)
+    heads = {
+        node.name: said[node.name] or ("default", default) for node in graph.nodes if OPS[node.op].rule == QuantRule.MAC
+    }
+    return frozenset(name for name, (_, value) in heads.items() if value not in (False, "nearest"))
 
 
 def check_weights(graph: Graph, config: QuantConfig, pairs: Callable[[], Collection[str]]) -> None:
@@ -88,40 +97,33 @@ def check_weights(graph: Graph, config: QuantConfig, pairs: Callable[[], Collect
             raise ConfigError(f"{shown_path(('layers', name, 'equalize'))}: {what}")
 
 
-def _decided(graph: Graph, config: QuantConfig) -> dict[str, str]:
-    """Why a node stays in float; empty where a rule or an override says that it does not."""
-    found: dict[str, str] = {}
+def _decided(graph: Graph, config: QuantConfig) -> Choices:
+    floats, said = _said(graph, config, "keep_float"), _said(graph, config, "mode")
+    excluded, included, modes = dict[str, str](), set[str](), dict[str, Mode]()
     for node in graph.nodes:
-        kept, (who, mode) = _said(node, config, "keep_float"), _mode(node, config)
+        name, kept, (who, mode) = node.name, floats[node.name], said[node.name] or ("default", config.mode)
         if kept is not None and kept[1]:
-            found[node.name] = _why(node, config, kept[0])
+            override = config.layers.get(name)
+            excluded[name] = (override and override.reason) or f"excluded by {kept[0]}"
         elif mode != "static":
             has = _suits(graph, node, mode, who)
-            found[node.name] = f"{_NOUNS[mode]}: {who if has else 'activations stay in float'}"
+            excluded[name] = f"{_NOUNS[mode]}: {who if has else 'activations stay in float'}"
+            modes |= {name: mode} if has else {}
         elif kept is not None:
-            found[node.name] = ""
-    return found
+            included.add(name)
+    return Choices(FrozenMap(excluded), frozenset(included), FrozenMap(modes))
 
 
-def _why(node: Node, config: QuantConfig, who: str) -> str:
-    override = config.layers.get(node.name)
-    return (override and override.reason) or f"excluded by {who}"
-
-
-def _mode(node: Node, config: QuantConfig) -> tuple[str, Mode]:
-    """Who gives a node its mode, and which."""
-    return _said(node, config, "mode") or ("default", config.mode)
-
-
-def _said(node: Node, config: QuantConfig, key: str) -> tuple[str, Any] | None:
-    """Who says something of a node, and what: its override, else the last rule that does."""
-    override = config.layers.get(node.name)
-    if override is not None and getattr(override, key) is not None:
-        return "the user", getattr(override, key)
-    for number, rule in reversed(tuple(enumerate(config.rules))):
-        if getattr(rule, key) is not None and rule.matches(node.op, _names(node)):
-            return f"rule {number}", getattr(rule, key)
-    return None
+def _said(graph: Graph, config: QuantConfig, key: str) -> dict[str, tuple[str, Any] | None]:
+    """Who says something of each node, and what: its override, else the last rule that does."""
+    rules = [(f"rule {n}", rule) for n, rule in enumerate(config.rules) if getattr(rule, key) is not None][::-1]
+    given = {name: value for name, layer in config.layers.items() if (value := getattr(layer, key)) is not None}
+    return {
+        node.name: ("the user", given[node.name])
+        if node.name in given
+        else next(((who, getattr(rule, key)) for who, rule in rules if rule.matches(node.op, _names(node))), None)
+        for node in graph.nodes
+    }
 
 
 def _suits(graph: Graph, node: Node, mode: Mode, who: str) -> bool:

@@ -19,9 +19,7 @@ from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.choices import (
     check_modes,
     check_weights,
-    excluded_nodes,
-    included_nodes,
-    node_modes,
+    choices_of,
     node_roundings,
     nodes_with,
 )
@@ -134,13 +132,12 @@ def encode(
     """The annotated graph without qparams, its points, and an encoding for each; arguments as for `quantize_graph`."""
     graph = prepared.graph
     check_config(prepared, config, memo)
-    excluded, narrow = excluded_nodes(graph, config), config.weights.narrow
+    choices, narrow = choices_of(graph, config, memo), config.weights.narrow
+    excluded, included, modes = choices.excluded, choices.included, choices.modes
     least = config.activations.least_db
     if least is not None:
-        included = included_nodes(graph, config)
         parts = memo.recall("norm parts", (graph,), lambda: norm_parts(graph))
         excluded = FrozenMap({name: why for name, why in parts.items() if name not in included} | dict(excluded))
-    modes = node_modes(graph, config)
     annotated, marked = annotate(prepared, excluded, memo, narrow, modes=modes)
     template = template_of(prepared)
     if template is not None:
@@ -153,7 +150,7 @@ def encode(
         least = UNMEASURED_DB if least == "measured" else least
         wide = wide_tensors(marked.values(), encodings, statistics, least, config.tensors, memo)
         wide = FrozenMap({**memo.recall("divisors", (graph,), lambda: divisors(graph)), **wide})
-        annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included_nodes(graph, config), modes)
+        annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included, modes)
         encodings = resolve(marked.values(), annotated, statistics, config, memo)
     return annotated, marked, encodings
 
@@ -232,7 +229,8 @@ def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None)
     check_weights(graph, config, lambda: known.recall("pairs", (graph,), lambda: equalized_pairs(graph)))
     both = dict.fromkeys([(FrozenMap[str, str](), FrozenMap[str, Mode]())])
     if config.tensors or config.rules:  # what they are about may be there only while some layers are in float
-        both[excluded_nodes(graph, config), node_modes(graph, config)] = None
+        choices = choices_of(graph, config, known)
+        both[choices.excluded, choices.modes] = None
     annotated = [annotate(prepared, some, known, modes=modes) for some, modes in both]
     tensors = [tensor for _, marked in annotated for tensor in marked]
     check_selectors(config, {node.name: node.op for node in graph.nodes}, tensors)

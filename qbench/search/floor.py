@@ -20,7 +20,7 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ops.products import macs
-from qbench.passes.choices import excluded_nodes, included_nodes
+from qbench.passes.choices import choices_of
 from qbench.passes.groups import find_groups
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel, Progress
@@ -60,7 +60,8 @@ class _Stretch:
 
 def kept_in_float(config: QuantConfig, graph: Graph, floats: Mapping[str, str]) -> QuantConfig:
     """The config with nodes in float, each with the reason, but for those of which it says something itself."""
-    decided = {*included_nodes(graph, config), *excluded_nodes(graph, config)}
+    choices = choices_of(graph, config)
+    decided = {*choices.included, *choices.excluded}
     for reason in dict.fromkeys(floats.values()):
         names = [name for name, why in floats.items() if why == reason and name not in decided]
         config = config.override_many("layers", names, keep_float=True, reason=reason)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from qbench.ir.graph import Graph
 from qbench.ir.op import QuantRule
 from qbench.ops.products import macs
-from qbench.passes.choices import has_form, node_modes, nodes_with
+from qbench.passes.choices import choices_of, has_form, nodes_with
 from qbench.passes.equalize import equalized_pairs
 from qbench.passes.groups import find_groups, group_of, rule_of
 from qbench.quant.calibrator_specs import MaxSpec, MseSpec, PercentileSpec
@@ -85,7 +85,7 @@ def cheap_repairs(subject: Subject, config: QuantConfig, groups: Sequence[str]) 
     rounded = coarse - nodes_with(graph, config, "weights_rounding")
     if rounded:
         yield RoundWeights(_COARSE, tuple(name for name in layers if name in rounded))
-    modes = node_modes(graph, config)
+    modes = choices_of(graph, config).modes
     by_range = tuple(name for name in layers if name not in modes and has_form(graph, graph.node(name), "dynamic"))
     if by_range:
         yield MeasureRange(_EACH, by_range)

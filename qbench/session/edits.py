@@ -5,7 +5,7 @@ from typing import Any
 
 from qbench.errors import SessionError, shown
 from qbench.ir.frozen import FrozenMap
-from qbench.passes.choices import excluded_nodes, node_modes
+from qbench.passes.choices import choices_of
 from qbench.quant.config import QuantConfig
 from qbench.quant.points import Point
 from qbench.quantize.imported import recalibrated, restored
@@ -187,8 +187,9 @@ class Edits(State):
         """The tensors that are quantized now, or will be once a layer is no longer kept in float."""
         if not {"keep_float", "mode"}.isdisjoint(settings):
             return list(self.points)
-        excluded, modes = excluded_nodes(self.prepared, config), node_modes(self.prepared, config)
-        return list(annotate(self._quantizer.prepared, excluded, self._quantizer.memo, modes=modes)[1])
+        memo = self._quantizer.memo
+        choices = choices_of(self.prepared, config, memo)
+        return list(annotate(self._quantizer.prepared, choices.excluded, memo, modes=choices.modes)[1])
 
 
 def _few(names: Sequence[str]) -> str:
