@@ -18,6 +18,8 @@ from numba.core.ccallback import CFunc
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 
+from qbench.kernels.library import as_parts
+
 NO_MEMORY: dict[str, Any] = {"_nrt": False}
 """Options of all that Numba compiles here: an array that is made in compiled code is an error when that is compiled."""
 
@@ -42,8 +44,27 @@ def _machine() -> str:
     return hashlib.sha256(repr((sys.version, context.codegen().magic_tuple())).encode()).hexdigest()
 
 
-class _Cache(FunctionCache):
-    """Numba's cache on disk, where code is known by its name and by the sources of all kernels.
+class _QuickCache(FunctionCache):
+    """Numba's cache on disk, which loads what it has without loading the whole compiler first: half a second."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def jitted(function: Callable[..., Any]) -> Any:
+    """A function that Python calls: compiled for the types it is called with, and kept on disk.
+
+    It calls no other functions of ours: Numba's key, its file, would miss their changes.
+    """
+    dispatcher: Any = numba.njit(nogil=True, **NO_MEMORY)(function)
+    dispatcher._cache = _QuickCache(function)
+    return dispatcher
+
+
+class _Cache(_QuickCache):
+    """A cache where code is known by its name and by the sources of all kernels.
 
     Numba's own key, the bytes of one function and what it closes over, misses changes in the functions called and never
     finds again what closes over a compiled function. Its index is of one function, which stands for all kernels here:
@@ -63,12 +84,6 @@ class _Cache(FunctionCache):
     def index(self) -> Path:
         """The file that says what is kept."""
         return Path(self._cache_path, f"{self._code_name}-{_sources()[:12]}.nbi")
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """As Numba's, but without loading the whole compiler first, which takes half a second."""
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """As Numba's; code of the same name from older sources is removed."""
@@ -93,7 +108,8 @@ def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], result: A
     """
     code: Any = CFunc(function, (arguments, result), {}, NO_MEMORY)
     code._cache = _Cache(function, name)  # enable_caching() leaves no choice of the key
-    code.compile()
+    with as_parts():
+        code.compile()
     return code
 
 

@@ -3,11 +3,10 @@
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.kernels.compiling import NO_MEMORY
+from qbench.kernels.compiling import jitted
 
 _LANES = 256  # sums side by side, as vector instructions have them: part of the result, since additions round
 
@@ -40,7 +39,7 @@ def sums_of_squares(
     return signals, noises, beyond
 
 
-@numba.njit(nogil=True, cache=True, **NO_MEMORY)
+@jitted
 def _add_squares(
     reference: Any, values: Any, scales: Any, zero_points: Any, low: float, high: float, signals: Any, noises: Any
 ) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import types
 
 from qbench.kernels.compiling import NO_MEMORY, compiled, is_kept
+from qbench.kernels.library import PART
 from qbench.kernels.memory import array_at
 
 KernelFunction = Callable[[Any, Any, int, int], None]
@@ -65,7 +66,7 @@ class Kernel:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """The function as Numba sees it: what other kernels can call, and what is called where bounds are checked."""
+        """The function as Numba sees it: what is called where bounds are checked."""
         return numba.njit(nogil=True, **NO_MEMORY)(self.function)
 
     @property
@@ -86,10 +87,11 @@ class Kernel:
 
     @cached_property
     def _compiled(self) -> Any:
-        dispatcher, record = self.dispatcher, self.arguments
+        function: Any = numba.njit(**NO_MEMORY, **PART)(self.function)
+        record = self.arguments
 
         def entry(arguments: int, bases: int, thread: int, threads: int) -> None:
-            dispatcher(array_at(arguments, 1, record)[0], array_at(bases, _MANY, np.int64), thread, threads)
+            function(array_at(arguments, 1, record)[0], array_at(bases, _MANY, np.int64), thread, threads)
 
         return compiled(entry, (types.int64,) * 4, types.void, self.name)
 

@@ -9,11 +9,10 @@ The two functions stand alone, so that Numba's own cache on disk sees whenever t
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.kernels.compiling import NO_MEMORY
+from qbench.kernels.compiling import jitted
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.stack import stack_array
@@ -41,7 +40,7 @@ _BLOCK = 2048  # places found at a time, by vector instructions, before they are
 _LANES = 8  # sums side by side, as vector instructions have them: part of the result, since additions round
 
 
-@numba.njit(nogil=True, cache=True, **NO_MEMORY)
+@jitted
 def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
     """Add values, at least one and fewer than 2^32, to a tally; only `bad` is counted where one is NaN.
 
@@ -120,7 +119,7 @@ def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
         counts[place] += np.int64(one[place]) + np.int64(two[place]) + np.int64(three[place]) + np.int64(four[place])
 
 
-@numba.njit(nogil=True, cache=True, **NO_MEMORY)
+@jitted
 def add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
     """Add the mean of ``values[:, c, :]``, summed in double precision and rounded to float32, to channel c's total.
 

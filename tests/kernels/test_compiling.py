@@ -7,6 +7,7 @@ from pathlib import Path
 import numba
 import pytest
 from numba import types
+from numba.extending import register_jitable
 
 from qbench.kernels import compiling
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing 
 SCRIPT = """
 import ctypes, sys
 from numba import types
+from numba.extending import register_jitable
 from qbench.kernels import compiling
 def double(x): return 2 * x
 code = compiling.compiled(double, (types.int64,), types.int64, "test.double")
@@ -48,3 +50,27 @@ def test_code_from_older_sources_is_not_used_and_removed(tmp_path, monkeypatch):
         found.append(files(tmp_path))
     assert len(found[0]) == len(found[1]) == 2
     assert not set(found[0]) & set(found[1])
+
+
+def test_what_compiled_code_calls_can_be_called_by_others_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    @register_jitable
+    def double(x):
+        return 2 * x
+
+    @register_jitable
+    def quadruple(x):
+        return double(double(x))
+
+    @numba.njit
+    def increase(x):
+        return x + 1
+
+    def call(x):
+        return quadruple(increase(x)) + double(x)
+
+    code = compiling.compiled(call, (types.int64,), types.int64, "test.parts")
+    assert code.ctypes(10) == 4 * 11 + 20
+    assert increase(10) == 11
+    assert numba.njit(lambda x: quadruple(x) + double(x))(10) == 60

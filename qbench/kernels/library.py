@@ -1,0 +1,69 @@
+"""How functions of functions are compiled: each is typed by itself, but made into machine code once, with its caller.
+
+Numba optimizes every function that a compiled one calls and makes machine code of it, links what it optimized into the
+caller and optimizes it again there, once for each function in between. Nobody calls those parts by themselves here.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from numba import _dynfunc  # pyright: ignore[reportAttributeAccessIssue] compiled
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+
+PART: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of what is called by compiled code only."""
+
+
+class _Part(JITCodeLibrary):
+    """Code that lies as it was written until somebody asks for its address."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """The caller's optimization begins with the same passes."""
+        ll_module.data_layout = self._codegen._data_layout  # pyright: ignore[reportPrivateUsage] as Numba does
+
+    def add_linking_library(self, library: Any) -> None:
+        """Take over a part with the parts that it calls, and others as they are: optimized, with all they call."""
+        others = library._linking_libraries if isinstance(library, _Part) and not library._finalized else ()
+        self._linking_libraries: list[Any] = list(dict.fromkeys((*self._linking_libraries, library, *others)))
+
+    def _get_module_for_linking(self) -> Any:
+        if not self._finalized and self._shared_module is None:
+            module = self._final_module.clone()
+            for function in module.functions:
+                if not function.is_declaration and function.linkage.name == "external":
+                    function.linkage = "linkonce_odr"  # several parts may have the same ones
+            self._shared_module = module
+        return self._shared_module or super()._get_module_for_linking()
+
+    def finalize(self) -> None:
+        self._shared_module = None
+        super().finalize()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """The address, or 0 without doing anything where there is no such function: Numba asks for wrappers of all."""
+        if not self._finalized and not any(function.name == name for function in self._final_module.functions):
+            return 0
+        return super().get_pointer_to_function(name)
+
+
+@contextmanager
+def as_parts() -> Generator[None]:
+    """Compile so for as long as this is open; other threads wait with compiling."""
+    context: Any = cpu_target.target_context
+    codegen = context.codegen()
+
+    def executable(library: Any, fndesc: Any, env: Any) -> Any:
+        if library.get_pointer_to_function(fndesc.llvm_cpython_wrapper_name):
+            return type(context).get_executable(context, library, fndesc, env)
+        return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "", 0, env, (library,))  # only a key
+
+    with global_compiler_lock:
+        usual, codegen._library_class, context.get_executable = codegen._library_class, _Part, executable
+        try:
+            yield
+        finally:
+            codegen._library_class = usual
+            del context.get_executable
