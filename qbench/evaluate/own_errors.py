@@ -125,7 +125,7 @@ def own_errors(
         if batch_symbol(part) == counts:
             return partial_run(programs, said, chunk, (), cache, (), cancel=cancel, sample=sample).samples
         arrays = partial_run(programs, said, chunk, sample, cache, (), cancel=cancel).arrays
-        found = {name: sample_of(arrays[name], len(rows), every) for name, every in sample.items()}
+        found = {name: sample_of(arrays[name], part.types[name], len(rows), every) for name, every in sample.items()}
         for name, array in found.items():
             cache.put((said[name], few.digest, sample[name]), array)
         return found

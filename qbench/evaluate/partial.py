@@ -9,8 +9,9 @@ import numpy as np
 from qbench.data.dataset import Chunk
 from qbench.evaluate.cache import ValueCache
 from qbench.ir.op import Array
+from qbench.ir.types import TensorType
 from qbench.progress import Cancel
-from qbench.runtime.port import is_batched
+from qbench.runtime.port import apart
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 
@@ -76,8 +77,8 @@ def partial_run(
     for name in missing:
         found = sampled[name]
         if found is None:
-            parts = chunk.stop - chunk.start if is_batched(program.graph.types[name]) else 1
-            found = sample_of(_value(name, known, constants, chunk), parts, sample[name])
+            kind, count = program.graph.types[name], chunk.stop - chunk.start
+            found = sample_of(_value(name, known, constants, chunk), kind, count, sample[name])
         cache.put((keys[name], chunk.digest, sample[name]), found)
         sampled[name] = found
     samples = {name: array for name, array in sampled.items() if array is not None}
@@ -119,9 +120,10 @@ def _value(name: str, known: Mapping[str, Array], constants: Mapping[str, Array]
     return known[name] if name in known else constants[name] if name in constants else chunk.feeds[name]
 
 
-def sample_of(array: Array, parts: int, every: int) -> Array:
-    """Every so many elements of each of the parts that axis 0 has: what a program gives of a value that it makes."""
-    split = array.reshape(parts, len(array) // parts, *array.shape[1:]) if array.ndim else array.reshape(1, 1)
+def sample_of(array: Array, kind: TensorType, count: int, every: int) -> Array:
+    """Every so many elements of each of so many samples: what a program gives of a value that it makes."""
+    split = apart(array, kind, count)
+    split = split[:, None] if split.ndim == 1 else split
     places = np.unravel_index(np.arange(0, math.prod(split.shape[1:]), every), split.shape[1:])
     return np.ascontiguousarray(split[(slice(None), *places)])  # without a copy of what may be a transposed view
 

@@ -14,14 +14,37 @@ from qbench.runtime.step import Place
 
 
 def whole_shape(kind: TensorType, samples: int) -> tuple[int, ...]:
-    """The shape of a value for so many samples, which matter where its first size is a symbol."""
-    shape = tuple(dim_factors(dim)[0] for dim in kind.shape)
-    return (shape[0] * samples, *shape[1:]) if is_batched(kind) else shape
+    """The shape of a value for so many samples, which matter where one of its sizes is a symbol."""
+    shape, along = [dim_factors(dim)[0] for dim in kind.shape], sample_axis(kind)
+    if along is not None:
+        shape[along] *= samples
+    return tuple(shape)
+
+
+def sample_axis(kind: TensorType) -> int | None:
+    """The axis along which samples lie: that of the one open size; None where there is none."""
+    return next((axis for axis, dim in enumerate(kind.shape) if dim_factors(dim)[1] is not None), None)
+
+
+def apart(array: Array, kind: TensorType, samples: int) -> Array:
+    """A value with its samples along a new first axis; of a value without samples, it is of size 1."""
+    along = sample_axis(kind)
+    if along is None:
+        return array[None]
+    shape = array.shape
+    split = array.reshape(*shape[:along], samples, shape[along] // samples, *shape[along + 1 :])
+    return np.moveaxis(split, along, 0) if along else split
+
+
+def joined(parts: Array, kind: TensorType) -> Array:
+    """The value whose samples lie along a first axis of their own."""
+    along = sample_axis(kind)
+    return (np.moveaxis(parts, 0, along) if along else parts).reshape(whole_shape(kind, len(parts)))
 
 
 def is_batched(kind: TensorType) -> bool:
-    """Whether each sample has a part of its own, since the first size is a symbol."""
-    return bool(kind.shape) and dim_factors(kind.shape[0])[1] is not None
+    """Whether each sample has a part of its own, since a size is a symbol."""
+    return sample_axis(kind) is not None
 
 
 @dataclass(frozen=True)
@@ -55,29 +78,21 @@ class Port:
         return count * self.place.dtype.itemsize if self.batched else 0
 
     @cached_property
-    def _in_order(self) -> bool:
-        return self.place.axes == tuple(range(len(self.place.axes)))
-
-    @cached_property
     def _dtype(self) -> np.dtype[np.generic]:
         return numpy_dtype(self.kind.dtype)
 
     def enter(self, array: Array, samples: int) -> Array:
         """The buffer for a value that is known."""
-        if not self._in_order:
-            parts = array.reshape(samples if self.batched else 1, *self.place.natural_shape)
-            array = parts.transpose(0, *(1 + axis for axis in self.place.axes))
+        parts = apart(array, self.kind, samples if self.batched else 1)
+        array = parts.transpose(0, *(1 + axis for axis in self.place.axes))
         return held(np.require(array, requirements=("C", "A")))
 
     def leave(self, samples: int) -> tuple[Array, Array]:
-        """A buffer for a value that is made, and what it looks like to the caller."""
+        """A buffer for a value that is made, and what the value's samples look like, one after the other."""
         count = samples if self.batched else 1
         if self.sample:
             buffer = empty((count, -(-math.prod(self.place.shape) // self.sample)), self._dtype)
             return buffer, buffer
-        if self._in_order:
-            buffer = empty(whole_shape(self.kind, count), self._dtype)
-            return buffer, buffer
         buffer = empty((count, *self.place.shape), self._dtype)
         axes = (1 + self.place.axes.index(axis) for axis in range(len(self.place.axes)))
-        return buffer, buffer.transpose(0, *axes).reshape(whole_shape(self.kind, count))
+        return buffer, buffer.transpose(0, *axes)

@@ -15,7 +15,7 @@ from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
 from qbench.runtime.memory import GUARDED, aligned, zeros
-from qbench.runtime.port import Port, is_batched, whole_shape
+from qbench.runtime.port import Port, apart, is_batched, joined
 from qbench.runtime.schedule import Schedule, Segment
 from qbench.runtime.step import Step
 from qbench.runtime.tallies import Tally
@@ -94,7 +94,7 @@ class Run:
                     port.buffer in entered
                 ):  # a known value is a view of this input: not the caller's array is written to
                     buffer, inside = port.leave(samples)
-                    inside[...] = arrays.get(name, 0)
+                    inside[...] = apart(arrays[name], port.kind, len(inside)) if name in arrays else 0
                     self._lend(port, buffer)
                 elif name in arrays:
                     self._lend(port, port.enter(arrays[name], samples))
@@ -130,13 +130,15 @@ class Run:
                     tally.add(self._part(name, image))
         found: dict[str, Array] = {}
         for name in self._schedule.wanted:
-            array = self._known[name] if name in self._known else self._made.get(name)
-            if array is None:
-                array = self._schedule.plan.graph.constants[name].array
-            if name in self._schedule.sampled and name not in self._schedule.kept:
-                count = self._samples if is_batched(self._schedule.plan.graph.types[name]) else 1
-                array = array.reshape(count, -1)[:, :: self._schedule.sampled[name]]
-            found[name] = array
+            every, kind = self._schedule.sampled.get(name), self._schedule.plan.graph.types[name]
+            if every is not None:
+                parts = self._parts(name)
+                kept = name in self._schedule.kept  # kernels have taken the sample
+                found[name] = parts if kept else parts.reshape(len(parts), -1)[:, ::every]
+            elif name in self._made and name not in self._known:
+                found[name] = joined(self._made[name], kind)
+            else:
+                found[name] = self._whole(name)
         return found
 
     def run(self, threads: int) -> None:
@@ -220,7 +222,8 @@ class Run:
                 if step is not None:
                     for name in step.inputs:
                         if name in self._schedule.read:
-                            buffer, values[name] = self._schedule.read[name].leave(1)
+                            buffer, parts = self._schedule.read[name].leave(1)
+                            values[name] = parts[0]
                             self._lend(self._schedule.read[name], buffer)
                 native(segment, image)
                 if step is not None:
@@ -248,20 +251,24 @@ class Run:
 
     def _part(self, name: str, image: int) -> Array:
         """One sample of a value that is known, or was made."""
-        array = self._known[name] if name in self._known else self._made.get(name)
-        if array is None:
-            return self._schedule.plan.graph.constants[name].array
-        if not is_batched(self._schedule.plan.graph.types[name]):
-            return array
-        size = len(array) // self._samples
-        return array[image * size : (image + 1) * size]
+        parts = self._parts(name)
+        return parts[image if len(parts) > 1 else 0]
+
+    def _parts(self, name: str) -> Array:
+        """The samples of a value that is known, or was made, or the one that it has for all."""
+        if name in self._made and name not in self._known:
+            return self._made[name]
+        return apart(self._whole(name), self._schedule.plan.graph.types[name], self._samples)
+
+    def _whole(self, name: str) -> Array:
+        return self._known[name] if name in self._known else self._schedule.plan.graph.constants[name].array
 
     def _store(self, name: str, image: int, array: Array) -> None:
         """Add one sample to a result."""
         kind = self._schedule.plan.graph.types[name]
         if self._samples == 1 or not is_batched(kind):
-            self._made[name] = array
+            self._made[name] = array[None]
             return
         if name not in self._made:
-            self._made[name] = np.empty(whole_shape(kind, self._samples), array.dtype)
-        self._made[name][image * len(array) : (image + 1) * len(array)] = array
+            self._made[name] = np.empty((self._samples, *array.shape), array.dtype)
+        self._made[name][image] = array

@@ -75,6 +75,13 @@ def test_same_type_is_not_same_values(op: str, attrs: dict[str, Attr]) -> None:
     assert canonical(g) is g
 
 
+def test_a_squeeze_that_only_the_run_can_check_stays() -> None:
+    """The size is 1 for some lengths only: no reshape says so."""
+    quotient = "(T + 3)//4"
+    nodes = [node("s", "squeeze", "x", axes=(2,)), node("y", "expand_dims", "s", axes=(0,))]
+    assert ops(CanonicalizePass()(graph(*nodes, x=("N", 8, quotient)))) == ["squeeze", "expand_dims"]
+
+
 def test_neutral_number_that_broadcasts_stays() -> None:
     g = graph(node("y", "add", "x", "n"), n=np.zeros((3, 1, 4, 6, 6), np.float32), x=(1, 4, 6, 6))
     assert ops(canonical(g)) == ["add"]

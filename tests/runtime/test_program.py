@@ -308,3 +308,21 @@ def test_a_programs_table_has_a_row_for_each_step():
     assert table["reason"][2] == "a test"
     assert program.fallbacks == {"n3": "a test"}
     assert table["macs"].sum() == 240
+
+
+def test_values_whose_samples_lie_along_another_axis():
+    """They are kept, sampled and started from whole, as those along axis 0."""
+    nodes = [
+        Node("turn", "transpose", ("x",), ("turned",), FrozenMap({"axes": (1, 0, 2)})),
+        Node("join", "concatenate", ("turned", "turned"), ("joined",), FrozenMap({"axis": 2})),
+        Node("back", "transpose", ("joined",), ("y",), FrozenMap({"axes": (1, 0, 2)})),
+    ]
+    graph = build("g", {"x": TensorType(("N", 3, 4), "float32")}, ["y"], nodes)
+    x = np.random.default_rng(0).standard_normal((5, 3, 4)).astype(np.float32)
+    program, expected = plan(graph, keep=["turned", "joined"]), interpreter.run(graph, {"x": x}, ["turned", "joined"])
+    made = program.run(x, keep=["turned", "joined"])
+    for name, array in made.items():
+        np.testing.assert_array_equal(array, expected[name])
+    some = program.run(x, keep=["joined"], sample=5)["joined"]
+    np.testing.assert_array_equal(some, np.moveaxis(expected["joined"], 1, 0).reshape(5, -1)[:, ::5])
+    np.testing.assert_array_equal(program.run(start={"joined": made["joined"]})["y"], expected["y"])

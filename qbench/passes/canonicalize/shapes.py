@@ -27,6 +27,8 @@ def merge_reshapes(rw: Rewriter, node: Node) -> bool:
     if first is None:
         return False
     given, shape = rw.types[first.inputs[0]].shape, rw.types[node.output].shape
+    if dim_product(shape) != dim_product(given):  # a squeeze between them has an open size that only the run can show
+        return False
     if len(given) > 1 and shape == (given[0], dim_product(given[1:])):
         return fuse(rw, (first, node), BatchFlatten.name, first.inputs)
     return fuse(rw, (first, node), Reshape.name, first.inputs, newshape=shape)
