@@ -45,12 +45,12 @@ def one_node(op: str) -> tuple[Graph, dict[str, np.ndarray]]:
     types = {name: TensorType(array.shape, dtype_of(array.dtype)) for name, array in feeds.items()}
     if sample.symbolic:
         types["x0"] = TensorType(("N", *types["x0"].shape[1:]), types["x0"].dtype)
-    outputs = tuple(f"y{i}" for i in range({"split": 3, "nn.lstm": 3, "nn.gru": 2, "topk": 2}.get(op, 1)))
+    outputs = tuple(f"y{i}" for i in range({"split": 3, "nn.lstm": 3, "nn.gru": 2, "nn.rnn": 2, "topk": 2}.get(op, 1)))
     node = Node("the node", op, tuple(feeds), outputs, FrozenMap(sample.attrs))
     return build("g", types, outputs, [node]), feeds
 
 
-ONE_WAY = {"vision.detections"}
+ONE_WAY = {"vision.detections", "nn.dynamic_lstm"}
 """Tested where they are read."""
 FLOAT_OPS = [name for name, op in OPS.items() if op.rule != QuantRule.INTERNAL and name not in ONE_WAY]
 

@@ -155,7 +155,7 @@ def test_weights_that_are_not_numbers_are_named(tmp_path: Path, value: float) ->
 
 def test_all_unsupported_nodes_are_listed_at_once(tmp_path: Path) -> None:
     nodes = [
-        node("RNN", ["x", "w", "r"], ["a"], "rnn", hidden_size=2),
+        node("RNN", ["x", "w", "r"], ["a"], "rnn", hidden_size=2, activations=["Relu"]),
         node("Relu", ["a"], ["b"], "fine"),
         node("NonZero", ["b"], ["c"], "nz"),
         helper.make_node("FusedThing", ["c"], ["d"], name="fused", domain="com.example"),

@@ -1,4 +1,4 @@
-"""LSTM and GRU as exporters write them give onnxruntime's outputs."""
+"""LSTM, GRU and RNN as exporters write them give onnxruntime's outputs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ UNITS, ENTERING = 5, 4
 
 
 def weights(op: str, count: int) -> dict[str, np.ndarray]:
-    rows = {"LSTM": 4, "GRU": 3}[op] * UNITS
+    rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[op] * UNITS
     shapes = {"w": (count, rows, ENTERING), "r": (count, rows, UNITS), "b": (count, 2 * rows)}
     return {name: random(*shape, seed=seed) for seed, (name, shape) in enumerate(shapes.items())}
 
 
-@pytest.mark.parametrize("op", ["LSTM", "GRU"])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("states", ["given", "none"])
-@pytest.mark.parametrize("linear", [0, 1])
+@pytest.mark.parametrize(("op", "linear"), [("LSTM", 0), ("GRU", 0), ("GRU", 1), ("RNN", 0)])
 def test_layers(tmp_path: Path, op: str, direction: str, states: str, linear: int) -> None:
     count = 2 if direction == "bidirectional" else 1
     names = ["h", "c"][: 2 if op == "LSTM" else 1]
@@ -62,19 +61,26 @@ def test_a_denoiser_runs_sample_by_sample_with_its_state(tmp_path: Path) -> None
             np.testing.assert_allclose(made[name], array, atol=1e-6)
 
 
-def test_weights_of_8_bits_are_read_as_numbers(tmp_path: Path) -> None:
-    real = weights("LSTM", 1)
-    scales = {name: np.float32(np.abs(real[name]).max() / 127).reshape(1) for name in "wr"}
-    turned = {name: np.rint(real[name] / scales[name]).astype(np.int8).transpose(0, 2, 1) for name in "wr"}
-    constants = (
-        turned | {f"{n}.scale": s for n, s in scales.items()} | {f"{n}.zero": np.zeros(1, np.int8) for n in "wr"}
-    )
+@pytest.mark.parametrize("per_row", [False, True])
+def test_weights_of_8_bits_multiply_rounded_data(tmp_path: Path, per_row: bool) -> None:
+    """What onnxruntime gives of one sequence; the file that is written again holds the same integers."""
+    real = weights("LSTM", 2)
+    scales = {name: np.abs(real[name]).max(axis=2 if per_row else (1, 2)) / np.float32(127) for name in "wr"}
+    turned = {
+        name: np.rint(real[name].transpose(0, 2, 1) / scales[name].reshape(2, 1, -1)).astype(np.int8) for name in "wr"
+    }
+    zeros = {f"{name}.zero": np.zeros(scales[name].shape, np.int8) for name in "wr"}
+    constants = turned | {f"{name}.scale": array for name, array in scales.items()} | zeros
     inputs = ["x", "w", "r", "b", "", "", "", "", "w.scale", "w.zero", "r.scale", "r.zero"]
-    layer = helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], domain="com.microsoft", hidden_size=UNITS)
+    attrs = {"domain": "com.microsoft", "hidden_size": UNITS, "direction": "bidirectional"}
+    layer = helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], **attrs)
     proto = model([layer], {"x": ["T", "N", ENTERING]}, constants=constants | {"b": real["b"]})
     proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    path, x = save(proto, tmp_path), random(6, 2, ENTERING)
-    np.testing.assert_allclose(run(load(path), {"x": x})["y"], reference(path, {"x": x})["y"], atol=0.05)
+    feeds = {"x": random(6, 1, ENTERING)}
+    graph = check(save(proto, tmp_path), feeds, 1e-5)
+    check(write_onnx(graph, tmp_path / "again.onnx"), feeds, 1e-5)
+    both = run(graph, {"x": np.concatenate([feeds["x"], random(6, 1, ENTERING, seed=5)], axis=1)})["y"]
+    np.testing.assert_allclose(both[:, :, :1], run(graph, feeds)["y"], atol=1e-6)
 
 
 def test_other_activations_are_refused(tmp_path: Path) -> None:

@@ -73,6 +73,17 @@ SAMPLES: dict[str, Sample] = {
     "cast": sample((2, 3), dtype="int32"),
     "broadcast_to": sample((2, 1), shape=(2, 3), symbolic=False),
     "nn.lstm": sample((3, 2, 4), (1, 12, 4), (1, 12, 3), (1, 24), (1, 2, 3), (1, 2, 3), symbolic=False),
+    "nn.rnn": sample((3, 2, 4), (1, 3, 4), (1, 3, 3), (1, 6), (1, 2, 3), symbolic=False),
+    "nn.dynamic_lstm": Sample(
+        (
+            draw((3, 1, 4)),
+            np.rint(draw((1, 12, 4))),
+            np.rint(draw((1, 12, 3))),
+            *map(draw, [(1, 24), (1, 1, 3), (1, 1, 3)]),
+        ),
+        {"steps": (1.0, 1.0)},
+        symbolic=False,
+    ),
     "nn.gru": sample((3, 2, 4), (1, 9, 4), (1, 9, 3), (1, 18), (1, 2, 3), symbolic=False),
     "take_along_axis": Sample((draw((3, 4)), np.array([[2, 0, -1, 1]])), {"axis": 0}, symbolic=False),
     "scatter_elements": Sample((draw((3, 4)), np.array([[2, 0, 1, 1]]), draw((1, 4), 1)), {"axis": 0}, symbolic=False),

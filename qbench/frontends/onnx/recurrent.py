@@ -1,15 +1,16 @@
-"""LSTM and GRU, and onnxruntime's LSTM with weights of 8 bits, which are read as the numbers that they stand for."""
+"""LSTM, GRU and plain recurrent layers, and onnxruntime's LSTM with weights of 8 bits."""
 
 import numpy as np
 
 from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
-from qbench.frontends.onnx.source import SourceNode
+from qbench.frontends.onnx.source import Array, SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.ir.graph import Attr
 
 _ATTRS = "activation_alpha activation_beta activations clip direction hidden_size layout"
-_USUAL = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh")}
+_USUAL = {"lstm": ("Sigmoid", "Tanh", "Tanh"), "gru": ("Sigmoid", "Tanh"), "rnn": ("Tanh",)}
+_USUAL["dynamic_lstm"] = _USUAL["lstm"]
 
 
 @converter("LSTM", "X W R B? sequence_lens? initial_h? initial_c? P?", _ATTRS + " input_forget")
@@ -26,11 +27,8 @@ def lstm(
     peepholes: Value | None,
 ) -> tuple[Value, ...]:
     """Gates: input, output, forget, cell."""
-    if node.flag("input_forget") or (
-        peepholes is not None and (peepholes.constant is None or peepholes.constant.any())
-    ):
-        raise Unsupported("peepholes, or input and forget gates in one")
-    return _recurrent(builder, node, "LSTM", (x, w, r, b), lengths, [hidden, cell], {})
+    _check_lstm(node, peepholes)
+    return _recurrent(builder, node, "lstm", (x, w, r, b), lengths, [hidden, cell], {})
 
 
 @converter("GRU", "X W R B? sequence_lens? initial_h?", _ATTRS + " linear_before_reset")
@@ -46,7 +44,29 @@ def gru(
 ) -> tuple[Value, ...]:
     """Gates: update, reset, hidden."""
     attrs: dict[str, Attr] = {"linear_before_reset": node.flag("linear_before_reset")}
-    return _recurrent(builder, node, "GRU", (x, w, r, b), lengths, [hidden], attrs)
+    return _recurrent(builder, node, "gru", (x, w, r, b), lengths, [hidden], attrs)
+
+
+@converter("RNN", "X W R B? sequence_lens? initial_h?", _ATTRS)
+def rnn(
+    builder: Builder,
+    node: SourceNode,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None,
+    lengths: Value | None,
+    hidden: Value | None,
+) -> tuple[Value, ...]:
+    """One gate."""
+    return _recurrent(builder, node, "rnn", (x, w, r, b), lengths, [hidden], {})
+
+
+def _check_lstm(node: SourceNode, peepholes: Value | None) -> None:
+    if node.flag("input_forget") or (
+        peepholes is not None and (peepholes.constant is None or peepholes.constant.any())
+    ):
+        raise Unsupported("peepholes, or input and forget gates in one")
 
 
 @converter(
@@ -58,20 +78,24 @@ def gru(
 def dynamic_lstm(
     builder: Builder, node: SourceNode, x: Value, w: Value, r: Value, *rest: Value | None
 ) -> tuple[Value, ...]:
-    """Its weights are stored turned round, (directions, in, gates * units); its data stays float here."""
-    *others, w_scale, w_zero, r_scale, r_zero = rest
-    weights = [_real(w, w_scale, w_zero), _real(r, r_scale, r_zero)]
-    return lstm(builder, node, x, *weights, *others)
+    """Its weights are stored turned round, (directions, in, gates * units)."""
+    b, lengths, hidden, cell, peepholes, w_scale, w_zero, r_scale, r_zero = rest
+    _check_lstm(node, peepholes)
+    (kernel, first), (recurrence, second) = _real(w, w_scale, w_zero), _real(r, r_scale, r_zero)
+    both = np.broadcast_arrays(first, second)
+    steps: dict[str, Attr] = {"steps": tuple(np.stack(both).ravel().tolist())}
+    return _recurrent(builder, node, "dynamic_lstm", (x, kernel, recurrence, b), lengths, [hidden, cell], steps)
 
 
-def _real(weight: Value, scale: Value | None, zero_point: Value | None) -> Value:
+def _real(weight: Value, scale: Value | None, zero_point: Value | None) -> tuple[Value, Array]:
+    """The real numbers of a weight, and their scales: (directions, 1 or rows)."""
     arrays = [value and value.constant for value in (weight, scale, zero_point)]
     integers, scales, zeros = arrays
     if integers is None or scales is None or zeros is None:
         raise Unsupported("weights, scales and zero points must be constant")
     aligned = [a.astype(np.float32).reshape(len(a) if a.ndim else 1, 1, -1) for a in (scales, zeros)]
     real = (integers.astype(np.float32) - aligned[1]) * aligned[0]
-    return Value.known(weight.name, np.ascontiguousarray(real.transpose(0, 2, 1)))
+    return Value.known(weight.name, np.ascontiguousarray(real.transpose(0, 2, 1))), aligned[0][:, 0]
 
 
 def _recurrent(
@@ -101,7 +125,7 @@ def _recurrent(
         else:
             given.append(builder.emit("transpose", state, axes=(1, 0, 2)) if turned else state)
     attrs = attrs | {"direction": node.text("direction", "forward")}
-    y, *last = builder.emit_many(f"nn.{op.lower()}", (x, w, r, offset, *given), 1 + len(states), **attrs)
+    y, *last = builder.emit_many(f"nn.{op}", (x, w, r, offset, *given), 1 + len(states), **attrs)
     if turned:
         y = builder.emit("transpose", y, axes=(2, 0, 1, 3))
         last = [builder.emit("transpose", state, axes=(1, 0, 2)) for state in last]

@@ -78,6 +78,18 @@ class Lstm(Recurrent):
 
 
 @register
+class Rnn(Recurrent):
+    """A plain recurrent layer: its state is the hyperbolic tangent of both products."""
+
+    name = "nn.rnn"
+    operands = ("data", "kernel", "recurrence", "offset", "hidden")
+    gates = 1
+
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+        return [np.tanh(entering + states[0] @ recurrence.T + offset)]
+
+
+@register
 class Gru(Recurrent):
     """Gated recurrent unit; gates: update, reset, hidden."""
 

@@ -1,10 +1,11 @@
-"""ONNX's ops whose scales or zero points are computed at run time: DynamicQuantizeLinear and the integer products."""
+"""Ops of ONNX and onnxruntime whose scales or zero points are computed at run time: products of integers, an LSTM."""
 
 import numpy as np
 
 from qbench.errors import DataError, GraphError
 from qbench.ir.op import Array, Op, register
 from qbench.ir.types import TensorType
+from qbench.ops.float.recurrent import Lstm
 from qbench.ops.integer.products import IntegerBatchMatmul, IntegerConv2d
 from qbench.ops.numeric.convolution import convolve
 from qbench.ops.numeric.exact import centred, exact_dtype, largest_sum, to_accumulator
@@ -95,3 +96,34 @@ class ConvInteger(Convolution, InternalOp):
         exact = exact_dtype(x, largest_sum(w, 0))
         sums = convolve(x.astype(exact), w.astype(exact), self.strides, self.padding, self.dilation, self.groups)
         return to_accumulator(sums, "int32")
+
+
+@register
+class DynamicLstm(Lstm):
+    """An LSTM that rounds what it multiplies, as onnxruntime's DynamicQuantizeLSTM does.
+
+    Its data to the 256 numbers of their range, its state before each time step to those of its own; each sequence by
+    itself, where onnxruntime takes several together, as its threads have it. Weights are real numbers here, `steps`
+    times integers.
+    """
+
+    name = "nn.dynamic_lstm"
+    float_reason = "unsupported: it has integer weights already, and rounds its data by the range that they have"
+    steps: tuple[float, ...]
+    """Scales of the kernel, then of the recurrence: for each direction one, or one for each of its rows."""
+
+    def compute(self, *arrays: Array) -> tuple[Array, ...]:
+        data, *others = arrays
+        return super().compute(_rounded(data.swapaxes(0, 1)).swapaxes(0, 1), *others)
+
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+        hidden, cell = states
+        return super().step(entering, [_rounded(hidden), cell], recurrence, offset)
+
+
+def _rounded(sequences: Array) -> Array:
+    made = np.empty_like(sequences)
+    for given, out in zip(sequences, made, strict=True):
+        integers, scale, zero_point = by_range(given)
+        out[...] = (integers.astype(np.float32) - zero_point.astype(np.float32)) * scale
+    return made

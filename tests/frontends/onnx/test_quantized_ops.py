@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -276,6 +277,22 @@ def test_dynamic_quantization(seed: int, spread: float, shift: float, tmp_path: 
             {"x": x},
             {},
         )
-    exact(tmp_path, made, {"x": x}, {"b": b, "bs": np.float32(0.03)})
+    again(exact(tmp_path, made, {"x": x}, {"b": b, "bs": np.float32(0.03)}), {"x": x}, tmp_path)
     fused = node("DynamicQuantizeMatMul", ["x", "b", "bs", "", "c"], ["y"], **MS)
     exact(tmp_path, [fused], {"x": x}, {"b": b, "bs": np.float32(0.03), "c": np.ones(5, np.float32)})
+
+
+def again(graph: Graph, feeds: dict[str, np.ndarray], folder: Path) -> None:
+    """Written and run by onnxruntime, the graph gives the same."""
+    written = onnx.load(qb.export_onnx(graph, folder / "again.onnx"))
+    np.testing.assert_array_equal(runtime(written, feeds), run(graph, feeds)["y"])
+
+
+def test_dynamic_convolution_is_written_as_it_was(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(1, 4, 9)).astype(np.float32), rng.integers(-127, 128, (6, 2, 3)).astype(np.int8)
+    made = [
+        node("DynamicQuantizeLinear", ["x"], ["xq", "xs", "xz"]),
+        node("ConvInteger", ["xq", "w", "xz"], ["y"], pads=[1, 0], strides=[2], group=2),
+    ]
+    again(exact(tmp_path, made, {"x": x}, {"w": w}), {"x": x}, tmp_path)
