@@ -22,6 +22,7 @@ def load(
     *,
     shapes: Mapping[str, Sequence[Dim]] | None = None,
     values: Mapping[str, ArrayLike] | None = None,
+    outputs: Sequence[str] | None = None,
     semantics: Semantics | None = None,
     layout: Literal["NCHW"] | None = None,
 ) -> Graph:
@@ -36,6 +37,9 @@ def load(
     values
         Inputs of an ONNX model that always have the same value, by name: a sampling rate, a flag that says which half
         of a merged decoder runs. They become constants, and what hangs on them is folded.
+    outputs
+        Values of an ONNX model to end at, by name, in place of the file's outputs: what lies behind them is left out,
+        such as a detector's choice among its boxes, whose number only the run knows.
     semantics
         Whose arithmetic the quantized ops get: by default that of TFLite's reference kernels for a TFLite model, and of
         onnxruntime for an ONNX model.
@@ -66,5 +70,7 @@ def load(
         if is_tflite(Path(path)):
             if values:
                 raise ModelError("values: inputs of a TFLite model cannot be fixed; export the function that is wanted")
+            if outputs is not None:
+                raise ModelError("outputs: those of a TFLite model are the file's")
             return load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
-        return load_onnx(Path(path), shapes or {}, semantics or "onnx", values=values)
+        return load_onnx(Path(path), shapes or {}, semantics or "onnx", values=values, outputs=outputs)

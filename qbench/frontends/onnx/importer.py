@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
+from qbench.frontends.onnx.loops import WAYS, count_turns, written_out
 from qbench.frontends.onnx.source import SourceInput, SourceModel, SourceNode
 from qbench.frontends.onnx.table import CONVERTERS
 from qbench.frontends.sizes import Unresolved, solved, substituted
@@ -78,7 +79,10 @@ KEPT = frozenset({"DequantizeLinear", "QuantizeLinear"})
 """Ops that are converted also where all their inputs are constants."""
 
 
-WAYS = "fix sizes with load(shapes={name: (...)}), and an input that decides it with load(values={name: number})"
+COUNTS = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
+COUNTED = (
+    "how many it finds only the run knows; end the graph before it with load(outputs=(...)), and do it on what comes"
+)
 
 
 class _Importer:
@@ -135,9 +139,10 @@ class _Importer:
             return
         values = [self.values[name] if name else None for name in node.inputs]
         made = self._moved(node, values) or self._folded(node, values) or self._branched(node, values)
+        made = self._turned(node, values) if made is None else made
         if made is None:
             if (node.domain, node.op) not in CONVERTERS:
-                raise Unsupported("")
+                raise Unsupported(COUNTED if node.op in COUNTS else "")
             made = self._converted(node, values)
         self.values |= made
         self.missing |= {name: node for name in node.outputs if name and name not in made}
@@ -205,6 +210,23 @@ class _Importer:
         self.builder.start(node)
         one = self.builder.emit("reshape", condition, newshape=()) if condition.rank else condition
         return self.builder.finish([self._either(one, yes[name], no[name]) for name in node.outputs if name in yes])
+
+    def _turned(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
+        """The outputs of a Loop or Scan: its turns are taken one after the other."""
+        if (node.domain, node.op) not in (("", "Loop"), ("", "Scan")):
+            return None
+        turns = written_out(node, count_turns(node, values), self.builder.fresh)
+        self.values |= {name: Value.known(name, array) for name, array in turns.initializers.items()}
+        self._take_all(turns.nodes)
+        first = len(turns.outputs) - len(node.outputs)
+        for name in turns.outputs[:first]:
+            condition = self.values.get(name)
+            if condition is None or condition.constant is None or not condition.constant.all():
+                raise Unsupported("it ends when its data say so")
+        for name in turns.outputs[first:]:
+            self._blame(name)
+        made = zip(node.outputs, turns.outputs[first:], strict=True)
+        return {output: self.values[name] for output, name in made if output and name in self.values}
 
     def _inside(self, node: SourceNode, name: str) -> dict[str, Value]:
         """A branch's outputs; its nodes are taken here. It is a scope of its own: the other may have its names too."""

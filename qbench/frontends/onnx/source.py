@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from qbench.errors import ModelError, shown
+from qbench.errors import ModelError, nearest, shown
 
 Array = NDArray[Any]
 Kind = TypeVar("Kind", int, float, str)
@@ -129,6 +129,24 @@ class SourceModel:
         arrays = {names.get(name, name): array for name, array in self.initializers.items()}
         nodes = tuple(map(node_with, self.nodes))
         return replace(self, nodes=nodes, initializers=arrays, outputs=other(self.outputs))
+
+    def with_outputs(self, outputs: Iterable[str]) -> SourceModel:
+        """The model up to other values of it; ModelError where it has none of such a name."""
+        outputs, known = tuple(outputs), sorted(self.value_names())
+        for name in outputs:
+            if name not in known:
+                raise ModelError(f"outputs: the model has no value {shown(name)}{nearest(name, known)}")
+        makers = {output: node for node in self.nodes for output in node.outputs}
+        wanted, waiting = set[str](), [*outputs]
+        while waiting:
+            node = makers.get(waiting.pop())
+            if node is not None and node.name not in wanted:
+                wanted.add(node.name)
+                waiting += node.inputs
+                waiting += [
+                    v for body in node.attrs.values() if isinstance(body, SourceModel) for v in body.value_names()
+                ]
+        return replace(self, outputs=outputs, nodes=tuple(node for node in self.nodes if node.name in wanted))
 
     def with_values(self, values: Mapping[str, Array]) -> SourceModel:
         """The model with some of its inputs as constants; ModelError where one cannot be what is given."""
