@@ -74,9 +74,12 @@ def test_every_layer_has_a_row_with_what_it_is(stub: Stub, view: dict[str, Any])
     grid = stub.page.get_by_role("grid", name="Layers")
     assert grid.get_attribute("aria-rowcount") == str(len(view["rows"]) + 1)
     relu = rows(stub).nth(2)
-    show(stub, "Output")
+    show(stub, "Output", "Bits")
     for text in ("relu_0", "edited", "nn.relu", "N\u00d716", "uint8", "31.5", "34.5", "0.25 ms"):
         expect(relu).to_contain_text(text)
+    expect(rows(stub).first.locator(".qb-col-runs_as")).to_have_text("uint8\u00d7int8")
+    bits = rows(stub).locator(".qb-col-bits").all_inner_texts()
+    assert bits[:3] == ["\u2013", "\u2013", "8"]  # within a fused step are sums of 32
     expect(rows(stub).nth(6)).to_contain_text("worst")
     expect(rows(stub).last).to_contain_text("softmax stays in float")
 

@@ -9,9 +9,9 @@ export const COLUMNS = [
   ["name", "Layer", "Name of the layer in the model; one row for what is fused into one step, to unfold", (row) => row.name, nameCell, false, "text", "minmax(150px, 2.2fr)", true],
   ["op", "Op", "What the layer does", (row) => row.op, (row) => h("div", { title: row.op }, row.op), false, "text", "minmax(84px, 1fr)", true],
   ["shape", "Output", "Shape of what the layer makes", (row) => size(row.shape), (row) => row.shape.replaceAll(" x ", "\u00d7"), true, "text", "minmax(92px, 1fr)", false],
-  ["runs_as", "Runs as", "What the layer computes with", (row) => row.runs_as, (row) => h("span", { class: row.is_float ? "qb-float" : "" }, row.runs_as), false, "text", "62px", true],
+  ["runs_as", "Runs as", "What the layer computes with: its data, and its weights where it has some", runsAs, (row) => h("span", { class: row.is_float ? "qb-float" : "" }, runsAs(row)), false, "text", "82px", true],
   ["why", "Why", "Why the layer runs in float, or who chose its scale", (row) => reason(row), why, false, "text", "minmax(116px, 1.4fr)", true],
-  ["bits", "Bits", "Of the integers that the layer makes", (row) => row.bits, (row) => row.bits ?? null, false, "number", "48px", false],
+  ["bits", "Bits", "Of the integers that the layer makes; within a fused step are sums of 32", bits, bits, false, "number", "48px", false],
   ["scale", "Scale", "One step of the integers that the layer makes; of all channels where each has its own", (row) => largest(row.scale), (row) => number(row.scale, 3), true, "number", "74px", false],
   ["threshold", "Threshold", "Where the values that the layer makes are clipped", (row) => largest(row.threshold), (row) => number(row.threshold, 3), true, "number", "80px", false],
   ["clipped", "Clipped", "Fraction of the values outside of what the integers can say, on the data that is evaluated: beside the histogram stands that of the calibration data", (row) => row.clipped, (row) => percent(row.clipped), true, "number", "80px", true],
@@ -50,6 +50,16 @@ export function nameCell(row, marks = [], fold = null) {
     row.imported.length ? h("span", { class: "qb-mark qb-imported", title: `from the file: ${row.imported.join(", ")}` }, "imported") : null,
     marks,
   );
+}
+
+/** Such as uint8×int4. */
+export function runsAs(row) {
+  return row.weight_dtype ? `${row.runs_as}\u00d7${row.weight_dtype}` : row.runs_as;
+}
+
+function bits(row) {
+  const isWithin = row.within && row.within.members.at(-1).name !== row.name;
+  return isWithin ? null : (row.bits ?? null);
 }
 
 /** Why in the fewest words: what is said of every layer of its kind goes without saying. */

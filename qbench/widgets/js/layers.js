@@ -1,7 +1,7 @@
 // The table of all layers: what each runs as, and what that costs. Only the rows in sight are in the page.
 import { bulkBar } from "./bulk.js";
 import { columnChooser } from "./chooser.js";
-import { COLUMNS, nameCell, order } from "./columns.js";
+import { COLUMNS, nameCell, order, runsAs } from "./columns.js";
 import { fill, h, set, unique } from "./dom.js";
 import { grouped, layersOf, unfolded } from "./groups.js";
 
@@ -374,7 +374,7 @@ function least(columns) {
 }
 
 function said(row) {
-  return (row.members ?? [row]).map((one) => `${one.name} ${one.op} ${one.runs_as} ${one.reason ?? ""} ${one.chosen_by ?? ""}`).join(" ").toLowerCase();
+  return (row.members ?? [row]).map((one) => `${one.name} ${one.op} ${runsAs(one)} ${one.reason ?? ""} ${one.chosen_by ?? ""}`).join(" ").toLowerCase();
 }
 
 function dash() {
