@@ -1,6 +1,6 @@
 """What earlier evaluations computed, kept within a memory budget."""
 
-import ctypes
+import mmap
 import sys
 import threading
 from collections import OrderedDict
@@ -16,6 +16,7 @@ from qbench.ir.memo import Memo
 from qbench.runtime.programs import Programs
 
 _MAX_RESULTS = 1 << 17
+_APART, _MAPPINGS = 1 << 14, 1 << 13  # bytes of an array that lies apart; how many may: Linux has 65,530
 
 
 class ValueCache:
@@ -26,6 +27,9 @@ class ValueCache:
 
     Arrays are dropped least recently used first, but never for an array of the same evaluation: an evaluation reads
     its data front to back, and where that is larger than the budget, plain LRU would drop each array just before use.
+
+    Arrays lie apart from all other memory, each in a mapping that is gone when the array is. Between what an evaluation
+    allocates and frees they would leave holes, which the allocator keeps: hours of edits took twice the budget.
 
     Parameters
     ----------
@@ -40,7 +44,6 @@ class ValueCache:
         self._lock = threading.Lock()
         self._arrays: OrderedDict[Hashable, tuple[int, NDArray[Any]]] = OrderedDict()  # key -> evaluation, array
         self._bytes = 0
-        self._dropped = 0  # bytes since memory was last given back
         self._evaluation = 0
         self._programs = Memo()
         self.memo = Memo()
@@ -53,16 +56,9 @@ class ValueCache:
         return self._bytes
 
     def begin(self) -> None:
-        """Say that another evaluation starts: what is not read again may now be dropped.
-
-        Once as much was dropped as the budget, the system gets back what lies free between the arrays that are kept:
-        the allocator would hold on to it, and hours of edits would take twice the budget and more.
-        """
+        """Say that another evaluation starts: what is not read again may now be dropped."""
         with self._lock:
             self._evaluation += 1
-            if self._dropped > self.budget_bytes:
-                self._dropped = 0
-                _give_back()
 
     def get(self, key: Hashable) -> NDArray[Any] | None:
         """The array of that key, or None."""
@@ -76,7 +72,6 @@ class ValueCache:
 
     def put(self, key: Hashable, array: NDArray[Any]) -> None:
         """Keep the array if there is room for it; it is made read-only and must not change any more."""
-        array = _owned(array)
         with self._lock:
             if key in self._arrays or array.nbytes > self.budget_bytes:
                 return
@@ -86,7 +81,7 @@ class ValueCache:
                     return
                 del self._arrays[oldest]
                 self._bytes -= dropped.nbytes
-                self._dropped += dropped.nbytes
+            array = _owned(array, max(_APART, self.budget_bytes // _MAPPINGS))
             self._arrays[key] = (self._evaluation, array)
             self._bytes += array.nbytes
 
@@ -115,16 +110,15 @@ def of_process() -> ValueCache:
     return ValueCache(0)
 
 
-def _give_back() -> None:
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc has it
-    if trim is not None:
-        trim(0)
-
-
-def _owned(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of a larger array would keep all of that alive, uncounted; a read-only one cannot be spoiled later."""
-    if array.base is not None and array.nbytes < getattr(array.base, "nbytes", 0):
-        array = np.array(array, copy=True)
-    array = array.view()
+def _owned(array: NDArray[Any], apart: int) -> NDArray[Any]:
+    """A copy that nobody can spoil, in memory of its own from so many bytes on."""
+    if array.nbytes < apart:
+        array = np.array(array)
+    else:
+        at_once = getattr(mmap, "MAP_POPULATE", 0)  # page by page takes three times as long
+        flags = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | at_once}
+        own = np.frombuffer(mmap.mmap(-1, array.nbytes, **flags), array.dtype).reshape(array.shape)
+        np.copyto(own, array)
+        array = own
     array.flags.writeable = False
     return array

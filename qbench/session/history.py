@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 from qbench.errors import ConfigError, SessionError
@@ -28,6 +29,12 @@ class Edit:
     label: str
     config: QuantConfig
     starts: bool = False
+
+    @cached_property
+    def json(self) -> str:
+        """As JSON text, made once: every edit saves all those before it."""
+        said = {"label": self.label, "starts": self.starts, "config": self.config.to_data()}
+        return json.dumps(said, allow_nan=False)
 
 
 @dataclass(frozen=True)
@@ -92,8 +99,8 @@ class History:
 
     def to_json(self) -> str:
         """All edits and the position as JSON text."""
-        edits = [{"label": e.label, "starts": e.starts, "config": json.loads(e.config.to_json())} for e in self.edits]
-        return json.dumps({"version": 1, "position": self.position, "edits": edits}, indent=1)
+        edits = ",\n".join(edit.json for edit in self.edits)
+        return f'{{"version": 1, "position": {self.position}, "edits": [\n{edits}\n]}}\n'
 
     @staticmethod
     def from_json(text: str) -> History:
