@@ -127,10 +127,16 @@ def export_all(session: Session, folder: str | PathLike[str], files: Collection[
         "model.tflite": lambda path: export_tflite(session, path),
         "overrides.json": lambda path: export_overrides(session, path),
     }
+    written: list[Path] = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in files:
             writers[name](folder / name)
+            written.append(folder / name)
     except OSError as error:
         raise ExportError(f"cannot write to {shown(str(folder))}: {error.strerror or error}") from error
-    return [folder / name for name in files]
+    except ExportError as error:
+        if written:
+            error.add_note(f"Written before that: {', '.join(path.name for path in written)}.")
+        raise
+    return written

@@ -11,7 +11,7 @@ from tests.browser.stub import BENCH_STATUS, Stub
 from tests.networks import mlp, samples
 
 ROW: dict[str, Any] = {
-    "label": "keep float 'dense_0', 'bias_0', 'relu_0'", "what": "keep float", "where": ["dense_0", "bias_0", "relu_0"],
+    "label": "keep float 'dense_0', 'bias_0', 'relu_0'", "what": "keep float", "where": ["31", "32", "33"],
     "why": "prefix: 6.0 dB together", "layers": ["dense_0", "bias_0", "relu_0"], "gain_db": 6.0, "gain_metric": None,
     "gain_held_back": None, "returned": 0.75, "ms": 2.5, "more_ms": 0.5, "dearer": 0.25, "bytes": 1100,
     "more_bytes": 100, "larger": 0.1, "is_applied": False,
@@ -57,12 +57,15 @@ def test_they_are_found_on_demand_with_progress_and_a_way_out(page: Page, data: 
 
 
 def test_gains_and_costs_are_numbers_with_bars(page: Page, data: dict[str, Any]):
-    Stub(page, {**data, "status": BENCH_STATUS, "repairs": REPAIRS})
+    Stub(page, {**data, "status": BENCH_STATUS, "repairs": REPAIRS, "height": 800})
     first, second = rows(page).all()
     for words in ("dense_0, bias_0 and 1 more", "+6.0 dB", "+0.5 ms to 2.5 ms", "+100 B to 1.10 kB", "prefix: 6.0 dB"):
         expect(first).to_contain_text(words)
     widths = first.locator(".qb-share > span").evaluate_all("bars => bars.map((bar) => bar.style.width)")
     assert widths == ["75%", "25%", "10%"]
+    page.set_viewport_size({"width": 1400, "height": 900})  # two panes beside each other: nothing is scrolled to
+    page.get_by_role("tab", name="What to do").click()
+    assert page.locator(".qb-repair-scroll").evaluate("one => one.clientWidth && one.scrollWidth <= one.clientWidth")
     for words in ("the whole model", "exact", "\u22120.5 ms", "\u00b10"):
         expect(second).to_contain_text(words)
 
@@ -110,7 +113,7 @@ def test_names_are_text(page: Page, data: dict[str, Any]):
         {
             **data,
             "status": BENCH_STATUS,
-            "repairs": {**REPAIRS, "rows": [{**ROW, "where": [evil], "label": evil, "why": evil}]},
+            "repairs": {**REPAIRS, "rows": [{**ROW, "layers": [evil], "label": evil, "why": evil}]},
         },
     )
     expect(rows(page)).to_contain_text("<img src=x")

@@ -197,6 +197,11 @@ def test_what_is_exported_can_be_chosen(bench: Workbench, tmp_path: Path):
     send(bench, do="export", folder=str(tmp_path / "b" / "c"), files=["workbench.html"])
     assert [path.name for path in (tmp_path / "b" / "c").iterdir()] == ["workbench.html"]
     assert {path.name for path in bench.export()} == set(bench.status["usual"])
+    (tmp_path / "d" / "overrides.json" / "in the way").mkdir(parents=True)
+    send(bench, do="export", folder=str(tmp_path / "d"), files=["config.json", "overrides.json"], where="export")
+    said = bench.status["error"]["text"].splitlines()
+    assert "overrides.json" in said[0]
+    assert said[1:] == ["Written before that: config.json.", "The session is as it was."]
 
 
 def test_it_says_where_it_is_saved(bench: Workbench, tmp_path: Path):

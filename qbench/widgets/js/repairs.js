@@ -4,7 +4,7 @@ import { statusLine } from "./frame.js";
 import { NONE, bytes, decibels, duration, number, short } from "./numbers.js";
 
 const FEW = 2; // names of layers that are said
-const HEADS = ["Repair", "Gives back", "Time of a run", "Constants", "Why", ""];
+const HEADS = ["", "Repair", "Gives back", "Time of a run", "Constants", "Why"];
 const ASK = "Tries regions of the network in float and in 16 bits, other calibrators and bias correction, and measures what each gives back and costs.";
 
 /**
@@ -32,17 +32,18 @@ export function repairsPanel(send, point) {
   function line_of(row, place, metric) {
     const label = row.is_applied ? "Applied" : "Apply";
     const apply = () => (row.is_applied ? undefined : send({ do: "apply", repair: place, label: row.label, where: "repairs" }));
-    const where = row.where.length ? row.where.slice(0, FEW).map((name) => short(name, 28)).join(", ") : "the whole model";
-    const more = row.where.length > FEW ? ` and ${row.where.length - FEW} more` : "";
+    const names = row.layers.length ? [...new Set(row.layers)] : row.where; // as the table of layers calls them
+    const where = names.length ? names.slice(0, FEW).map((name) => short(name, 28)).join(", ") : "the whole model";
+    const more = names.length > FEW ? ` and ${names.length - FEW} more` : "";
     return h(
       "tr",
       { "data-place": place, class: row.is_applied ? "qb-applied" : null },
-      h("th", { scope: "row", title: short(row.where.join(", "), 1000) || null }, h("span", {}, row.what), h("span", { class: "qb-sub" }, `${where}${more}`)),
+      h("td", {}, h("button", { type: "button", class: "qb-small", "aria-disabled": row.is_applied ? "true" : null, "aria-label": `${label}: ${short(row.label, 200)}`, onclick: apply }, label)),
+      h("th", { scope: "row", title: short(names.join(", "), 1000) || null }, h("span", {}, row.what), h("span", { class: "qb-sub" }, `${where}${more}`)),
       cell(gained(row, metric), bar(row.returned, "qb-gain"), `${Math.round(100 * row.returned)} % of what is lost comes back`),
       cell([signed(row.more_ms, duration), h("span", { class: "qb-sub" }, ` to ${duration(row.ms)}`)], bar(row.dearer, "qb-cost"), `${percent(row.dearer)} of the time of a run`),
       cell([signed(row.more_bytes, bytes), h("span", { class: "qb-sub" }, ` to ${bytes(row.bytes)}`)], bar(row.larger, "qb-cost"), `${percent(row.larger)} of the constants`),
       h("td", { class: "qb-why" }, row.why),
-      h("td", {}, h("button", { type: "button", class: "qb-small", "aria-disabled": row.is_applied ? "true" : null, "aria-label": `${label}: ${short(row.label, 200)}`, onclick: apply }, label)),
     );
   }
 

@@ -51,7 +51,7 @@ export function resultPanel(send) {
       ...(view.metric_name ? [card("metric", short(view.metric_name, 22), badge(), number(now.metric), "", [`float ${number(view.metric_float)}`, moved(now.metric, before?.metric, 1, "", 4)])] : []),
       card("size", "Size of constants", null, ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${smaller}\u00d7)`),
       latency(view.latency, send),
-      card("samples", "Measured on", null, count(view.samples), view.samples === 1 ? "sample" : "samples", [DATA[view.data] ?? view.data, isProbe ? null : h("span", { class: "qb-change" }, view.steps_ran ? `${count(view.steps_ran)} of ${count(view.steps)} steps ran` : "known already: nothing had to run")]),
+      card("samples", "Measured on", null, count(view.samples), view.samples === 1 ? "sample" : "samples", [DATA[view.data] ?? view.data, isProbe ? null : h("span", { class: "qb-change" }, view.steps_ran ? `${count(view.steps_ran)} of ${count(view.steps)} steps ran` : "nothing had to run")]),
     );
     if (!isProbe && !view.is_stale) announce(heard, view);
     const flipped = now.flipped;
