@@ -1,5 +1,6 @@
 """What earlier evaluations computed, kept within a memory budget."""
 
+import ctypes
 import mmap
 import sys
 import threading
@@ -28,8 +29,9 @@ class ValueCache:
     Arrays are dropped least recently used first, but never for an array of the same evaluation: an evaluation reads
     its data front to back, and where that is larger than the budget, plain LRU would drop each array just before use.
 
-    Arrays lie apart from all other memory, each in a mapping that is gone when the array is. Between what an evaluation
-    allocates and frees they would leave holes, which the allocator keeps: hours of edits took twice the budget.
+    Arrays of 16 KiB and more lie apart from all other memory, each in a mapping that is gone with it. Between what an
+    evaluation allocates and frees they would leave holes, which the allocator keeps: edits for hours took twice the
+    budget.
 
     Parameters
     ----------
@@ -44,6 +46,7 @@ class ValueCache:
         self._lock = threading.Lock()
         self._arrays: OrderedDict[Hashable, tuple[int, NDArray[Any]]] = OrderedDict()  # key -> evaluation, array
         self._bytes = 0
+        self._dropped = 0  # bytes since memory was last given back
         self._evaluation = 0
         self._programs = Memo()
         self.memo = Memo()
@@ -56,9 +59,16 @@ class ValueCache:
         return self._bytes
 
     def begin(self) -> None:
-        """Say that another evaluation starts: what is not read again may now be dropped."""
+        """Say that another evaluation starts: what is not read again may now be dropped.
+
+        Once as much was dropped as the budget, the system gets back what evaluations have freed: the allocator would
+        hold on to it.
+        """
         with self._lock:
             self._evaluation += 1
+            if self._dropped > self.budget_bytes:
+                self._dropped = 0
+                _give_back()
 
     def get(self, key: Hashable) -> NDArray[Any] | None:
         """The array of that key, or None."""
@@ -71,7 +81,7 @@ class ValueCache:
             return found[1]
 
     def put(self, key: Hashable, array: NDArray[Any]) -> None:
-        """Keep the array if there is room for it; it is made read-only and must not change any more."""
+        """Keep a copy of the array, read-only, if there is room for it."""
         with self._lock:
             if key in self._arrays or array.nbytes > self.budget_bytes:
                 return
@@ -81,6 +91,7 @@ class ValueCache:
                     return
                 del self._arrays[oldest]
                 self._bytes -= dropped.nbytes
+                self._dropped += dropped.nbytes
             array = _owned(array, max(_APART, self.budget_bytes // _MAPPINGS))
             self._arrays[key] = (self._evaluation, array)
             self._bytes += array.nbytes
@@ -108,6 +119,12 @@ class ValueCache:
 def of_process() -> ValueCache:
     """Of a worker: programs and keys, but no values, which another worker would have and this one not."""
     return ValueCache(0)
+
+
+def _give_back() -> None:
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None  # glibc has it
+    if trim is not None:
+        trim(0)
 
 
 def _owned(array: NDArray[Any], apart: int) -> NDArray[Any]:

@@ -46,6 +46,16 @@ def test_an_evaluation_larger_than_the_budget_keeps_its_beginning():
     assert hits == [True] * 3 + [False] * 7
 
 
+def test_memory_is_given_back_once_as_much_was_dropped_as_the_budget(monkeypatch: pytest.MonkeyPatch):
+    given_back: list[int] = []
+    monkeypatch.setattr("qbench.evaluate.cache._give_back", lambda: given_back.append(at))
+    cache = ValueCache(30)
+    for at in range(9):  # each drops what the one before put
+        cache.begin()
+        cache.put(at, array(at, 20))
+    assert given_back == [3, 5, 7]
+
+
 def test_large_arrays_lie_in_memory_that_is_gone_with_them():
     cache, kept = ValueCache(1 << 20), np.arange(1 << 17, dtype=np.float32).reshape(2, -1, 4).swapaxes(1, 2)
     cache.put("a", kept)
