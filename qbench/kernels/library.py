@@ -4,6 +4,7 @@ Numba optimizes every function that a compiled one calls and makes machine code 
 caller and optimizes it again there, once for each function in between. Nobody calls those parts by themselves here.
 """
 
+import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -62,8 +63,12 @@ def as_parts() -> Generator[None]:
 
     with global_compiler_lock:
         usual, codegen._library_class, context.get_executable = codegen._library_class, _Part, executable
+        collects = gc.isenabled()
+        gc.disable()  # what is made stays: looking for garbage in it again and again takes a tenth of the time
         try:
             yield
         finally:
             codegen._library_class = usual
             del context.get_executable
+            if collects:
+                gc.enable()
