@@ -22,9 +22,10 @@ LADDER = (0.0, 20.0, 24.0, 27.0, 29.0, 31.0, 33.0, 35.0)
 
 _GOOD_DB, _GOOD_CLASSES_DB, _FAIR_DB = 30.0, 20.0, 23.0
 """An output as near as this to the float model's needs nothing; vectors, of which the largest counts, even less."""
-_SAMPLES = 4
 _MANY_MACS = 1 << 32
-"""Of a sample: of larger models one sample and every other candidate are tried."""
+"""Of a sample: of larger models every other candidate is tried, on more samples."""
+_RUNS, _MOST_MACS = 32, 1 << 38
+"""Of samples, of all candidates together: so many, or fewer where they take longer."""
 _WORTH = ((12.0, math.inf), (_FAIR_DB, 0.15), (_GOOD_DB, 0.04))
 """Below an output ratio in dB: the share of the time that one decibel more may cost."""
 _LEAST_GAIN_DB = 0.5
@@ -60,11 +61,13 @@ def measure_least_db(
         `cancel` was set.
     """
     graph = prepared.graph
-    large = sum(macs(graph, node) for node in graph.nodes) > _MANY_MACS
-    exact = Exact.of(graph, data.pick(evenly(data.pieces, 1 if large else _SAMPLES)))
+    work = max(1, sum(macs(graph, node) for node in graph.nodes))
+    candidates = LADDER[::2] if work > _MANY_MACS else LADDER
+    samples = max(1, min(_RUNS, _MOST_MACS // work) // len(candidates))
+    exact = Exact.of(graph, data.pick(evenly(data.pieces, samples)))
     good = _GOOD_CLASSES_DB if all(graph.types[name].rank <= 2 for name in exact.outputs) else _GOOD_DB
     best, found, tried = LADDER[0], (-math.inf, 1.0), list[str]()
-    for least in LADDER[::2] if large else LADDER:
+    for least in candidates:
         if cancel is not None and cancel.is_set():
             raise Cancelled("stopped while it was measured which tensors 8 bits can hold; a later run starts again")
         quantized = quantize_graph(prepared, statistics, config.with_value("activations.least_db", least), memo)

@@ -64,6 +64,14 @@ def test_an_outlier_before_a_normalization_lifts_what_reads_it() -> None:
     assert reasons["sum"] and reasons["norm"] and not reasons["fc0"]
 
 
+def test_of_a_large_model_one_easy_sample_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    hard = X * np.where(np.arange(16) == 3, 400, 1).astype(np.float32)
+    hard[0] = 0
+    monkeypatch.setattr(f"{__name__}.X", hard)
+    monkeypatch.setattr("qbench.search.least._MANY_MACS", 0)
+    assert found(network(1.0)) > LADDER[0]
+
+
 def test_can_be_stopped() -> None:
     class Set:
         def is_set(self) -> bool:
