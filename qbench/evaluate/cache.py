@@ -1,7 +1,6 @@
 """What earlier evaluations computed, kept within a memory budget."""
 
 import ctypes
-import mmap
 import sys
 import threading
 from collections import OrderedDict
@@ -17,7 +16,6 @@ from qbench.ir.memo import Memo
 from qbench.runtime.programs import Programs
 
 _MAX_RESULTS = 1 << 17
-_APART, _MAPPINGS = 1 << 14, 1 << 13  # bytes of an array that lies apart; how many may: Linux has 65,530
 
 
 class ValueCache:
@@ -28,10 +26,6 @@ class ValueCache:
 
     Arrays are dropped least recently used first, but never for an array of the same evaluation: an evaluation reads
     its data front to back, and where that is larger than the budget, plain LRU would drop each array just before use.
-
-    Arrays of 16 KiB and more lie apart from all other memory, each in a mapping that is gone with it. Between what an
-    evaluation allocates and frees they would leave holes, which the allocator keeps: edits for hours took twice the
-    budget.
 
     Parameters
     ----------
@@ -61,8 +55,8 @@ class ValueCache:
     def begin(self) -> None:
         """Say that another evaluation starts: what is not read again may now be dropped.
 
-        Once as much was dropped as the budget, the system gets back what evaluations have freed: the allocator would
-        hold on to it.
+        Once as much was dropped as the budget, the system gets back what lies free between the arrays that are kept:
+        the allocator would hold on to it, and hours of edits would take twice the budget and more.
         """
         with self._lock:
             self._evaluation += 1
@@ -81,7 +75,8 @@ class ValueCache:
             return found[1]
 
     def put(self, key: Hashable, array: NDArray[Any]) -> None:
-        """Keep a copy of the array, read-only, if there is room for it."""
+        """Keep the array if there is room for it; it is made read-only and must not change any more."""
+        array = _owned(array)
         with self._lock:
             if key in self._arrays or array.nbytes > self.budget_bytes:
                 return
@@ -92,7 +87,6 @@ class ValueCache:
                 del self._arrays[oldest]
                 self._bytes -= dropped.nbytes
                 self._dropped += dropped.nbytes
-            array = _owned(array, max(_APART, self.budget_bytes // _MAPPINGS))
             self._arrays[key] = (self._evaluation, array)
             self._bytes += array.nbytes
 
@@ -127,15 +121,10 @@ def _give_back() -> None:
         trim(0)
 
 
-def _owned(array: NDArray[Any], apart: int) -> NDArray[Any]:
-    """A copy that nobody can spoil, in memory of its own from so many bytes on."""
-    if array.nbytes < apart:
-        array = np.array(array)
-    else:
-        at_once = getattr(mmap, "MAP_POPULATE", 0)  # page by page takes three times as long
-        flags = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | at_once}
-        own = np.frombuffer(mmap.mmap(-1, array.nbytes, **flags), array.dtype).reshape(array.shape)
-        np.copyto(own, array)
-        array = own
+def _owned(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of a larger array would keep all of that alive, uncounted; a read-only one cannot be spoiled later."""
+    if array.base is not None and array.nbytes < getattr(array.base, "nbytes", 0):
+        array = np.array(array, copy=True)
+    array = array.view()
     array.flags.writeable = False
     return array
