@@ -70,13 +70,20 @@ def runtime(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def exact(
-    folder: Path, nodes: Sequence[NodeProto], feeds: Mapping[str, np.ndarray], constants: Mapping[str, Any]
+    folder: Path,
+    nodes: Sequence[NodeProto],
+    feeds: Mapping[str, np.ndarray],
+    constants: Mapping[str, Any],
+    ties: np.ndarray | None = None,
 ) -> Graph:
-    """Imported and run, the file gives what onnxruntime gives, bit for bit."""
+    """Imported and run, the file gives what onnxruntime gives, bit for bit; at ties one step off at most."""
     model = proto(nodes, feeds, constants)
     graph, theirs = qb.load(save(model, folder)), runtime(model, feeds)
     ours = run(graph, feeds)["y"]
     assert ours.dtype == theirs.dtype
+    if ties is not None:
+        assert np.abs(ours[ties].astype(int) - theirs[ties]).max(initial=0) <= 1
+        ours, theirs = ours[~ties], theirs[~ties]
     np.testing.assert_array_equal(ours, theirs)
     return graph
 
@@ -204,13 +211,14 @@ def test_functions_between_dequantize_and_quantize_for_every_integer(
     constants = per_tensor(draw, "x", "y") | {"low": np.float32(-0.7), "high": np.float32(1.3)}
     if op == "Sqrt":
         constants["xz"] = np.asarray(np.iinfo(dtype).min, dtype)
-    made = [
+    real = [
         node("DequantizeLinear", q("x"), ["r"]),
         node(op, ["r", "low", "high"] if op == "Clip" else ["r"], ["f"]),
-        node("QuantizeLinear", ["f", "ys", "yz"], ["y"]),
     ]
-    codes = np.arange(256).astype("uint8").view(dtype)
-    exact(tmp_path, made, {"x": codes}, constants)
+    codes = {"x": np.arange(256).astype("uint8").view(dtype)}
+    steps = runtime(proto([*real, node("Identity", ["f"], ["y"])], codes, constants), codes) / constants["ys"]
+    ties = np.abs(np.abs(steps) % 1 - 0.5) < 1e-4  # where the last bit of a function of floats decides
+    exact(tmp_path, [*real, node("QuantizeLinear", ["f", "ys", "yz"], ["y"])], codes, constants, ties)
 
 
 @FEW
