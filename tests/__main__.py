@@ -13,10 +13,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from ctypes.util import find_library
 from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import monotonic
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
@@ -43,12 +47,16 @@ VARIABLES = {
 }
 """The portable kernels once more: as plain Python, and with every index checked. All kernels and programs once more: in
 memory that nothing else may touch (:mod:`qbench.runtime.guard`), and with an allocator that spoils what is free."""
+BESIDE = ("types", "fuzz")
+"""Checks of one process, which run beside the others: their output comes at the end."""
+WORKERS = str((os.cpu_count() or 1) + 1)
+"""Of the tests, which wait for browsers and killed processes now and then."""
 CHECKS: dict[str, tuple[str, ...]] = {
     "lint": (*PYTHON, "ruff", "check", "."),
     "format": (*PYTHON, "ruff", "format", "--check", "."),
     "types": (*PYTHON, "pyright", "--warnings", "--pythonpath", sys.executable),
     "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
-    "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
+    "tests": (*PYTHON, "pytest", "tests", "-q", "-n", WORKERS, "--durations=10"),
     "fuzz": (*PYTHON, "tests.fuzz", "--minutes", "1"),
     "stress": (*PYTHON, "tests.stress", "--minutes", "1"),
     "python": (*PYTHON, "pytest", "tests/kernels", "-q", "-n", "auto"),
@@ -56,7 +64,8 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "guard": (*PYTHON, "pytest", *(f"tests/{name}" for name in GUARDED), "-q", "-n", "auto"),
     "malloc": (*PYTHON, "pytest", *(f"tests/runtime/{name}" for name in PROGRAMS), "-q", "-n", "auto"),
     "notebooks": (
-        *(*PYTHON, "pytest", "notebooks", "-q", "--nbval-lax", "--nbval-current-env"),
+        *(*PYTHON, "pytest", "notebooks", "-q", "-n", "auto", "--dist", "loadfile"),
+        *("--nbval-lax", "--nbval-current-env"),
         *("--nbval-sanitize-with", "tests/nbval.cfg", "--nbval-cell-timeout=120"),
     ),
 }
@@ -93,14 +102,22 @@ def main(arguments: list[str]) -> int:
         return 2
     chosen = names or list(CHECKS)
     variables = environment()
-    results: list[tuple[str, int, float]] = []
-    for name in chosen:
-        print(f"\n== {name}: {' '.join((*CHECKS[name], *options))}", flush=True)
-        start = monotonic()
-        status = subprocess.run(
-            (*CHECKS[name], *options), cwd=ROOT, env={**variables, **VARIABLES.get(name, {})}, check=False
-        ).returncode
-        results.append((name, status, monotonic() - start))
+
+    def run(name: str, output: IO[str] | None = None) -> tuple[str, int, float]:
+        start, command = monotonic(), (*CHECKS[name], *options)
+        print(f"\n== {name}: {' '.join(command)}", file=output, flush=True)
+        environment_here = {**variables, **VARIABLES.get(name, {})}
+        done = subprocess.run(command, cwd=ROOT, env=environment_here, stdout=output, stderr=output, check=False)
+        return name, done.returncode, monotonic() - start
+
+    beside = BESIDE if len(chosen) > 1 else ()
+    with ThreadPoolExecutor(1) as one_by_one, ExitStack() as files:
+        outputs = {name: files.enter_context(TemporaryFile("w+")) for name in chosen if name in beside}
+        later = [one_by_one.submit(run, name, output) for name, output in outputs.items()]
+        results = [run(name) for name in chosen if name not in beside] + [future.result() for future in later]
+        for output in outputs.values():
+            output.seek(0)
+            print(output.read(), end="")
 
     print()
     for name, status, seconds in results:

@@ -55,12 +55,12 @@ class ValueCache:
     def begin(self) -> None:
         """Say that another evaluation starts: what is not read again may now be dropped.
 
-        Once as much was dropped as the budget, the system gets back what lies free between the arrays that are kept:
+        Once a quarter of the budget was dropped, the system gets back what lies free between the arrays that are kept:
         the allocator would hold on to it, and hours of edits would take twice the budget and more.
         """
         with self._lock:
             self._evaluation += 1
-            if self._dropped > self.budget_bytes:
+            if self._dropped > self.budget_bytes // 4:
                 self._dropped = 0
                 _give_back()
 

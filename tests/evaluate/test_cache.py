@@ -45,14 +45,14 @@ def test_an_evaluation_larger_than_the_budget_keeps_its_beginning():
     assert hits == [True] * 3 + [False] * 7
 
 
-def test_memory_is_given_back_once_as_much_was_dropped_as_the_budget(monkeypatch: pytest.MonkeyPatch):
+def test_memory_is_given_back_once_a_quarter_of_the_budget_was_dropped(monkeypatch: pytest.MonkeyPatch):
     given_back: list[int] = []
     monkeypatch.setattr("qbench.evaluate.cache._give_back", lambda: given_back.append(at))
-    cache = ValueCache(30)
-    for at in range(9):  # each drops what the one before put
+    cache = ValueCache(100)
+    for at in range(20):  # once it is full, each drops what the first of the ten before it put
         cache.begin()
-        cache.put(at, array(at, 20))
-    assert given_back == [3, 5, 7]
+        cache.put(at, array(at, 10))
+    assert given_back == [13, 16, 19]
 
 
 def test_a_view_does_not_keep_its_base_alive():

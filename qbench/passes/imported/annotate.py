@@ -11,7 +11,8 @@ from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.names import fresh
-from qbench.ir.op import OPS, QuantRule
+from qbench.ir.op import OPS, QuantRule, is_op
+from qbench.ops.qnn.border import Quantize
 from qbench.passes.annotate import FAKE, AnnotatePass
 from qbench.passes.groups import multiply_axis
 from qbench.passes.imported.float_forms import is_narrow
@@ -54,7 +55,7 @@ def float_units(template: Template, excluded: Mapping[str, str]) -> dict[int, di
     for number, unit in enumerate(template.units):
         if not unit.integer:
             source = template.integers(unit.nodes[0].inputs[0]) if unit.nodes[0].inputs else ""
-            if unit.nodes[0].op == "qnn.quantize" and source in real:
+            if is_op(unit.nodes[0], Quantize) and source in real:
                 real[unit.nodes[0].output] = real[source]
             continue
         reasons = {node.name: excluded[node.name] for node in unit.twins if node.name in excluded}
@@ -78,7 +79,7 @@ class _Annotation:
         self._quantized: dict[str, str] = {}  # what is read in place of a twin value that is rounded
         self._nodes: list[Node] = []
         self._taken = dict.fromkeys((*twin.types, *twin.by_name))
-        self._by_quantize = {unit.nodes[0].output for unit in self.template.units if unit.nodes[0].op == "qnn.quantize"}
+        self._by_quantize = {unit.nodes[0].output for unit in self.template.units if is_op(unit.nodes[0], Quantize)}
 
     def result(self) -> Graph:
         for number, unit in enumerate(self.template.units):

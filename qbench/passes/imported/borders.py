@@ -7,8 +7,10 @@ from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.names import fresh
+from qbench.ir.op import is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.quant.arithmetic import Ties
 
 Borders = FrozenMap[str, str]
@@ -39,10 +41,10 @@ def real_borders(graph: Graph, ties: Ties) -> tuple[Graph, Borders]:
         inside[name] = new(f"{name}.quantized")
         if name in graph.inputs:
             attrs = FrozenMap[str, Attr]({"ties": ties} if ties != "even" else {})
-            nodes.append(Node(new(f"{name}.quantize"), "qnn.quantize", (name,), (inside[name],), attrs))
+            nodes.append(Node(new(f"{name}.quantize"), Quantize.name, (name,), (inside[name],), attrs))
         else:
             sources = graph.producers[name].sources
-            nodes.append(Node(new(f"{name}.dequantize"), "qnn.dequantize", (inside[name],), (name,), sources=sources))
+            nodes.append(Node(new(f"{name}.dequantize"), Dequantize.name, (inside[name],), (name,), sources=sources))
     if not inside:
         return graph, FrozenMap()
     inputs = {k: t.with_dtype("float32") if k in inside else t for k, t in graph.input_types().items()}
@@ -57,7 +59,7 @@ def integer_borders(graph: Graph, borders: Borders) -> Graph:
     qparams = dict(graph.qparams)
     for name, integers in borders.items():
         maker = graph.producers.get(integers if name in graph.inputs else name)
-        if maker is None or maker.op not in ("qnn.quantize", "qnn.dequantize") or integers not in graph.types:
+        if maker is None or not is_op(maker, Quantize, Dequantize) or integers not in graph.types:
             continue
         dropped.add(maker.name)
         names[integers] = name

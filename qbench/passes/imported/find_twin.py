@@ -12,8 +12,12 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.names import fresh
-from qbench.ir.op import OPS, QuantRule
+from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.float.activation import Clip
+from qbench.ops.float.dense import BiasAdd
+from qbench.ops.qnn.border import Dequantize, Quantize
+from qbench.ops.qnn.requantize import QnnRequantize
 from qbench.passes.imported.borders import real_borders
 from qbench.passes.imported.config import semantics_of
 from qbench.passes.imported.float_forms import IDENTITY, float_form, implied_clamp, is_narrow, is_wide
@@ -22,7 +26,6 @@ from qbench.passes.imported.ties import Ties
 from qbench.quant.arithmetic import dequantize
 
 _SATURATING = (QuantRule.MAC, QuantRule.ELEMENTWISE)
-_NEVER_NEGATIVE = ("nn.relu", "nn.softmax", "sigmoid", "clip", "abs", "exp")
 _NARROW = ("int4", "uint4", "int8", "uint8", "int16", "uint16")
 
 
@@ -102,7 +105,7 @@ def _real_constant(graph: Graph, value: str) -> Constant:
 
 def _of_accumulator(graph: Graph, value: str) -> QParams | None:
     """The qparams of a bias that has none of its own: those of what it is added to."""
-    reader = next((node for node in graph.consumers[value] if node.op == "nn.bias_add"), None)
+    reader = next((node for node in graph.consumers[value] if is_op(node, BiasAdd)), None)
     q = None if reader is None else graph.qparams.get(reader.inputs[0])
     return q if q is None else dataclasses.replace(q, axis=None if q.axis is None else 0)
 
@@ -141,16 +144,16 @@ class _Walk:
     def add(self, node: Node) -> None:
         """The next node."""
         graph, data = self.graph, node.inputs[0] if node.inputs else ""
-        if node.op == "qnn.quantize":
+        if is_op(node, Quantize):
             self._quantize(node)
-        elif node.op == "qnn.dequantize":
+        elif is_op(node, Dequantize):
             self._begin(node, ())
             self._same[node.output] = data
         elif not any(value in graph.qparams for value in (*node.inputs, *node.outputs)):
             self._float(node)
         elif self._follows(node):
             self._grow(data, node)
-        elif node.op == "qnn.requantize" and is_wide(graph, node.output):
+        elif is_op(node, QnnRequantize) and is_wide(graph, node.output):
             self._begin(node, (), integer=True)
             self._same[node.output] = data
         else:
@@ -189,18 +192,18 @@ class _Walk:
             return False
         if node.op == "clip":
             return not _keeps_scale(unit.nodes[0])
-        return is_wide(graph, data) and node.op in ("nn.bias_add", "qnn.requantize")
+        return is_wide(graph, data) and is_op(node, BiasAdd, QnnRequantize)
 
     def _quantize(self, node: Node) -> None:
         data, value = node.inputs[0], node.output
         maker = self.graph.producers.get(data)
-        dequantized = maker is not None and maker.op == "qnn.dequantize"
+        dequantized = is_op(maker, Dequantize)
         known = maker.inputs[0] if maker is not None and dequantized else self._rounded.setdefault(data, value)
         if self.graph.qparams[known] != self.graph.qparams[value]:  # a second rounding of the same numbers
             self._begin(node, (self._identity(node),), integer=True)
             return
         clamp = implied_clamp(self.graph.qparams[value])
-        if known == value and clamp is not None and maker is not None and maker.op not in _NEVER_NEGATIVE:
+        if known == value and clamp is not None and maker is not None and bind(maker).lowest < 0:
             relu = dataclasses.replace(node, op=clamp.op, attrs=clamp.attrs)
             self._begin(node, (relu,), integer=True, implied=True)
             return
@@ -226,7 +229,7 @@ class _Walk:
         unit = self._makers[data]
         unit.nodes.append(node)
         self._makers[node.output] = unit
-        if node.op == "qnn.requantize":
+        if is_op(node, QnnRequantize):
             self._same[node.output] = data
             return
         unit.twins.append(self._twin(node))
@@ -248,7 +251,7 @@ class _Walk:
 
     def _before_widening(self, value: str) -> str:
         maker = self.graph.producers.get(value)
-        wide = maker is not None and maker.op == "qnn.requantize" and is_wide(self.graph, value)
+        wide = is_op(maker, QnnRequantize) and is_wide(self.graph, value)
         return maker.inputs[0] if maker is not None and wide else value
 
     def _identity(self, node: Node) -> Node:
@@ -262,7 +265,7 @@ class _Walk:
             return
         value, made = last.output, self._root(last.output)
         clamp = implied_clamp(self.graph.qparams[value])
-        if [node.op for node in unit.nodes] == ["qnn.requantize", "clip"]:
+        if [node.op for node in unit.nodes] == [QnnRequantize.name, Clip.name]:
             first, second = unit.twins  # rescaled and clipped: the clip says it all
             unit.twins[:] = [dataclasses.replace(second, inputs=first.inputs)]
         if not unit.twins:  # widened, and narrowed again

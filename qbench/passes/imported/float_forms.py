@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import OPS, QuantRule, bind
+from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.float.activation import LeakyRelu, PRelu, Relu
+from qbench.ops.float.select import Pad
 from qbench.ops.qnn.base import QnnOp
 from qbench.ops.qnn.requantize import QnnRequantize
 from qbench.ops.qnn.window import QnnSum, QnnUnary
@@ -93,7 +95,7 @@ def _clamp(q: QParams, low: int, high: int) -> Form:
 
     bounds = real(low, q.qmin, -LARGEST), real(high, q.qmax, LARGEST)
     if bounds == (0.0, LARGEST):
-        return Form("nn.relu", FrozenMap())
+        return Form(Relu.name, FrozenMap())
     return Form("clip", FrozenMap({"a_min": bounds[0], "a_max": bounds[1]}))
 
 
@@ -111,9 +113,9 @@ def _form(node: Node, op: str) -> Form | None:
 
 def _function(op: QnnUnary) -> Form | None:
     if op.slopes and op.axis is None:
-        return Form("nn.leaky_relu", FrozenMap({"alpha": op.slopes[0]}))
+        return Form(LeakyRelu.name, FrozenMap({"alpha": op.slopes[0]}))
     if op.slopes:
-        return Form("nn.prelu", FrozenMap({"axis": op.axis}), (np.asarray(op.slopes, np.float32),))
+        return Form(PRelu.name, FrozenMap({"axis": op.axis}), (np.asarray(op.slopes, np.float32),))
     if op.function not in OPS:
         return None
     numbers = () if op.constant is None else (np.asarray(op.constant, np.float32),)
@@ -128,7 +130,7 @@ def _divides(graph: Graph, node: Node) -> bool:
 
 def _real_fill(graph: Graph, node: Node) -> FrozenMap[str, Attr]:
     q = graph.qparams.get(node.outputs[0])
-    if node.op != "nn.pad" or q is None:
+    if not is_op(node, Pad) or q is None:
         return node.attrs
     fill = float(getattr(bind(node), "pad_value", 0.0))
     return FrozenMap({**node.attrs, "pad_value": q.scales[0] * (fill - q.zero_points[0])})

@@ -10,7 +10,10 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
+from qbench.ir.op import Op, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.float.dense import BiasAdd
+from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.passes.annotate import FAKE
 from qbench.passes.dead_code import DeadCodePass
 from qbench.passes.imported.float_forms import is_narrow
@@ -95,7 +98,7 @@ class _Realize:
         """A node on real numbers, or where they become integers or integers become reals."""
         node = unit.nodes[0]
         source = node.inputs[0] if node.inputs else ""
-        if node.op != "qnn.dequantize" or source not in self._floats:
+        if not is_op(node, Dequantize) or source not in self._floats:
             self._emit(node, tuple(self._value(value) for value in node.inputs))
             self._qparams.update({value: self._q(value) for value in node.outputs if value in self.old.qparams})
         elif unit.twins:
@@ -138,7 +141,7 @@ class _Realize:
         if value in self._aliases:
             return self._aliases[value]
         if value in self._floats:
-            return self._border("qnn.quantize", "quantize", self._floats[value], value)
+            return self._border(Quantize, "quantize", self._floats[value], value)
         if value in self.old.constants and is_narrow(self.old, value):
             self._constants[value], self._qparams[value] = self._integers(value), self._q(value)
         return value
@@ -152,20 +155,20 @@ class _Realize:
             return self._aliases.get(value, value)
         if source in self._floats:
             return self._floats[source]
-        made = next((node.output for node in self.old.consumers[source] if node.op == "qnn.dequantize"), None)
-        return made or self._border("qnn.dequantize", "dequantize", source, source)
+        made = next((node.output for node in self.old.consumers[source] if is_op(node, Dequantize)), None)
+        return made or self._border(Dequantize, "dequantize", source, source)
 
-    def _border(self, op: str, what: str, source: str, value: str) -> str:
+    def _border(self, op: type[Op], what: str, source: str, value: str) -> str:
         """A quantize or dequantize node that the file has not; the value that it makes."""
-        if (op, source) not in self._added:
+        if (op.name, source) not in self._added:
             tensor = self.template.real[value]
-            made = self._added[op, source] = self._fresh(f"{tensor}.{what}d")
+            made = self._added[op.name, source] = self._fresh(f"{tensor}.{what}d")
             producer = self.twin.producers.get(tensor)
             sources = producer.sources if producer else ()
-            self._nodes.append(Node(self._fresh(f"{tensor}.{what}"), op, (source,), (made,), sources=sources))
-            if op == "qnn.quantize":
+            self._nodes.append(Node(self._fresh(f"{tensor}.{what}"), op.name, (source,), (made,), sources=sources))
+            if op is Quantize:
                 self._qparams[made] = self._q(value)
-        return self._added[op, source]
+        return self._added[op.name, source]
 
     def _real_constant(self, value: str) -> str:
         constant = self.twin.constants[self.template.real[value]]
@@ -193,7 +196,7 @@ class _Realize:
     def _other_bias(self, unit: Unit) -> Constant | None:
         """The real bias of a unit where a pass has changed it."""
         for node in unit.nodes:
-            if node.op == "nn.bias_add":
+            if is_op(node, BiasAdd):
                 value = self.annotated.by_name[node.name].inputs[1]
                 constant = self.annotated.constants[value]
                 return None if constant == self.twin.constants[self.template.real[node.inputs[1]]] else constant

@@ -9,8 +9,9 @@ from functools import cached_property
 
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import OPS, QuantRule
+from qbench.ir.op import OPS, QuantRule, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.qnn.border import Dequantize
 from qbench.passes.imported.borders import Borders
 from qbench.passes.imported.float_forms import is_narrow
 from qbench.quant.semantics import Semantics
@@ -108,7 +109,7 @@ class Template:
     def integers(self, value: str) -> str:
         """The value of `graph` that a dequantized one comes from; any other value as it is."""
         maker = self.graph.producers.get(value)
-        return maker.inputs[0] if maker is not None and maker.op == "qnn.dequantize" else value
+        return maker.inputs[0] if maker is not None and is_op(maker, Dequantize) else value
 
     def with_constants(self, constants: Mapping[str, Constant]) -> Template:
         """The same with other constants in the twin, of the same names and types."""

@@ -8,8 +8,9 @@ from qbench.forms import Arithmetic, Bias, Integers, NoForm, Operand, Site, Step
 from qbench.forms.form import clamp_bounds, clipped, said
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Node
-from qbench.ir.op import OPS, QuantRule
+from qbench.ir.op import OPS, QuantRule, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.float.dense import BiasAdd
 from qbench.passes.imported.float_forms import is_narrow
 from qbench.passes.imported.template import Template, Unit
 from qbench.quant.rounding import Rounding
@@ -114,7 +115,7 @@ def _site(scales: Scales, unit: Unit, bias: Constant | None) -> Site:
     """The unit's twins with the qparams by now."""
     template, head, out = scales.template, unit.twins[0], unit.outputs[0]
     graph = template.graph
-    adding = next((node for node in unit.nodes if node.op == "nn.bias_add"), None)
+    adding = next((node for node in unit.nodes if is_op(node, BiasAdd)), None)
     added = None
     if adding is not None:
         value = adding.inputs[1]
