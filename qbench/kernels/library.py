@@ -39,6 +39,11 @@ class _Part(JITCodeLibrary):
             self._shared_module = module
         return self._shared_module or super()._get_module_for_linking()
 
+    def _optimize_final_module(self) -> None:
+        """Twice: the second time finds loops to make vectors of in what the first has put into each other."""
+        super()._optimize_final_module()
+        super()._optimize_final_module()
+
     def finalize(self) -> None:
         self._shared_module = None
         super().finalize()

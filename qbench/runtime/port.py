@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from qbench.runtime.memory import empty, held
 from qbench.runtime.step import Place
 
 
+@lru_cache(maxsize=4096)
 def whole_shape(kind: TensorType, samples: int) -> tuple[int, ...]:
     """The shape of a value for so many samples, which matter where one of its sizes is a symbol."""
     shape, along = [dim_factors(dim)[0] for dim in kind.shape], sample_axis(kind)
@@ -21,6 +22,7 @@ def whole_shape(kind: TensorType, samples: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
+@lru_cache(maxsize=4096)
 def sample_axis(kind: TensorType) -> int | None:
     """The axis along which samples lie: that of the one open size; None where there is none."""
     return next((axis for axis, dim in enumerate(kind.shape) if dim_factors(dim)[1] is not None), None)
@@ -28,7 +30,7 @@ def sample_axis(kind: TensorType) -> int | None:
 
 def apart(array: Array, kind: TensorType, samples: int) -> Array:
     """A value with its samples along a new first axis; of a value without samples, it is of size 1."""
-    along = sample_axis(kind)
+    along = None if samples == 1 else sample_axis(kind)
     if along is None:
         return array[None]
     shape = array.shape
@@ -38,6 +40,8 @@ def apart(array: Array, kind: TensorType, samples: int) -> Array:
 
 def joined(parts: Array, kind: TensorType) -> Array:
     """The value whose samples lie along a first axis of their own."""
+    if len(parts) == 1:
+        return parts[0]
     along = sample_axis(kind)
     return (np.moveaxis(parts, 0, along) if along else parts).reshape(whole_shape(kind, len(parts)))
 
@@ -78,13 +82,23 @@ class Port:
         return count * self.place.dtype.itemsize if self.batched else 0
 
     @cached_property
+    def _order(self) -> tuple[int, ...]:
+        """The axes of the value's samples in the order of the place."""
+        return (0, *(1 + axis for axis in self.place.axes))
+
+    @cached_property
+    def _natural(self) -> tuple[int, ...]:
+        """The axes of the buffer in the order of the value."""
+        return tuple(map(self._order.index, range(len(self._order))))
+
+    @cached_property
     def _dtype(self) -> np.dtype[np.generic]:
         return numpy_dtype(self.kind.dtype)
 
     def enter(self, array: Array, samples: int) -> Array:
         """The buffer for a value that is known."""
         parts = apart(array, self.kind, samples if self.batched else 1)
-        array = parts.transpose(0, *(1 + axis for axis in self.place.axes))
+        array = parts.transpose(self._order)
         return held(np.require(array, requirements=("C", "A")))
 
     def leave(self, samples: int) -> tuple[Array, Array]:
@@ -94,5 +108,4 @@ class Port:
             buffer = empty((count, -(-math.prod(self.place.shape) // self.sample)), self._dtype)
             return buffer, buffer
         buffer = empty((count, *self.place.shape), self._dtype)
-        axes = (1 + self.place.axes.index(axis) for axis in range(len(self.place.axes)))
-        return buffer, buffer.transpose(0, *axes)
+        return buffer, buffer.transpose(self._natural)
