@@ -49,14 +49,12 @@ VARIABLES = {
 memory that nothing else may touch (:mod:`qbench.runtime.guard`), and with an allocator that spoils what is free."""
 BESIDE = ("types", "fuzz")
 """Checks of one process, which run beside the others: their output comes at the end."""
-WORKERS = str((os.cpu_count() or 1) + 1)
-"""Of the tests, which wait for browsers and killed processes now and then."""
 CHECKS: dict[str, tuple[str, ...]] = {
     "lint": (*PYTHON, "ruff", "check", "."),
     "format": (*PYTHON, "ruff", "format", "--check", "."),
     "types": (*PYTHON, "pyright", "--warnings", "--pythonpath", sys.executable),
     "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
-    "tests": (*PYTHON, "pytest", "tests", "-q", "-n", WORKERS, "--durations=10"),
+    "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
     "fuzz": (*PYTHON, "tests.fuzz", "--minutes", "1"),
     "stress": (*PYTHON, "tests.stress", "--minutes", "1"),
     "python": (*PYTHON, "pytest", "tests/kernels", "-q", "-n", "auto"),
