@@ -3,7 +3,7 @@
 import argparse
 import re
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,7 @@ DATA = (
     ".npz with x and optionally y, .npy, a folder of images (with labels.csv or not), of .npy or .npz files, .zarr, "
     ".parquet, WebDataset .tar, or a URL of those"
 )
+_SEEN = 16  # samples of a folder
 _FOLDER_ONLY = ("mean", "std", "size", "layout", "channels")
 
 
@@ -109,19 +110,35 @@ def _layout_of(wanted: TensorType) -> Literal["NCHW", "NHWC"]:
     return "NHWC" if last else "NCHW"
 
 
-def sized_by(graph: Graph, data: Samples, path: Path, options: argparse.Namespace) -> Graph:
-    """The model again, with the sizes that its file leaves open (but for the batch) taken from the data.
+def sized_by(graph: Graph, path: Path, options: argparse.Namespace, *data: Samples) -> Graph:
+    """The model again, with the sizes that its file leaves open (but for the batch) taken from data that agrees.
 
-    Averages and resizing run in integers only where sizes are known.
+    Averages and resizing run in integers only where sizes are known. Lines of text or sentences, each as long as it is,
+    leave their length open.
     """
-    arrays = data.x if isinstance(data.x, dict) else {graph.inputs[0]: data.x} if graph.inputs else {}
     shapes = dict[str, tuple[Dim, ...]](options.shape)
     for name, kind in graph.input_types().items():
-        if name in arrays and len(arrays[name]) and any(isinstance(size, str) for size in kind.shape[1:]):
-            given = arrays[name]
-            first = np.asarray(given[:1] if isinstance(given, np.ndarray) else given[0])
-            shapes[name] = (kind.shape[0], *first.shape[1:])
+        given = {shape for samples in data for shape in _shapes(samples, name, name == graph.inputs[0])}
+        if name in shapes or not given or {len(shape) for shape in given} != {kind.rank}:
+            continue  # what does not fit is told where the data is read
+        sizes = zip(kind.shape[1:], *(shape[1:] for shape in given), strict=True)
+        known = [first if isinstance(size, str) and {*rest} <= {first} else size for size, first, *rest in sizes]
+        if (kind.shape[0], *known) != kind.shape:
+            shapes[name] = (kind.shape[0], *known)
     return load(path, shapes=shapes) if len(shapes) > len(options.shape) else graph
+
+
+def _shapes(data: Samples, name: str, is_first: bool) -> Iterator[tuple[int, ...]]:
+    """Of the values of an input: of all samples where they are one array, else of some."""
+    if isinstance(data.x, (np.ndarray, dict)):
+        rows = [data.x]
+    else:
+        some = np.linspace(0, len(data.x) - 1, min(len(data.x), _SEEN)).astype(int).tolist()
+        rows = [data.x[number] for number in some]
+    for row in rows:
+        value = row.get(name) if isinstance(row, Mapping) else row if is_first else None
+        if value is not None and len(value):
+            yield np.shape(value)
 
 
 def check_writable(option: str, path: Path) -> None:

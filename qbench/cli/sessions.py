@@ -87,7 +87,7 @@ def session_of(options: argparse.Namespace, cluster: object) -> Session:
     _check_writable(out)
     calibration = read_data(options.calibration, options, graph)
     evaluation = None if options.evaluation is None else read_data(options.evaluation, options, graph)
-    graph = sized_by(graph, calibration, options.model, options)
+    graph = sized_by(graph, options.model, options, calibration, *([] if evaluation is None else [evaluation]))
     if options.config is None and graph.qparams:
         config = _changed(Model(graph).config_of(options.preset), options)
     return Session(

@@ -308,3 +308,10 @@ def test_sizes_that_the_model_leaves_open_are_those_of_the_data(here: Path) -> N
     layers = json.loads((here / "out" / "report.json").read_text())["layers"]
     assert [layer["runs_as"] for layer in layers] == ["uint8", "uint8"]
     assert load(here / "out" / "model.qbench").types["x"].shape == ("N", 3, 8, 8)
+
+    (here / "lines").mkdir()
+    for number, width in enumerate((8, 8, 11, 9)):  # each as long as it is
+        np.save(here / "lines" / f"{number}.npy", models.random(1, 3, 8, width, seed=number))
+    data = ["--calibration", str(here / "lines"), "--evaluation", str(here / "eval.npz")]
+    assert main(["quantize", str(here / "model.onnx"), *data, "--out", str(here / "out")]) == 0
+    assert load(here / "out" / "model.qbench").types["x"].shape == ("N", 3, 8, "W")
