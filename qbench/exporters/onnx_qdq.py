@@ -16,6 +16,7 @@ from qbench.errors import ExportError, shown
 from qbench.exporters.onnx import EXPORTERS, Writer
 from qbench.exporters.onnx.bias import bias_after
 from qbench.exporters.onnx.nbits import DOMAIN
+from qbench.exporters.onnx.tail import OPSET
 from qbench.files import write_bytes
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import QuantRule
@@ -23,7 +24,6 @@ from qbench.passes.annotate import FAKE
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.groups import rule_of
 
-OPSET = 21
 IR_VERSION = 10
 _LARGEST_FILE = 2**31 - 1
 _LARGE = 1 << 30  # bytes of constants
@@ -111,7 +111,9 @@ def onnx_model(
         elif node.name not in taken:
             _export(writer, node)
     opsets = [helper.make_opsetid("", OPSET)]
-    opsets += [helper.make_opsetid(DOMAIN, 1)] if any(node.domain == DOMAIN for node in writer.nodes) else []
+    opsets += [o for o in writer.tail.opset_import if o.domain not in ("", DOMAIN)]
+    made = (*writer.nodes, *writer.tail.graph.node)
+    opsets += [helper.make_opsetid(DOMAIN, 1)] if any(node.domain == DOMAIN for node in made) else []
     model = helper.make_model(
         writer.finish(),
         opset_imports=opsets,

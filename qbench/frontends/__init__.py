@@ -38,8 +38,9 @@ def load(
         Inputs of an ONNX model that always have the same value, by name: a sampling rate, a flag that says which half
         of a merged decoder runs. They become constants, and what hangs on them is folded.
     outputs
-        Values of an ONNX model to end at, by name, in place of the file's outputs: what lies behind them is left out,
-        such as a detector's choice among its boxes, whose number only the run knows.
+        Values of an ONNX model to end at, by name, in place of the file's outputs: what lies behind them is left out.
+        Without it, a graph ends by itself before what makes as many values as only the run knows, such as a detector's
+        choice among its boxes; that stays with it as it is, and :func:`qbench.export_onnx` puts it back.
     semantics
         Whose arithmetic the quantized ops get: by default that of TFLite's reference kernels for a TFLite model, and of
         onnxruntime for an ONNX model.

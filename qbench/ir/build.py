@@ -10,6 +10,10 @@ from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
+TAIL = "onnx.tail"
+"""The constant that holds what of an ONNX file lies behind the graph, where there is such: no node reads it, all passes
+keep it, and the export puts it back. It is a whole ONNX model, with the file's outputs in ``metadata_props``."""
+
 
 def build(
     name: str,
@@ -19,7 +23,7 @@ def build(
     constants: Mapping[str, Constant] | None = None,
     qparams: Mapping[str, QParams] | None = None,
 ) -> Graph:
-    """Make a graph from nodes in any order; types are inferred, unused constants and qparams dropped.
+    """Make a graph from nodes in any order; types are inferred, what is unused dropped, but not :data:`TAIL`.
 
     Parameters
     ----------
@@ -41,7 +45,7 @@ def build(
     """
     ordered = _sorted(tuple(nodes), set(inputs) | set(constants or {}))
     outputs = tuple(outputs)
-    used = set(outputs) | {value for node in ordered for value in node.inputs}
+    used = {TAIL, *outputs} | {value for node in ordered for value in node.inputs}
     kept = {key: value for key, value in (constants or {}).items() if key in used}
     types = dict(inputs) | {key: value.type for key, value in kept.items()}
     qparams = qparams or {}

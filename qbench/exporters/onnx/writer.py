@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from qbench.errors import ExportError, shown
+from qbench.exporters.onnx.tail import names_in, outputs_of, tail_of
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
@@ -50,6 +51,10 @@ class Writer:
         self._arrays: dict[str, Constant] = {}
         self._taken = {*graph.types, *graph.by_name}
         self._reads: dict[str, str] = {}
+        self.tail = tail_of(graph)
+        self._taken |= names_in(self.tail.graph)
+        for tensor in self.tail.graph.initializer:
+            self.store(tensor.name, numpy_helper.to_array(tensor))
         for value in graph.outputs:
             if value in graph.constants:  # stored first, so that no other layout of it takes its name
                 self.store(value, graph.constants[value].array)
@@ -177,12 +182,13 @@ class Writer:
 
     def finish(self) -> GraphProto:
         """The ONNX graph."""
-        graph = self.graph
+        graph, tail = self.graph, self.tail.graph
+        behind = {info.name: info for info in tail.output}
         return helper.make_graph(
-            self.nodes,
+            [*self.nodes, *tail.node],
             graph.name,
             [_info(value, graph.types[value]) for value in graph.inputs],
-            [_info(value, graph.types[value]) for value in graph.outputs],
+            [behind.get(value) or _info(value, graph.types[value]) for value in outputs_of(graph, self.tail)],
             list(self._initializers.values()),
         )
 

@@ -24,6 +24,10 @@ class Unsupported(UnsupportedOpsError):
     """One node that cannot be converted, with the reason; the importer collects them all."""
 
 
+class Open(Unsupported):
+    """One node whose sizes only the run knows: the graph can end before it, and the rest be kept as it is."""
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """What an ONNX tensor became: a value of the graph, or an array known while importing.
@@ -82,7 +86,7 @@ class Value:
     def integers(self) -> tuple[int, ...]:
         """The elements of a known list of ints; Unsupported where it is computed at run time."""
         if self.constant is None:
-            raise Unsupported(f"{shown(self.name)} must be constant")
+            raise Open(f"{shown(self.name)} must be constant")
         return tuple(int(element) for element in self.constant.ravel())
 
     def number(self) -> float:
@@ -94,7 +98,7 @@ class Value:
     def dims(self) -> tuple[Dim, ...]:
         """The elements of a known list of sizes; Unsupported where they do not follow from the input's sizes."""
         if self.array is None:
-            raise Unsupported(f"the sizes in {shown(self.name)} must follow from the model's input shapes")
+            raise Open(f"the sizes in {shown(self.name)} must follow from the model's input shapes")
         found = [dim_of(element) for element in self.array.ravel().tolist()]
         if None in found:
             raise Unsupported(f"{shown(self.name)} holds fractions of sizes known only at run time")

@@ -1,20 +1,23 @@
 """The import itself: nodes in order, each folded, converted or put on the list of what is not supported."""
 
+from __future__ import annotations
+
 import dataclasses
 import graphlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
-from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.builder import Builder, Open, Unsupported, Value
 from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
 from qbench.frontends.onnx.loops import WAYS, count_turns, written_out
 from qbench.frontends.onnx.source import SourceInput, SourceModel, SourceNode
-from qbench.frontends.onnx.table import CONVERTERS
+from qbench.frontends.onnx.table import CONVERTERS, MOVES
+from qbench.frontends.onnx.tails import cut_before
 from qbench.frontends.sizes import Unresolved, solved, substituted
 from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, is_dtype
@@ -56,7 +59,8 @@ def _imported(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Graph
     for last in (*(False,) * EQUATIONS, True):
         importer = _Importer(source, shapes, known)
         try:
-            return importer.run()
+            graph = importer.run()
+            return _cut(importer, shapes) if graph is None else graph
         except (GraphError, ModelError) as error:
             new = importer.told_by(error)
             if new is None or last:
@@ -65,12 +69,20 @@ def _imported(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Graph
     raise AssertionError("the last try returns or raises")
 
 
+def _cut(importer: _Importer, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
+    """The graph before what only the run knows the sizes of, with the rest as data."""
+    source, starts = importer.source, importer.starts
+    source = dataclasses.replace(source, nodes=tuple(_sorted(source.nodes)))
+    tail = cut_before(source, starts, importer.values)
+    front = tail.front()
+    if front is None:
+        raise importer.refused(starts.values())
+    return tail.behind(_imported(front, shapes))
+
+
 EQUATIONS = 64
 """Equations of sizes that a network may ask for; so many that only a damaged file asks for more."""
 
-
-MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-"""Ops that move the elements of their first input, so that those of a stored constant may stay integers."""
 
 NUMBERS = frozenset({"Clip", "PRelu"})
 """Ops that take constants as real numbers, however they are stored."""
@@ -80,9 +92,7 @@ KEPT = frozenset({"DequantizeLinear", "QuantizeLinear"})
 
 
 COUNTS = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
-COUNTED = (
-    "how many it finds only the run knows; end the graph before it with load(outputs=(...)), and do it on what comes"
-)
+COUNTED = "how many it finds only the run knows; load(outputs=(...)) ends the graph elsewhere"
 
 
 class _Importer:
@@ -95,10 +105,13 @@ class _Importer:
         self.values: dict[str, Value] = {name: Value(name, t.shape, t.dtype) for name, t in inputs.items()}
         self.values |= {name: Value.known(name, array) for name, array in source.initializers.items()}
         self.unsupported: dict[str, str] = {}
+        self.starts: dict[str, str] = {}  # nodes before which the graph has to end, and why
+        self.behind: set[str] = set()  # what they make, and what is made of that
         self.undecided = 0  # branches around the node that is taken, of which the run takes one of two
         self.missing: dict[str, SourceNode] = {}  # outputs that a converter does not make (an index, a mask)
 
-    def run(self) -> Graph:
+    def run(self) -> Graph | None:
+        """The graph; None where it has to end before some nodes."""
         for name in self.source.outputs:
             if name in self.source.initializers:  # first, so that no other layout of it takes its name
                 self.builder.materialize(self.values[name])
@@ -106,10 +119,16 @@ class _Importer:
         for name in self.source.outputs:
             self._blame(name)
         if self.unsupported:
-            lines = "".join(f"\n  {line}" for line in self.unsupported.values())
-            raise UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{lines}")
+            raise self.refused(self.unsupported.values())
+        if self.behind.intersection(self.source.outputs):
+            return None
         outputs, builder = self._outputs(), self.builder
         return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
+
+    def refused(self, lines: Iterable[str]) -> UnsupportedOpsError:
+        """The error that says what is not supported."""
+        listed = "".join(f"\n  {line}" for line in lines)
+        return UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{listed}")
 
     def told_by(self, error: Exception) -> dict[str, Dim] | None:
         """What symbols must stand for, where the error is that the network asks for equal sizes; else None."""
@@ -123,6 +142,13 @@ class _Importer:
         for node in _sorted(nodes):
             try:
                 self._take(node)
+            except Open as error:
+                if nodes is not self.source.nodes:
+                    raise  # a body goes with its node
+                self.undecided = 0
+                self.behind.update(filter(None, node.outputs))
+                if str(error):
+                    self.starts[node.name] = f"{node}: {error}"
             except Unsupported as error:
                 self._give_up(node, str(error))
             except (ArithmeticError, IndexError, TypeError, ValueError) as error:
@@ -131,6 +157,8 @@ class _Importer:
 
     def _take(self, node: SourceNode) -> None:
         lost = [name for name in node.inputs if name and name not in self.values]
+        if self.behind.intersection(lost):
+            raise Open
         if lost:
             for name in lost:
                 self._blame(name)
@@ -142,7 +170,7 @@ class _Importer:
         made = self._turned(node, values) if made is None else made
         if made is None:
             if (node.domain, node.op) not in CONVERTERS:
-                raise Unsupported(COUNTED if node.op in COUNTS else "")
+                raise Open(COUNTED) if node.op in COUNTS else Unsupported("")
             made = self._converted(node, values)
         self.values |= made
         self.missing |= {name: node for name in node.outputs if name and name not in made}
@@ -222,7 +250,7 @@ class _Importer:
         for name in turns.outputs[:first]:
             condition = self.values.get(name)
             if condition is None or condition.constant is None or not condition.constant.all():
-                raise Unsupported("it ends when its data say so")
+                raise Open("it ends when its data say so")
         for name in turns.outputs[first:]:
             self._blame(name)
         made = zip(node.outputs, turns.outputs[first:], strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import helper
 
 from qbench.errors import ModelError
-from qbench.frontends.onnx.builder import Unsupported, Value
+from qbench.frontends.onnx.builder import Open, Unsupported, Value
 from qbench.frontends.onnx.source import Array, SourceModel, SourceNode
 
 _MOST = 1000
@@ -20,7 +20,7 @@ def count_turns(node: SourceNode, values: Sequence[Value | None]) -> int:
     if node.op == "Loop":
         count, condition = (value and value.array for value in (*values, None, None)[:2])
         if count is None or (condition is not None and (condition.dtype == object or not condition.all())):
-            raise Unsupported("it ends when its data say so")
+            raise Open("it ends when its data say so")
         number = count.item()
     else:
         size = _scanned(node)

@@ -65,7 +65,9 @@ def _model(model: ModelProto, path: Path) -> SourceModel:
         initializers[tensor.name] = read_tensor(tensor, folder, f"initializer {shown(tensor.name)}")
     inputs = tuple(_input(info) for info in graph.input if info.name not in initializers)
     nodes = _nodes(graph, opsets, folder, {node.name for node in graph.node}, frozenset())
-    source = SourceModel(graph.name or path.stem, inputs, tuple(o.name for o in graph.output), nodes, initializers)
+    infos = {o.name: o for o in graph.output}
+    outputs = tuple(o.name for o in graph.output)
+    source = SourceModel(graph.name or path.stem, inputs, outputs, nodes, initializers, infos)
     _check_references(source)
     return source
 

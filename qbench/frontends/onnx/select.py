@@ -5,7 +5,7 @@ from operator import itemgetter
 import numpy as np
 
 from qbench.errors import ModelError
-from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.builder import Builder, Open, Unsupported, Value
 from qbench.frontends.onnx.folding import MAX_ELEMENTS
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
@@ -198,7 +198,7 @@ def _filled(builder: Builder, x: Value, shape: tuple[Dim, ...]) -> Value:
 def range_(builder: Builder, node: SourceNode, start: Value, limit: Value, delta: Value) -> Value:
     """Numbers up to one that follows from the sizes."""
     if start.array is None or limit.array is None or delta.array is None:
-        raise Unsupported("its bounds must follow from the model's input shapes")
+        raise Open("its bounds must follow from the model's input shapes")
     (begin,), (end,), (step,) = start.dims(), limit.dims(), delta.dims()
     if not isinstance(step, int):
         raise Unsupported(f"its step is {step}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto
+from onnx import NodeProto, ValueInfoProto
 
 from qbench.errors import ModelError, nearest, shown
 
@@ -109,6 +109,8 @@ class SourceModel:
     outputs: tuple[str, ...]
     nodes: tuple[SourceNode, ...]
     initializers: Mapping[str, Array]
+    infos: Mapping[str, ValueInfoProto] = field(default_factory=dict[str, ValueInfoProto])
+    """What the file says of its outputs' types."""
 
     def value_names(self) -> set[str]:
         """Every value's name."""

@@ -38,6 +38,9 @@ class Converter:
 CONVERTERS: dict[tuple[str, str], Converter] = {}
 """Converters by domain and op."""
 
+MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Ops that move the elements of their first input, so that those of a stored constant may stay integers."""
+
 
 def converter(ops: str, operands: str, attributes: str = "", domain: str = "") -> Callable[[Function], Function]:
     """Register a function for ONNX ops.
