@@ -10,7 +10,7 @@ import numpy as np
 from numba.core import config
 from numpy.typing import NDArray
 
-from qbench.errors import Cancelled, NotANumberError
+from qbench.errors import Cancelled, DataError, NotANumberError, shown
 from qbench.ir.op import Array
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
@@ -106,7 +106,9 @@ class Run:
         for name, (found, totals) in schedule.tallied.items():
             self._lent[found], self._lent[totals] = (self._tallies[name].found, 0), (self._tallies[name].totals, 0)
         self._nan = {name: zeros((samples,), np.int64) for name in schedule.checked}
-        self._lent |= {buffer: (self._nan[name], 8) for name, buffer in schedule.checked.items()}
+        self._beyond = {name: zeros((samples,), np.int64) for name in schedule.pointing}
+        for flags, buffers in ((self._nan, schedule.checked), (self._beyond, schedule.pointing)):
+            self._lent |= {buffer: (flags[name], 8) for name, buffer in buffers.items()}
         self._timed = timed
         self._took = zeros((len(schedule.instructions),), np.int64)
         self.interpreted_seconds: dict[str, float] = {}
@@ -118,7 +120,10 @@ class Run:
         return self._took.astype(np.float64) * 1e-9
 
     def results(self) -> dict[str, Array]:
-        """The outputs and the kept values, when the run is done; DataError where NaN was to be quantized."""
+        """The outputs and the kept values, when the run is done; DataError for NaN to quantize and indices beyond."""
+        for name, bad in self._beyond.items():
+            if bad.any():
+                raise DataError(self._about_pointers(name, int(bad.argmax())))
         for name, bad in self._nan.items():
             if bad.any():
                 raise NotANumberError(name, int(bad.argmax()))
@@ -140,6 +145,13 @@ class Run:
             else:
                 found[name] = self._whole(name)
         return found
+
+    def _about_pointers(self, name: str, sample: int) -> str:
+        step = next(step for step in self._schedule.steps if step.name == name)
+        ((indices, sizes),) = step.pointers.items()
+        limits = " x ".join(map(str, sizes))
+        about = f"indices {shown(indices)} point beyond the size {limits}"
+        return f"step {shown(name)}: {about}, in sample {sample} of the run"
 
     def run(self, threads: int) -> None:
         """Run all samples."""

@@ -12,6 +12,7 @@ import numpy as np
 from qbench.errors import GraphError, nearest, shown
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import is_op
+from qbench.kernels.indexed import DEPTH, beyond_kernel
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.memory import reference
 from qbench.kernels.move import copy_fields, copy_kernel
@@ -97,6 +98,8 @@ class Schedule:
         """The float values that are quantized within the plan."""
         self.checked: dict[str, int] = {}
         """Buffers that say whether values that are quantized within the program hold NaN."""
+        self.pointing: dict[str, int] = {}
+        """Buffers that say whether indices that steps go by, by the steps' names, point beyond what they point into."""
         self.instructions: list[Instruction] = []
         self.steps: list[Step] = []
         """The step that each instruction belongs to."""
@@ -158,6 +161,7 @@ class Schedule:
             elif step in self._needed:
                 self.instructions += step.instructions
                 self.steps += [step] * len(step.instructions)
+                self._check_pointers(step)
             for name in step.outputs:
                 if name in self._start and name in self._native and name not in self.given:
                     self._enter(step, name, self.given)
@@ -207,6 +211,16 @@ class Schedule:
         for outer in product(*(range(0, size * step, step) for size, step in axes)):
             x = reference(place.buffer, place.offset + sum(outer) * place.dtype.itemsize)
             self._add(step, name, nan_kernel(place.dtype), x=x, **fields)
+
+    def _check_pointers(self, step: Step) -> None:
+        """Look for indices that the interpreter would refuse; the kernels that go by them pick any element there."""
+        for name, limits in step.pointers.items():
+            place = self.plan.places[name]
+            self.pointing[step.name], self.width = self.width, self.width + 1
+            sizes = (*limits, *[1] * (DEPTH - len(limits)))
+            count, found = math.prod(place.shape) // len(limits), reference(self.width - 1)
+            fields = {"count": count, "depth": len(limits), "sizes": sizes, "found": found}
+            self._add(step, name, beyond_kernel(place.dtype.str[1:]), x=place.reference, **fields)
 
     def _tally(self, step: Step, name: str) -> bool:
         """Count a value where it lies; False where kernels cannot."""

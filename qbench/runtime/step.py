@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,8 @@ class Step:
         Multiply-accumulates for one sample.
     reason
         Why no kernel does it: the interpreter then runs `nodes` on arrays.
+    pointers
+        The indices among the inputs that must point into these sizes, one for each of their numbers.
     """
 
     name: str
@@ -145,3 +148,4 @@ class Step:
     instructions: tuple[Instruction, ...] = ()
     macs: int = 0
     reason: str = ""
+    pointers: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])

@@ -10,7 +10,9 @@ from qbench.ir.types import TensorType
 from qbench.ops.rules import FloatOp, broadcast, need_float, need_same_dtype, require
 
 
-class _Comparison(FloatOp):
+class Comparison(FloatOp):
+    """A question about two elements."""
+
     operands = ("lhs", "rhs")
     elementwise = True
     float_reason = "unsupported: comparisons have no integer form"
@@ -25,7 +27,7 @@ class _Comparison(FloatOp):
 
 
 @register
-class Equal(_Comparison):
+class Equal(Comparison):
     """Whether ``lhs == rhs``."""
 
     name = "equal"
@@ -33,7 +35,7 @@ class Equal(_Comparison):
 
 
 @register
-class Less(_Comparison):
+class Less(Comparison):
     """Whether ``lhs < rhs``."""
 
     name = "less"
@@ -41,7 +43,7 @@ class Less(_Comparison):
 
 
 @register
-class LessEqual(_Comparison):
+class LessEqual(Comparison):
     """Whether ``lhs <= rhs``."""
 
     name = "less_equal"
@@ -49,7 +51,7 @@ class LessEqual(_Comparison):
 
 
 @register
-class Greater(_Comparison):
+class Greater(Comparison):
     """Whether ``lhs > rhs``."""
 
     name = "greater"
@@ -57,14 +59,16 @@ class Greater(_Comparison):
 
 
 @register
-class GreaterEqual(_Comparison):
+class GreaterEqual(Comparison):
     """Whether ``lhs >= rhs``."""
 
     name = "greater_equal"
     function = np.greater_equal
 
 
-class _Logical(FloatOp):
+class Logical(FloatOp):
+    """A function of truth values."""
+
     operands = ("lhs", "rhs")
     elementwise = True
     float_reason = "default for this op: truth values are not quantized"
@@ -80,7 +84,7 @@ class _Logical(FloatOp):
 
 
 @register
-class LogicalAnd(_Logical):
+class LogicalAnd(Logical):
     """Whether both are true."""
 
     name = "logical_and"
@@ -88,7 +92,7 @@ class LogicalAnd(_Logical):
 
 
 @register
-class LogicalOr(_Logical):
+class LogicalOr(Logical):
     """Whether either is true."""
 
     name = "logical_or"
@@ -96,7 +100,7 @@ class LogicalOr(_Logical):
 
 
 @register
-class LogicalNot(_Logical):
+class LogicalNot(Logical):
     """Whether it is false."""
 
     name = "logical_not"

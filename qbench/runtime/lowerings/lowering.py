@@ -102,6 +102,11 @@ class Lowering(ABC):
         self.step, self.graph, self.level = step, graph, level
         self._lowered: tuple[object, tuple[Instruction, ...], Site] | None = None
 
+    @property
+    def pointers(self) -> Mapping[str, tuple[int, ...]]:
+        """The indices among its inputs that a run has to check, and what sizes their numbers point into."""
+        return {}
+
     @abstractmethod
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         """How the step wants its values to lie, given how those that it reads lie at home."""

@@ -103,6 +103,7 @@ def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement, level: Le
             here[name] = here[name].ordered(layout.axes)
     site = Site(task.lowering.graph if task.lowering else graph, here, laid_out.layouts, level, len(placement.sizes))
     instructions = task.lowering.lower(site) if task.lowering else ()
+    pointers = task.lowering.pointers if task.lowering else dict[str, tuple[int, ...]]()
     done = Step(
         name=task.step.head.name,
         nodes=tuple(node.name for node in task.step.nodes),
@@ -111,6 +112,7 @@ def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement, level: Le
         instructions=instructions,
         macs=sum(macs(graph, node) for node in task.step.nodes),
         reason=task.reason,
+        pointers={step.reads[name]: sizes for name, sizes in pointers.items()},
     )
     return _Lowered(done, tuple(placement.buffer(size) for size in site.scratch), site.constants)
 

@@ -12,7 +12,14 @@ from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.elementwise import Add, Binary
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major
-from qbench.runtime.lowerings.floats.places import borderless, clamp, constant_place, float_type, strides_within
+from qbench.runtime.lowerings.floats.places import (
+    borderless,
+    clamp,
+    float_type,
+    operand_place,
+    per_channel,
+    strides_within,
+)
 from qbench.runtime.lowerings.floats.unary import need_walk
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import common_layouts
@@ -38,10 +45,7 @@ class BinaryLowering(Lowering):
 
     def operands(self, site: Site) -> tuple[Place, Place]:
         """Where the two lie."""
-        left, right = (
-            constant_place(site, name) if name in self.graph.constants else site.places[name]
-            for name in self.step.head.inputs
-        )
+        left, right = (operand_place(site, name) for name in self.step.head.inputs)
         return left, right
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
@@ -79,9 +83,4 @@ class PerChannelLowering(BinaryLowering):
 
     def operands(self, site: Site) -> tuple[Place, Place]:
         data, vector = super().operands(site)
-        rank = len(data.shape)
-        axis = bind(self.step.head).channel_axis_of("data", rank)
-        assert axis is not None
-        order = (*(i for i in range(rank) if i != axis), axis)
-        shape, strides = (1,) * (rank - 1) + vector.shape, (0,) * (rank - 1) + vector.strides
-        return data, Place(vector.buffer, vector.offset, vector.dtype, shape, strides, order)
+        return data, per_channel(self.step, vector, len(data.shape))

@@ -1,0 +1,136 @@
+"""Recurrent layers in float32: both products of a time step, its gates, and the states that go round."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numba.extending import register_jitable
+
+from qbench.kernels.floats.functions import FUNCTIONS
+from qbench.kernels.kernel import Kernel, makes_kernels, record
+from qbench.kernels.memory import view
+from qbench.kernels.split import at, share
+
+Cell = Literal["lstm", "rnn", "gru", "gru_linear"]
+"""``gru_linear``: the reset gate scales the product with the state; ``gru``: the state before it."""
+
+_one, _sigmoid, _tanh = np.float32(1), FUNCTIONS["sigmoid"], FUNCTIONS["tanh"]
+
+
+@register_jitable
+def _add_product(x: Any, weights: Any, first: Any, count: Any, pitch: Any, column: Any, sums: Any) -> None:
+    """``sums[column:] += x @ weights[first : first + count, column:]``, four rows of the weights at a time."""
+    whole = count // 4 * 4
+    for k in range(0, whole, 4):
+        a, b, c, d = x[k], x[k + 1], x[k + 2], x[k + 3]
+        row = (first + k) * pitch
+        for i in range(column, pitch):
+            sums[at(i)] += (
+                a * weights[at(row + i)]
+                + b * weights[at(row + pitch + i)]
+                + c * weights[at(row + 2 * pitch + i)]
+                + d * weights[at(row + 3 * pitch + i)]
+            )
+    for k in range(whole, count):
+        a, row = x[k], (first + k) * pitch
+        for i in range(column, pitch):
+            sums[at(i)] += a * weights[at(row + i)]
+
+
+@register_jitable
+def _rnn(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
+    for i in range(units):
+        hidden[i] = _tanh(given[i] + again[i], _one, _one)
+
+
+@register_jitable
+def _lstm(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
+    for i in range(units):
+        enter = _sigmoid(given[i] + again[i], _one, _one)
+        leave = _sigmoid(given[at(units + i)] + again[at(units + i)], _one, _one)
+        keep = _sigmoid(given[at(2 * units + i)] + again[at(2 * units + i)], _one, _one)
+        new = _tanh(given[at(3 * units + i)] + again[at(3 * units + i)], _one, _one)
+        cell[i] = keep * cell[i] + enter * new
+        hidden[i] = leave * _tanh(cell[i], _one, _one)
+
+
+@register_jitable
+def _gru_linear(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
+    for i in range(units):
+        update = _sigmoid(given[i] + again[i], _one, _one)
+        reset = _sigmoid(given[at(units + i)] + again[at(units + i)], _one, _one)
+        new = _tanh(given[at(2 * units + i)] + reset * again[at(2 * units + i)], _one, _one)
+        hidden[i] = (_one - update) * new + update * hidden[i]
+
+
+@register_jitable
+def _gru(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
+    """`again` holds what `_reset` made, and the product with the state that was reset in its third part."""
+    for i in range(units):
+        new = _tanh(given[at(2 * units + i)] + again[at(2 * units + i)], _one, _one)
+        hidden[i] = (_one - again[i]) * new + again[i] * hidden[i]
+
+
+@register_jitable
+def _reset(given: Any, again: Any, hidden: Any, offset: Any, units: Any) -> None:
+    """The update gate into the first part of `again`, the state that is reset into the second, bare offsets behind."""
+    for i in range(units):
+        again[i] = _sigmoid(given[i] + again[i], _one, _one)
+        reset = _sigmoid(given[at(units + i)] + again[at(units + i)], _one, _one)
+        again[at(units + i)] = reset * hidden[i]
+        again[at(2 * units + i)] = offset[at(2 * units + i)]
+
+
+CELLS: dict[Cell, tuple[int, Callable[..., None]]] = {
+    "lstm": (4, _lstm),
+    "rnn": (1, _rnn),
+    "gru": (3, _gru),
+    "gru_linear": (3, _gru_linear),
+}
+"""Number of gates, and what makes the new states of the two products."""
+
+
+@makes_kernels
+def recurrent_kernel(cell: Cell) -> Kernel:
+    """A recurrent layer over all its steps, one or two directions.
+
+    Returns
+    -------
+    Kernel
+        Its fields are references: x (steps, n, size), weights (directions, size + units, gates * units: the kernel's
+        rows, then the recurrence's), offset (directions, 2, gates * units), y (steps, directions, n, units), hidden and
+        cell (directions, n, units: the first states, which become the last), work (directions, n, 2, gates * units);
+        and sizes. Direction number `backward` and those behind it go through the steps from the last one.
+    """
+    (gates, advance), resets = CELLS[cell], cell == "gru"
+
+    def run(args, bases, thread, threads):
+        steps, n, size, units = args.steps, args.n, args.inputs, args.units
+        pitch = gates * units
+        first, end = share(args.directions * n, thread, threads)
+        for item in range(first, end):
+            way, sample = item // n, item % n
+            weights = view(bases, args.weights + way * (size + units) * pitch * 4, (size + units) * pitch, np.float32)
+            offset = view(bases, args.offset + way * 2 * pitch * 4, 2 * pitch, np.float32)
+            given = view(bases, args.work + item * 2 * pitch * 4, pitch, np.float32)
+            again = view(bases, args.work + (item * 2 + 1) * pitch * 4, pitch, np.float32)
+            hidden = view(bases, args.hidden + item * units * 4, units, np.float32)
+            state = view(bases, args.cell + item * units * 4, units, np.float32)
+            for step in range(steps):
+                t = steps - 1 - step if way >= args.backward else step
+                x = view(bases, args.x + (t * n + sample) * size * 4, size, np.float32)
+                for i in range(pitch):
+                    given[i], again[i] = offset[i], offset[at(pitch + i)]
+                _add_product(x, weights, 0, size, pitch, 0, given)
+                _add_product(hidden, weights, size, units, pitch, 0, again)
+                if resets:
+                    _reset(given, again, hidden, offset[pitch:], units)
+                    _add_product(again[units : 2 * units], weights, size, units, pitch, 2 * units, again)
+                advance(given, again, hidden, state, units)
+                y = view(bases, args.y + ((t * args.directions + way) * n + sample) * units * 4, units, np.float32)
+                for i in range(units):
+                    y[i] = hidden[i]
+
+    names = ("x", "weights", "offset", "y", "hidden", "cell", "work")
+    sizes = ("steps", "n", "inputs", "units", "directions", "backward")
+    return Kernel(f"float.{cell}", record(**dict.fromkeys((*names, *sizes), "i8")), run)

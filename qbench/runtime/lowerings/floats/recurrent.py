@@ -1,0 +1,67 @@
+"""Recurrent layers: one instruction for all their steps, behind copies of the states that they begin with."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.floats.recurrent import Cell, recurrent_kernel
+from qbench.kernels.levels import Level
+from qbench.ops.float.recurrent import Gru, Lstm, Recurrent, Rnn
+from qbench.ops.onnx.dynamic import DynamicLstm
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, row_major, shape_of
+from qbench.runtime.lowerings.copy import copy_instructions
+from qbench.runtime.lowerings.floats.places import float_type, need_work, operand_place
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.step import Instruction
+
+
+@lowers(Lstm, Rnn, Gru, rank=5)
+class RecurrentLowering(Lowering):
+    """All lies in rows; the weights are constants."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, Recurrent)
+        self.data, *self.weights = step.head.inputs[:4]
+        self.states, self.made = step.head.inputs[4:], step.outputs
+        if float_type(graph, *step.head.inputs) != "float32":
+            raise Refused("only float32 has a kernel")
+        if isinstance(op, DynamicLstm):
+            raise Refused("what it multiplies is rounded by the range that it has")
+        if self.data in graph.constants or any(name not in graph.constants for name in self.weights):
+            raise Refused("its data is a constant, or its weights are none")
+        need_work(graph, self.data, self.made[0])
+        self.cell: Cell = "lstm" if isinstance(op, Lstm) else "rnn" if isinstance(op, Rnn) else "gru"
+        if isinstance(op, Gru) and op.linear_before_reset:
+            self.cell = "gru_linear"
+        self.backward = 0 if op.direction == "reverse" else 1
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        reads, makes = (
+            {name: row_major(self.graph.types[name].rank) for name in names}
+            for names in (self.step.inputs(self.graph), self.made)
+        )
+        return Layouts(reads, makes)
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        steps, n, inputs = shape_of(self.graph, self.data)
+        kernel, recurrence, offset = (self.graph.constants[name].array for name in self.weights)
+        directions, pitch, units = recurrence.shape
+        packed = np.ascontiguousarray(np.concatenate([kernel, recurrence], axis=2).transpose(0, 2, 1))
+        made: list[Instruction] = []
+        for state, last in zip(self.states, self.made[1:], strict=True):
+            made += copy_instructions(operand_place(site, state), site.places[last])
+        return [
+            *made,
+            instruction(
+                recurrent_kernel(self.cell), self.made[0], x=site.at(self.data), weights=site.constant(packed),
+                offset=site.constant(np.ascontiguousarray(offset)), y=site.at(self.made[0]),
+                hidden=site.at(self.made[1]), cell=site.at(self.made[-1]),
+                work=site.workspace(directions * n * 2 * pitch * 4), steps=steps, n=n, inputs=inputs, units=units,
+                directions=directions, backward=self.backward,
+            ),
+        ]  # fmt: skip

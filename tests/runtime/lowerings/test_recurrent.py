@@ -1,0 +1,39 @@
+"""Recurrent layers as programs, against the interpreter."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Node
+from tests.graphs import graph_of
+from tests.runtime.lowerings.agree import assert_agree
+
+SIZES = st.integers(1, 9)
+
+
+@pytest.mark.parametrize(
+    "cell, gates, linear", [("lstm", 4, None), ("rnn", 1, None), ("gru", 3, False), ("gru", 3, True)]
+)
+@settings(max_examples=15)
+@given(
+    direction=st.sampled_from(["forward", "reverse", "bidirectional"]),
+    sizes=st.tuples(SIZES, st.integers(1, 3), SIZES, SIZES),
+    threads=st.integers(1, 2),
+)
+def test_each_cell(
+    cell: str, gates: int, linear: bool | None, direction: str, sizes: tuple[int, int, int, int], threads: int
+) -> None:
+    (steps, n, inputs, units), rng = sizes, np.random.default_rng(0)
+    ways, rows = 2 if direction == "bidirectional" else 1, gates * units
+    shapes = {"k": (ways, rows, inputs), "r": (ways, rows, units), "o": (ways, 2 * rows), "second": (ways, n, units)}
+    held = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    fed = {"x": (steps, n, inputs), "first": (ways, n, units)}
+    feeds = {name: rng.normal(size=shape).astype(np.float32) for name, shape in fed.items()}
+    states = ("first", "second") if cell == "lstm" else ("first",)
+    attrs = {"direction": direction} if linear is None else {"direction": direction, "linear_before_reset": linear}
+    made = ("y", *(f"last {state}" for state in states))
+    layer = Node("layer", f"nn.{cell}", ("x", "k", "r", "o", *states), made, FrozenMap(attrs))
+    used = {name: array for name, array in held.items() if name in layer.inputs}
+    assert_agree(graph_of(feeds, [layer], "y", **used), feeds, keep=made[1:], threads=threads)

@@ -1,0 +1,45 @@
+"""Elements that need not be floats as programs, against the interpreter."""
+
+import numpy as np
+import pytest
+
+from tests.graphs import graph_of
+from tests.runtime.lowerings.agree import assert_agree
+from tests.runtime.lowerings.layers import node
+
+RNG = np.random.default_rng(0)
+WHOLE = RNG.integers(-9, 9, (2, 3, 5, 4))
+REAL = RNG.normal(size=(2, 3, 5, 4)).astype(np.float32) * 3
+REAL[0, 0] = REAL[0, 0].round()
+
+
+@pytest.mark.parametrize(
+    "op, dtype",
+    [("equal", "int64"), ("less", "int32"), ("greater_equal", "float32"), ("maximum", "int64"), ("multiply", "int32")],
+)
+def test_of_two(op: str, dtype: str) -> None:
+    x, y = WHOLE.astype(dtype), np.roll(WHOLE, 7)[:1, :, :1].astype(dtype)
+    assert_agree(graph_of({"x": x, "y": y}, [node(op, "x y", "z")], "z"), {"x": x, "y": y}, threads=2)
+    assert_agree(graph_of({"x": x}, [node(op, "k x", "z")], "z", k=y[0, 0, 0, 2]), {"x": x})
+
+
+@pytest.mark.parametrize("given", [WHOLE, WHOLE > 0, REAL], ids=["int64", "bool", "float32"])
+@pytest.mark.parametrize("wanted", ["bool", "int32", "float32"])
+def test_cast(given: np.ndarray, wanted: str) -> None:
+    assert_agree(graph_of({"x": given}, [node("cast", "x", "z", dtype=wanted)], "z"), {"x": given})
+
+
+def test_sums_wrap_around_as_numpy_has_it() -> None:
+    x, bias = WHOLE.astype(np.int32), np.array([2**31 - 1, 5, -(2**31)], np.int32)
+    graph = graph_of({"x": x}, [node("nn.bias_add", "x b", "y"), node("add", "y x", "z")], "z", b=bias)
+    assert_agree(graph, {"x": x}, keep=["y"], threads=2)
+
+
+def test_what_is_not_a_number_is_replaced() -> None:
+    nodes = [
+        node("sqrt", "x", "y"),
+        node("is_nan", "y", "n"),
+        node("logical_not", "n", "m"),
+        node("where", "m y k", "z"),
+    ]
+    assert_agree(graph_of({"x": REAL}, nodes, "z", k=np.float32(-7)), {"x": REAL}, keep=["n", "m"])
