@@ -36,7 +36,7 @@ def test_a_branch_that_data_decides(tmp_path: Path, rate: int) -> None:
 @pytest.mark.parametrize("rate", [16000, 8000])
 def test_an_input_that_is_fixed_decides_it_while_loading(tmp_path: Path, rate: int) -> None:
     path = save(by_rate(node("Neg", ["x"], ["t"]), node("Transpose", ["x"], ["e"])), tmp_path)
-    with pytest.raises(UnsupportedOpsError, match=r"as the run decides.*values="):
+    with pytest.raises(UnsupportedOpsError, match=r"as the run decides.*values=.\"rate\": 16000.\) decides it"):
         load(path)
     graph = load(path, values={"rate": rate})
     assert graph.inputs == ("x",)
@@ -73,6 +73,17 @@ def test_a_squeeze_of_an_axis_that_is_of_size_one_for_some_lengths(tmp_path: Pat
         node("If", ["is_one"], ["y"], "if", **choice),
     ]
     constants = {"last": np.array([-1]), "two": np.int64(2), "one": np.int64(1)}
+    inside = {f"{name}_branch": branch(name, *nodes) for name in ("then", "else")}
+    decided = [
+        node("Cast", ["rate"], ["is_high"], to=TensorProto.BOOL),
+        node("If", ["is_high"], ["y"], "by_rate", **inside),
+    ]
+    given = {"x": ["N", 2, "T"], "rate": []}
+    dtypes = {"rate": TensorProto.INT64}
+    twice = save(model(decided, given, constants=constants, dtypes=dtypes), tmp_path, "twice.onnx")
+    with pytest.raises(UnsupportedOpsError, match=r"'by_rate' \(If\).*both.*values={\"rate\": \.\.\.}\)[^\n]*$"):
+        load(twice)
+    assert load(twice, values={"rate": 1}).inputs == ("x",)
     path = save(model(nodes, {"x": ["N", 2, "T"]}, constants=constants), tmp_path)
     graph = check(path, {"x": random(1, 2, 5)})
     check(path, {"x": random(1, 2, 7)})

@@ -233,11 +233,36 @@ class _Importer:
                 raise Unsupported(f"its condition follows from open sizes, inside a branch that may not run; {WAYS}")
             return self._inside(node, "then_branch")  # where the axis is longer than 1, Squeeze itself will say so
         self.undecided += 1
+        before = dict(self.unsupported)
         yes, no = (self._inside(node, branch) for branch in ("then_branch", "else_branch"))
         self.undecided -= 1
+        told = self._told_by_inputs(node.inputs[0])
+        ways = f"load(values={{{told}}}) decides it" if told else WAYS
+        if self.unsupported != before and told:
+            self.unsupported = before
+            raise Unsupported(f"its branches cannot both be computed; {ways}")
         self.builder.start(node)
         one = self.builder.emit("reshape", condition, newshape=()) if condition.rank else condition
-        return self.builder.finish([self._either(one, yes[name], no[name]) for name in node.outputs if name in yes])
+        return self.builder.finish(
+            [self._either(one, yes[name], no[name], ways) for name in node.outputs if name in yes]
+        )
+
+    def _told_by_inputs(self, condition: str) -> str:
+        """The inputs that decide a condition, with a number that each is compared with; empty if more than they do."""
+        makers = {output: node for node in self.source.nodes for output in node.outputs}
+        told: dict[str, str] = {}
+        waiting = [(condition, "...")]
+        while waiting:
+            name, number = waiting.pop()
+            if name in self.builder.inputs and self.builder.inputs[name].dtype in ("bool", "int32", "int64"):
+                told[name] = number
+            elif name in makers:
+                arrays = {value: self.values[value].constant for value in makers[name].inputs if value in self.values}
+                sizes = [array.item() for array in arrays.values() if array is not None and array.size == 1]
+                waiting += [(value, f"{(sizes or [number])[0]}") for value, array in arrays.items() if array is None]
+            else:
+                return ""
+        return ", ".join(f'"{name}": {number}' for name, number in told.items())
 
     def _turned(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
         """The outputs of a Loop or Scan: its turns are taken one after the other."""
@@ -269,10 +294,10 @@ class _Importer:
         made = zip(node.outputs, branch.outputs, strict=True)
         return {output: self.values[name] for output, name in made if output and name in self.values}
 
-    def _either(self, condition: Value, yes: Value, no: Value) -> Value:
+    def _either(self, condition: Value, yes: Value, no: Value, ways: str) -> Value:
         """One of two values, both of which are computed."""
         if (yes.shape, yes.dtype) != (no.shape, no.dtype):
-            raise Unsupported(f"its branches give {_told(yes)} or {_told(no)}, as the run decides; {WAYS}")
+            raise Unsupported(f"its branches give {_told(yes)} or {_told(no)}, as the run decides; {ways}")
         return self.builder.emit("where", condition, yes, no)
 
     def _blame(self, name: str) -> None:
