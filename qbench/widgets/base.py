@@ -48,7 +48,8 @@ class SessionWidget(PicturedWidget):
         self._answered = 0  # messages
         self._views = 0  # open ones in browsers, as far as they say
         self._is_hidden = self._is_closed = False
-        drawn = self._drawn(self._live.state())  # before the widget exists: wrong arguments leave nothing behind
+        self._state = self._live.state()  # that is drawn
+        drawn = self._drawn(self._state)  # before the widget exists: wrong arguments leave nothing behind
         super().__init__(**drawn, status=self._status())
         cast("Any", self).on_msg(self._receive)  # untyped
         self._live.watchers.add(self._changed)
@@ -79,7 +80,7 @@ class SessionWidget(PicturedWidget):
                 wanted = cast("dict[str, Any]", message["settings"])
                 live.edit(lambda: session.override_many(names, **wanted))
             case {"do": "reset_many", "layers": list()}:
-                layers = [live.state().layer(layer) for layer in cast("list[str]", message["layers"])]
+                layers = [self._state.layer(layer) for layer in cast("list[str]", message["layers"])]
                 every = [name for layer in layers for name in (layer.name, layer.weight) if name is not None]
                 live.edit(lambda: session.reset_many(every))
             case {"do": "undo"}:
@@ -146,6 +147,8 @@ class SessionWidget(PicturedWidget):
         if message.get("do") in ("opened", "closed"):
             self._views += 1 if message["do"] == "opened" else -1
             self._is_hidden = self._views <= 0
+            if not self._is_hidden:
+                self._live.prepare()
             self._changed()
             return
         self._message, self._error = "", None
@@ -157,7 +160,7 @@ class SessionWidget(PicturedWidget):
 
     def _target(self, layer: str, part: str) -> str:
         """What the session knows a layer's tensor by: an activation by its node, a weight by its tensor."""
-        found = self._live.state().layer(layer)
+        found = self._state.layer(layer)
         return found.weight or layer if part == "weight" else layer
 
     # what is shown
@@ -170,7 +173,8 @@ class SessionWidget(PicturedWidget):
             revision, drawn = self._live.revision, dict[str, Any]()
             if revision != self._revision:
                 try:
-                    drawn, self._undrawn = self._drawn(self._live.state()), None
+                    self._state = self._live.state()
+                    drawn, self._undrawn = self._drawn(self._state), None
                 except Exception as error:
                     self._undrawn = self._said(error, "")
                 self._revision = revision

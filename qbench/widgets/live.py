@@ -27,6 +27,7 @@ from qbench.widgets.samples import Samples
 
 _REMEMBERED = 32
 _RATED = 0.5  # seconds that a stage takes before its rate says something
+_REST = 0.3  # seconds that a handle rests before more than the network's numbers is computed and drawn
 Errand = Literal["latency", "repairs", "search", "sensitivity"]
 
 
@@ -60,8 +61,8 @@ class Live:
 
     An edit of a widget is first probed, which gives the network's numbers at once and then each layer's, and then
     evaluated in full. All happens on another thread, and a newer edit cancels it; only the next step of the same drag
-    lets the probe come to the network's numbers first, so that they follow the handle. Edits from elsewhere are probed,
-    and what others evaluate is shown.
+    lets the probe come to the network's numbers first, so that they follow the handle; all else waits until the handle
+    rests. Edits from elsewhere are probed, and what others evaluate is shown.
     """
 
     _all: ClassVar[WeakValueDictionary[int, Live]] = WeakValueDictionary()
@@ -96,6 +97,7 @@ class Live:
         self._edits = threading.Lock()  # one edit of the widgets at a time
         self._gesture: tuple[object, int] | None = None  # and the generation that its last step made
         self._editing: int | None = None  # threads that change the session from here
+        self._moves = False  # whether the handle of the last edit does
         self._running: int | None = None
         self._wanted: frozenset[str] = frozenset()
         self._doing: frozenset[str] = frozenset()  # of what was wanted
@@ -174,7 +176,7 @@ class Live:
             Whether the drag goes on: the probe of the step before is let finish, or it never would.
         """
         with self._edits:
-            self._editing = threading.get_ident()
+            self._editing, self._moves = threading.get_ident(), moves
             try:
                 before = self.session.generation
                 if gesture is None or self._gesture != (gesture, before):
@@ -197,6 +199,12 @@ class Live:
             self._wanted |= {"evaluation", *also}
         self._tell(Stage(is_busy=True, message="probing"))
         self._runner.request()
+
+    def prepare(self) -> None:
+        """Measure what the first edit is compared with, and what its probe starts from, before there is one."""
+        if not self._runner.is_busy and self._probed.get(self.session.config) is None:
+            self._tell(Stage(is_busy=True, message="probing"))
+            self._runner.request()
 
     def cancel(self) -> None:
         """Stop the evaluation; the next goes on from what was computed."""
@@ -299,7 +307,7 @@ class Live:
                 was = None if before is None else outcome(before.output)
                 self.glance = Glance(changed, outcome(output), was, output.samples)
             self.watchers.tell()
-            if cancel.is_set():
+            if cancel.wait(_REST if self._moves else 0):
                 raise Cancelled("stopped for a newer edit")
 
         report = self.session.probe(cancel=self._stop, told=told)

@@ -18,8 +18,11 @@ from tests.browser.drag import MODEL, any_row, settle, workbench
 
 _WATCH = """() => {
   window.waits = [];
+  let from = null;
+  const at = () => document.querySelector(".qb-handle")?.getAttribute("aria-valuenow");
+  document.addEventListener("pointerdown", () => { from = at(); }, true);
   document.addEventListener("pointerup", ({ target }) => {
-    if (!target.closest(".qb-plot")) return;
+    if (!target.closest(".qb-plot") || at() === from) return;
     const begin = performance.now();
     const look = () => {
       const handle = document.querySelector(".qb-handle");
@@ -61,11 +64,13 @@ def drag(page: Page, bench: Locator, rng: random.Random) -> bool:
     grip, frame = handle.locator(".qb-grip").bounding_box(), plot.bounding_box()
     assert grip is not None and frame is not None
     x, y = grip["x"] + grip["width"] / 2, grip["y"] + grip["height"] / 2
+    before = handle.get_attribute("aria-valuenow")
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - rng.uniform(0.1, 0.4) * frame["width"], y, steps=12)
+    is_moved = handle.get_attribute("aria-valuenow") != before  # not where it was at its end already
     page.mouse.up()
-    return True
+    return is_moved
 
 
 def main() -> None:

@@ -44,6 +44,12 @@ def test_the_newest_number_stands_beside_the_handle_with_its_threshold(page: Pag
     expect(bar).not_to_contain_text("\u25b2")
     stub.update(status=bench["status"])
     expect(beside).to_have_text("")
+    at = float(handle.get_attribute("aria-valuenow"))
+    stub.update(**glance(bench, at, 18.25))
+    stub.update(status=bench["status"])  # evaluated: the number stays as long as the handle does
+    expect(beside).to_have_text(f"18.3 dB, 31 of 32 agree at {at:.4g}")
+    stub.update(tensor=bench["tensor"])
+    expect(beside).to_have_text("")
     assert stub.errors == []
 
 

@@ -109,6 +109,15 @@ def test_a_step_of_a_drag_lets_the_probe_before_it_come_to_a_number_and_others_d
     assert [edit.label[-3:] for edit in session.history.edits[1:]] == ["0.2"]
 
 
+def test_a_page_that_opens_has_the_first_edit_prepared(session: Session):
+    bench = Workbench(session)
+    assert session.last_probe is None
+    bench._receive(None, {"do": "opened"}, None)
+    assert bench.wait(PATIENCE)
+    assert session.last_probe is not None
+    assert not bench.status["is_busy"]
+
+
 def test_a_newer_edit_stops_the_evaluation_and_its_numbers_are_shown(
     session: Session, live: Live, monkeypatch: pytest.MonkeyPatch
 ):

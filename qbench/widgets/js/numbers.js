@@ -17,7 +17,7 @@ export function number(value, digits = 4) {
 /** Decibels, one digit after the point; exact where there is no error at all. */
 export function decibels(value) {
   if (value === null || value === undefined) return NONE;
-  return value === "inf" ? "exact" : Number.isFinite(Number(value)) ? Number(value).toFixed(1).replace("-", MINUS) : NONE;
+  return value === "inf" ? "exact" : Number.isFinite(Number(value)) ? Number(value).toFixed(1).replace(/^-0.0$/, "0.0").replace("-", MINUS) : NONE;
 }
 
 /** A fraction in percent. */

@@ -152,6 +152,14 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
     picture.say(`${number(value)}, clips ${percent(clipped)}, SQNR ${decibels(ratio(signal, error))} dB`);
   }
 
+  let told = null; // what the newest probe has found out, of which tensor and threshold
+  let isGoing = false; // whether it is of an edit that is not evaluated yet
+  function recall() {
+    const isHere = told?.at && told.tensor === data.tensor && (isGoing || Math.abs(picture.at() / told.at - 1) < 1e-3);
+    if (!isHere) told = null;
+    picture.tell(isHere ? `${answer(told.glance)} at ${number(told.at)}` : "");
+  }
+
   /** Show a channel, null for the whole tensor. */
   function look(index) {
     channel = index;
@@ -162,6 +170,7 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
     facts.textContent = describe(data);
     picture.draw(data, commit.isPending());
     if (movable) show(picture.at());
+    recall();
   }
 
   function describe(data) {
@@ -206,10 +215,11 @@ export function tensorPanel(send, shows = ["histogram", "curves"]) {
       offered = choices;
       offer();
     },
-    /** What a probe has found out about a threshold of this tensor, while the evaluation goes on. */
+    /** What a probe has found out about a threshold of this tensor; it stays for as long as the handle is there. */
     tell({ glance }) {
-      const tried = data && glance?.thresholds[data.tensor];
-      picture.tell(tried ? `${answer(glance)} at ${number(tried)}` : "");
+      isGoing = Boolean(glance);
+      if (glance) told = { glance, tensor: data?.tensor, at: data && glance.thresholds[data.tensor] };
+      recall();
     },
     resize(width) {
       whole = width;
