@@ -22,7 +22,7 @@ TILE_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
 """What tiles cost, measured, in cycles: each vector of a step, and what a tile costs besides."""
 
 EACH: dict[Level, Tile] = {
-    Level.AVX512VNNI: Tile(2, 2),
+    Level.AVX512VNNI: Tile(4, 2),
     Level.AVXVNNI: Tile(2, 2),
     Level.AVX2: Tile(2, 2),
     Level.PORTABLE: Tile(1, 4),

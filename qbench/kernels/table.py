@@ -56,12 +56,12 @@ def _plain_kernel(x: Literal["u1", "i2", "u2"], item: int, eights: bool = False)
         if x_wide and channels == 1 and end - first > _MANY:
             for line in range(0, entries * item, _LINE):
                 prefetch(address_of(bases, args.table) + line)
+        row, column = first // count, first % count
+        channel = column // inner
         while first < end:
-            row, column = first // count, first % count
-            channel = column // inner
             length = min(end - first, count - column if inner == 1 else (channel + 1) * inner - column)
             a, b, zero = row * x_pitch + column, row * out_pitch + column, channel * entries - smallest
-            if inner == 1:
+            if inner == 1 and channels > 1:
                 for i in range(length):
                     out[index(b + i)] = table[index(zero + i * entries + np.int64(x[index(a + i)]))]
             else:
@@ -73,7 +73,9 @@ def _plain_kernel(x: Literal["u1", "i2", "u2"], item: int, eights: bool = False)
                 )
                 for i in range(done, length):
                     out[index(b + i)] = table[index(zero + np.int64(x[index(a + i)]))]
-            first += length
+            first, column, channel = first + length, column + length, channel + 1
+            if column == count:  # no division: rows may be short
+                row, column, channel = row + 1, 0, 0
 
     return Kernel(f"table.{x}.{item}{'.eights' if eights else ''}", record(**dict.fromkeys(_FIELDS, "i8")), look_up)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import dtype_of, integer_range
-from qbench.ir.op import Array, register
+from qbench.ir.op import Array, Epilogue, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.float.elementwise import Add
@@ -18,6 +18,7 @@ class IntegerTable(InternalOp):
 
     name = "integer.table"
     operands = ("data", "table")
+    absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
     elementwise = True
     axis: int | None = None
 

@@ -48,6 +48,8 @@ class LookupLowering(Lowering):
         self.axis = self._axis()
         if len(self.shape) < 2 and self.step.follower(Epilogue.BIAS) is not None:
             raise Refused("its bias runs along its only axis")
+        if len(self.shape) < 2 and self.axis is not None and is_op(step.head, IntegerTable) and len(step.nodes) > 1:
+            raise Refused("its tables run along its only axis")
 
     def _is_unary(self) -> bool:
         """Whether a product is one by a single number, rescaled by one, or has a bias; other steps have one operand."""
@@ -59,14 +61,15 @@ class LookupLowering(Lowering):
     def _axis(self) -> int | None:
         """The axis that parameters run along."""
         op, rank, axes = bind(self.step.head), len(self.shape), set[int]()
+        nodes = self.step.nodes
         if isinstance(op, IntegerTable):
             axes.update(() if op.axis is None else (op.axis % rank,))
-        else:
-            for node in self.step.nodes:
-                along = bind(node).channel_axis_of("data", rank) if OPS[node.op].epilogue is Epilogue.BIAS else None
-                for shape in (self.graph.constants[name].array.shape for name in node.inputs[1:]):
-                    first = rank - len(shape) if along is None else along
-                    axes.update(axis + first for axis, size in enumerate(shape) if size > 1)
+            nodes = nodes[1:]
+        for node in nodes:
+            along = bind(node).channel_axis_of("data", rank) if OPS[node.op].epilogue is Epilogue.BIAS else None
+            for shape in (self.graph.constants[name].array.shape for name in node.inputs[1:]):
+                first = rank - len(shape) if along is None else along
+                axes.update(axis + first for axis, size in enumerate(shape) if size > 1)
         if len(axes) > 1:
             raise Refused("its parameters run along several axes")
         return axes.pop() if axes else None
@@ -75,7 +78,7 @@ class LookupLowering(Lowering):
     def table(self) -> Array:
         """[channels, entries], as stored: what the nodes make of every integer there is."""
         channels = 1 if self.axis is None else self.shape[self.axis]
-        if is_op(self.step.head, IntegerTable):
+        if is_op(self.step.head, IntegerTable) and len(self.step.nodes) == 1:
             table = self.graph.constants[self.step.head.inputs[1]].array
             return as_stored(table.reshape(channels, -1))
         dtype = self.graph.types[self.data].dtype

@@ -93,7 +93,14 @@ def test_table(shape, dtypes, seed, data) -> None:
     entries = 2 ** (8 * np.dtype(dtypes[0]).itemsize)
     table = numbers(seed, dtypes[1], (entries,) if axis is None else (shape[axis], entries))
     attrs = {} if axis is None else {"axis": axis}
-    check(graph_of({"x": (dtypes[0], shape)}, ("integer.table", "x t", "y", attrs), constants={"t": table}), seed)
+    nodes = [("integer.table", "x t", "y", attrs)]
+    constants = {"t": table}
+    if data.draw(st.booleans()) and (axis is None or len(shape) > 1):
+        result, zero = data.draw(DTYPE), int(numbers(seed, dtypes[1], ()))
+        constants |= {"m": np.full((1,), 3 << 29, np.int32), "s": np.full((1,), -1, np.int32)}
+        attrs = {"dtype": result, "data_zero_point": zero, "rounding": "tflite_single"}
+        nodes.append(("integer.requantize", "y m s", "z", attrs))
+    check(graph_of({"x": (dtypes[0], shape)}, *nodes, constants=constants), seed)
 
 
 @given(shape=SHAPES, dtype=st.sampled_from(["int8", "uint8"]), result=DTYPE, seed=SEED, data=st.data())
