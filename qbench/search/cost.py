@@ -30,18 +30,16 @@ class Cost:
 
 
 class Stopwatch:
-    """Times programs in turns with the first of them, so that whatever else the machine does falls on both.
+    """Times programs on one thread, in turns with the first of them, so that what else the machine does falls on both.
 
     Parameters
     ----------
     feeds
         One piece of data.
-    threads
-        That a run takes.
     """
 
-    def __init__(self, feeds: Feeds, threads: int = 1) -> None:
-        self._feeds, self._threads, self._lock = feeds, threads, threading.Lock()
+    def __init__(self, feeds: Feeds) -> None:
+        self._feeds, self._lock = feeds, threading.Lock()
         self._reference: tuple[Program, float] | None = None
 
     def cost(self, graph: Graph, cancel: Cancel | None = None) -> Cost:
@@ -74,9 +72,10 @@ class Stopwatch:
         return taken
 
     def _once(self, program: Program) -> float:
-        begin = time.perf_counter()
-        program.run(self._feeds, threads=self._threads)
-        return 1000 * (time.perf_counter() - begin)
+        """Milliseconds of the thread, without those that other programs have the processor."""
+        begin = time.thread_time()
+        program.run(self._feeds, threads=1)
+        return 1000 * (time.thread_time() - begin)
 
 
 def constant_bytes(graph: Graph) -> int:

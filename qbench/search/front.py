@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from qbench.errors import DataError, ExportError, shown
 from qbench.files import write_text
 from qbench.quant.config import QuantConfig
+from qbench.search.judge import noise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,6 +127,13 @@ class Limits:
         return slow + (0.0 if self.max_bytes is None else max(0.0, found.bytes / self.max_bytes - 1))
 
 
+def lost(now: tuple[float, float | None], before: tuple[float, float | None], exact: float) -> float:
+    """What is lost of a metric and of the signal (dB), as shares of what was, added; no metric beats the exact one."""
+    at_stake = exact - before[0]
+    share = max(0.0, exact - now[0]) / at_stake if 0 < at_stake < math.inf else 0.0
+    return share + noise(now[1]) / noise(before[1])
+
+
 @dataclass(frozen=True)
 class Front:
     """All that a search measured so far.
@@ -153,15 +161,27 @@ class Front:
         kept = [row for row in self.rows if not any(other.beats(row) for other in self.rows)]
         return tuple(sorted(kept, key=lambda row: row.ms))
 
+    def lost(self, row: Found) -> float:
+        """What a config loses of metric and signal, as shares of what the first one does, added.
+
+        A metric of few samples is a matter of luck, within limits, and a ratio alone may miss what matters.
+        """
+        return lost((row.metric, row.sqnr_db), (self.rows[0].metric, self.rows[0].sqnr_db), self.metric_float)
+
     @property
     def best(self) -> Found:
-        """The one to take: the fastest that has what is wanted, or the best on held-back samples; else the nearest."""
+        """The one to take: the fastest that has what is wanted; of those that are fast enough, what loses least.
+
+        Where no metric is wanted, the best on held-back samples; where nothing has what is wanted, the nearest.
+        """
         missed = self.limits.missed
         met = [row for row in self.rows if missed(row) == 0]
         if not met:
             return min(self.rows, key=lambda row: (missed(row), -row.unseen, row.ms))
         if self.limits.at_least is None:
             return max(met, key=lambda row: (row.unseen, -row.ms))
+        if self.limits.max_ms is not None:
+            return min(met, key=lambda row: (self.lost(row), row.ms))
         return min(met, key=lambda row: (row.ms, -row.unseen))
 
     @property

@@ -34,8 +34,13 @@ class Worth:
 
     @property
     def noise(self) -> float:
-        """Power of the error, for one of the signal; within 100 dB of it either way."""
-        return 10 ** (-min(max(self.sqnr_db, -100.0), 200.0) / 10)
+        """Power of the error, for one of the signal."""
+        return noise(self.sqnr_db)
+
+
+def noise(sqnr_db: float | None) -> float:
+    """Power of an error, for one of the signal; within 100 dB of it either way, as NaN is."""
+    return 10 ** (-min(max(-100.0 if sqnr_db is None else sqnr_db, -100.0), 200.0) / 10)
 
 
 @dataclass

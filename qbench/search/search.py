@@ -6,7 +6,7 @@ trial the best so far is known. The order of the trials depends on data and conf
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -19,14 +19,15 @@ from qbench.quant.config import QuantConfig
 from qbench.search.advice import RUNGS, whole_regions
 from qbench.search.attribution import Attribution, attribute
 from qbench.search.choices import choose
-from qbench.search.front import Found, Front, Limits
+from qbench.search.front import Found, Front, Limits, lost
+from qbench.search.joint import PRICE
 from qbench.search.proposals import group_repairs
 from qbench.search.regions import Region, groups_of, regions_of
 from qbench.search.repairs import KeepFloat, NarrowWeights, Repair
 from qbench.search.subject import Subject
 
 _STEMS = (2, 4, 8)  # groups
-_REGIONS, _MEASURED = 8, 4  # regions that are tried on the metric, and repairs that are measured on all data
+_REGIONS, _MEASURED, _STEMS_MEASURED = 8, 4, 2  # regions tried on the metric, and repairs measured on all data
 _PATIENCE = 3  # rounds that find nothing better
 _GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of what is inherited
 _NOTHING_DB = 0.0  # an output below it is noise: nothing is to be repaired there
@@ -46,6 +47,21 @@ class _Deadline:
     def is_set(self) -> bool:
         late = self.armed and self.seconds is not None and time.monotonic() - self.started > self.seconds
         return late or (self.other is not None and self.other.is_set())
+
+
+@dataclass(frozen=True)
+class _Promise:
+    """Of a repair, on a few samples: the metric, how much less is lost, and its time as a share of what it was."""
+
+    repair: Repair
+    metric: float
+    gain: float
+    effort: float
+
+    @property
+    def for_its_time(self) -> float:
+        """What it gives for the time that it costs."""
+        return self.gain / (PRICE + max(0.0, self.effort - 1))
 
 
 def search(
@@ -134,34 +150,43 @@ def _proposals(
         yield _SETTLED, config
     if limits.max_bytes is not None:
         yield from _smaller(subject, config)
-    done, best, dull = set[QuantConfig](), -math.inf, 0
+    done, least, dull = set[QuantConfig](), math.inf, 0
     start: QuantConfig | None = config if is_noise else lean
-    while start is not None and dull < _PATIENCE and rows[-1].metric < enough:
+    while start is not None and dull < _PATIENCE and not _is_enough(rows[-1], limits):
         done.add(start)
-        found = yield from _repaired(subject, start, enough, rows)
+        found = yield from _repaired(subject, start, limits, rows)
         done.add(found)
-        newest = max(row.metric for row in rows)
-        best, dull = max(best, newest), 0 if newest > best else dull + 1
+        lost = Front(tuple(rows), subject.float_quality.metric, limits).lost
+        newest = min(map(lost, [row for row in rows if not limits.spent(row)] or rows))
+        least, dull = min(least, newest), 0 if newest < least else dull + 1
         left = [row for row in rows if row.config not in done and not limits.spent(row)]
-        if settle is not None and (dull == _PATIENCE or not left) and newest < enough:
+        if settle is not None and (dull == _PATIENCE or not left) and max(row.metric for row in rows) < enough:
             yield _SETTLED, settle(subject.cancel)
             left, settle, dull = [rows[-1]], None, 0
-        start = max(left, key=lambda row: row.metric).config if left else None
-    if rows[-1].metric >= enough:
-        found = rows[-1].config
+        start = min(left, key=lost).config if left else None
+    reached = [row for row in rows if row.metric >= enough]
+    if reached and (limits.max_ms is None or all(map(limits.spent, reached))):
+        found = min(reached, key=lambda row: row.ms).config
         yield from _cheaper(subject, found, enough, lambda: rows[-1])
         if limits.max_bytes is not None and found.layers:
             yield from _smaller(subject, found)
 
 
+def _is_enough(row: Found, limits: Limits) -> bool:
+    """Whether nothing better is looked for: where time is said, what it allows is used."""
+    return limits.max_ms is None and limits.at_least is not None and row.metric >= limits.at_least
+
+
 def _repaired(
-    subject: Subject, config: QuantConfig, enough: float, rows: Sequence[Found]
+    subject: Subject, config: QuantConfig, limits: Limits, rows: Sequence[Found]
 ) -> Generator[tuple[str, QuantConfig], None, QuantConfig]:
     """A config with choices made for the whole model, and it with repairs of regions, until one is good enough."""
     config = yield from _globally(subject, config, rows)
+    ms = next((row.ms for row in rows if row.config == config), 0.0)
+    spare = math.inf if limits.max_ms is None or not ms else limits.max_ms / ms
     tried = _guesses(subject, config) if subject.is_slow else iter(())
-    for label, repaired in chain(tried, _regions(subject, config, enough)):
-        if rows[-1].metric >= enough:
+    for label, repaired in chain(tried, _regions(subject, config, limits, spare)):
+        if _is_enough(rows[-1], limits):
             break
         yield label, repaired
     return config
@@ -197,43 +222,63 @@ def _guesses(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, Quant
         yield f"{_before(config)}{repair}", repair.apply(config)
 
 
-def _regions(subject: Subject, config: QuantConfig, enough: float) -> Iterator[tuple[str, QuantConfig]]:
-    """Repairs of regions: what promises enough at once, then the others that do, the cheapest first, then the best."""
-    exact = subject.probed_float
+def _regions(subject: Subject, config: QuantConfig, limits: Limits, spare: float) -> Iterator[tuple[str, QuantConfig]]:
+    """Repairs of regions: what promises enough at once, then the others that do, the cheapest first, then the best.
+
+    Where time is said, `spare` times the config's: what gives most within it, and what gives most for its time.
+    """
+    exact, enough = subject.probed_float, math.inf if limits.at_least is None else limits.at_least
     wanted = enough - subject.float_quality.metric + exact if math.isfinite(exact) else enough
-    now, rung, found = subject.probed(config), subject.rung(RUNGS[0]), list[tuple[float, float, Repair]]()
+    now, rung, found = subject.probe(config), subject.rung(RUNGS[0]), list[_Promise]()
 
-    def ask(repair: Repair) -> float:
+    def ask(repair: Repair) -> _Promise:
         tried = repair.apply(config)
-        metric = subject.probed(tried)
-        if metric > now:
-            found.append((metric, rung([tried])[0].effort, repair))
-        return metric
+        then = subject.probe(tried)
+        before, after = rung([config, tried])
+        gain = lost(now, now, exact) - lost(then, now, exact)
+        promise = _Promise(repair, then[0], gain, after.effort / before.effort)
+        if gain > 0 or promise.metric > now[0]:
+            found.append(promise)
+        return promise
 
-    metrics, told = list[tuple[float, list[Repair]]](), set[Repair]()
-    for region in _promising(subject, config):
-        in_float, *in_16 = group_repairs(subject, config, region.groups, region.kind)
-        metrics.append((ask(in_float), in_16))
-        if metrics[-1][0] >= wanted:
-            told.add(in_float)
-            yield f"{_before(config)}{in_float}", in_float.apply(config)
-    metrics.sort(key=lambda one: -one[0])
-    for _, in_16 in metrics[:_MEASURED]:
-        for repair in in_16:
-            ask(repair)
-    found.sort(key=lambda one: (0, one[1]) if one[0] >= wanted else (1, -one[0]))
-    for repair in [repair for _, _, repair in found if repair not in told][:_MEASURED]:
-        yield f"{_before(config)}{repair}", repair.apply(config)
+    told = set[Repair]()
+    for regions, most in _promising(subject, config):
+        others = list[tuple[float, list[Repair]]]()
+        for region in regions:
+            in_float, *in_16 = group_repairs(subject, config, region.groups, region.kind)
+            promise = ask(in_float)
+            others.append((promise.gain, in_16))
+            if promise.metric >= wanted and promise.effort <= spare:
+                told.add(in_float)
+                yield f"{_before(config)}{in_float}", in_float.apply(config)
+        others.sort(key=lambda one: -one[0])
+        for _, in_16 in others[:_MEASURED]:
+            for repair in in_16:
+                ask(repair)
+        best = sorted(found, key=lambda one: (0, one.effort) if one.metric >= wanted else (1, -one.gain))
+        if math.isfinite(spare):
+            fitting = [one for one in best if one.effort <= spare]
+            gainful, cheap = (
+                sorted(fitting, key=lambda one: -one.gain),
+                sorted(fitting, key=lambda one: -one.for_its_time),
+            )
+            best = list(dict.fromkeys(one for pair in zip(gainful, cheap, strict=True) for one in pair)) or best
+        for repair in [one.repair for one in best if one.repair not in told][:most]:
+            told.add(repair)
+            yield f"{_before(config)}{repair}", repair.apply(config)
 
 
-def _promising(subject: Subject, config: QuantConfig) -> Iterator[Region]:
-    """The stem, since nothing behind it can make up for what it loses, and it is known without trials; then others."""
-    lost, known = _lost(subject, config), set[tuple[str, ...]]()
-    stems = (r for r in regions_of(subject.prepared, lost) if r.kind == "prefix" and len(r.groups) in _STEMS)
-    for region in stems:
-        known.add(region.groups)
-        yield region
-    yield from (r for r in whole_regions(subject, config, lost, _REGIONS) if r.groups not in known)
+def _promising(subject: Subject, config: QuantConfig) -> Iterator[tuple[Iterable[Region], int]]:
+    """Regions, and how many repairs of them are measured on all data.
+
+    The stem first, since nothing behind it can make up for what it loses, and it is known without trials; then others.
+    """
+    lost, is_first = _lost(subject, config), not _before(config)
+    prefixes = [r for r in regions_of(subject.prepared, lost) if r.kind == "prefix"]
+    stems = [region for region in prefixes if is_first and len(region.groups) in _STEMS]
+    yield stems, _STEMS_MEASURED if stems else 0
+    known = {region.groups for region in stems}
+    yield [r for r in whole_regions(subject, config, lost, _REGIONS) if r.groups not in known], _MEASURED
 
 
 def _cheaper(
@@ -278,7 +323,8 @@ def _smaller(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, Quant
 def _before(config: QuantConfig) -> str:
     """What a label says of the repairs that a config has already."""
     kept = sum(layer.keep_float is True for layer in config.layers.values())
-    return f"{kept} layers in float, " if kept else ""
+    wide = sum(tensor.dtype == "int16" for tensor in config.tensors.values())
+    return (f"{kept} layers in float, " if kept else "") + (f"{wide} tensors in int16, " if wide else "")
 
 
 def _found(subject: Subject, label: str, config: QuantConfig) -> Found:

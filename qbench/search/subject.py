@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -122,16 +122,26 @@ class Subject:
         Where the metric cannot be asked about parts of the data: what it says of all of it. Where there is none: the
         output's SQNR on calibration data.
         """
+        return self.probe(config)[0]
+
+    def probe(self, config: QuantConfig) -> tuple[float, float | None]:
+        """The same, and the output's SQNR there."""
         if self.metric is None:
-            return self.rung(_PROBED)([config])[0].sqnr_db
+            ratio = self.rung(_PROBED)([config])[0].sqnr_db
+            return ratio, ratio
         if self._probe is None:
-            return self.quality(config).metric
+            quality = self.quality(config)
+            return quality.metric, quality.sqnr_db
         answers, metric = self._probe
-        key = Ledger.key(config, "probed", self.identity, answers.data.digest, self.data.labels_digest, metric.identity)
-        if self.ledger.get(key) is None:
+        place = "probed", self.identity, answers.data.digest, self.data.labels_digest, metric.identity, "with SQNR"
+        key = Ledger.key(config, *place)
+        known = self.ledger.get(key)
+        if known is None:
             made = answers.of(self.quantized(config), self.cancel)
-            self.ledger.put({key: {"metric": float("-inf") if made is None else metric(answers.joined(made))}})
-        return (self.ledger.get(key) or {})["metric"]
+            asked = float("-inf") if made is None else metric(answers.joined(made))
+            known = {"metric": asked, "sqnr_db": answers.ratio(self.prepared, made, self.cancel)}
+            self.ledger.put({key: known})
+        return cast("tuple[float, float | None]", (known["metric"], known["sqnr_db"]))
 
     @cached_property
     def probed_float(self) -> float:

@@ -33,6 +33,8 @@ ROWS = (found("start", 0.5, 1.0), found("slow", 0.95, 3.0), found("mid", 0.9, 2.
         (Limits(at_least=0.85), "mid", True),
         (Limits(at_least=0.99), "slow", False),
         (Limits(max_ms=2.2), "mid", True),
+        (Limits(at_least=0.45), "start", True),
+        (Limits(at_least=0.45, max_ms=2.2), "mid", True),
         (Limits(at_least=0.92, max_ms=2.9), "mid", False),
         (Limits(max_bytes=10), "slow", False),
     ],
@@ -74,6 +76,12 @@ def test_a_search_reaches_what_is_wanted_and_a_second_one_measures_nothing_again
     assert [(row.label, row.config, row.metric) for row in again.rows] == [
         (row.label, row.config, row.metric) for row in front.rows
     ]
+
+
+def test_time_that_is_allowed_is_used():
+    few, many = (session().search(at_least=36.0, max_ms=limit) for limit in (None, 1e6))
+    assert len(many.rows) > len(few.rows)
+    assert many.best.metric > few.best.metric >= 36.0
 
 
 def test_bytes_are_saved_where_they_are_wanted():
