@@ -1,7 +1,8 @@
 """Functions of one float32 that compile to vector code: no calls, no branches that lanes could disagree on.
 
 Each is within a few units in the last place of the true value. ``exp`` is the classical one: a power of two times a
-polynomial of the remainder (coefficients from Cephes' expf); ``tanh`` and ``erf`` are ratios of polynomials (Eigen's).
+polynomial of the remainder (coefficients from Cephes' expf), added up by fused steps that are the same everywhere.
+``tanh`` and ``erf`` are ratios of polynomials (Eigen's).
 """
 
 import math
@@ -11,11 +12,28 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
+from qbench.kernels.fma import fma
+
 f32 = np.float32
 
 
 def _jitable(function: Callable[..., Any]) -> Callable[..., Any]:
     return register_jitable(error_model="numpy")(function)  # dividing by zero gives infinity
+
+
+LOG2_E = f32(1.44269504)
+ROUNDS = f32(1.5 * 2**23)
+"""Added to a number, it leaves the nearest integer in the last bits."""
+LOW = f32(-87.33)
+"""Below it, e to the power of x is no normal number."""
+
+
+LOG_2 = f32(0.693359375), f32(-2.12194440e-4)
+"""The logarithm of 2 in two parts, the first of so few bits that its products with integers are exact."""
+EXP_TERMS = tuple(
+    map(f32, (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1))
+)
+"""Of the polynomial in the remainder that follows ``1 + r``, from its highest power down to the square."""
 
 
 @register_jitable
@@ -25,52 +43,70 @@ def _power_of_two(exponent):
 
 
 @register_jitable
+def _parts(x):
+    """n and p with ``exp(x) = 2**n * p``: the integer as the last bits of a float, and p between 0.7 and 1.42."""
+    shifted = fma(x, LOG2_E, ROUNDS)
+    n = shifted - ROUNDS
+    r = fma(n, -LOG_2[1], fma(n, -LOG_2[0], x))
+    p = EXP_TERMS[0]
+    for k in range(1, 6):
+        p = fma(p, r, EXP_TERMS[k])
+    return shifted, fma(p, r * r, r) + f32(1)
+
+
+@register_jitable
+def _scaled(p, shifted):
+    """p times 2 to the power of the last bits of `shifted`, where that is a normal number."""
+    power = np.int32(f32(shifted).view(np.int32) << np.int32(23))
+    return np.int32(f32(p).view(np.int32) + power).view(np.float32)
+
+
+@register_jitable
+def exp_below(x):
+    """e to the power of x below 88; 0 where that is no normal number."""
+    shifted, p = _parts(x)
+    return f32(0) if x < LOW else _scaled(p, shifted)
+
+
+@register_jitable
 def exp(x):
     """e to the power of x; 0 and infinity beyond the range."""
-    x = min(max(x, f32(-104.0)), f32(89.0))
-    n = np.floor(x * f32(1.44269504) + f32(0.5))
-    r = x - n * f32(0.693359375) + n * f32(2.12194440e-4)
-    p = f32(1.9875691500e-4) * r + f32(1.3981999507e-3)
-    p = p * r + f32(8.3334519073e-3)
-    p = p * r + f32(4.1665795894e-2)
-    p = p * r + f32(1.6666665459e-1)
-    p = p * r + f32(5.0000001201e-1)
-    p = p * r * r + r + f32(1)
-    whole = np.int32(n)
+    shifted, p = _parts(min(max(x, f32(-104)), f32(89)))
+    whole = np.int32(np.int32(f32(shifted).view(np.int32) << np.int32(16)) >> np.int32(16))
     half = np.int32(whole >> np.int32(1))  # in two steps: 2^n may be beyond the range where the product is not
     return p * _power_of_two(half) * _power_of_two(np.int32(whole - half))
 
 
 @register_jitable
 def _expm1(x):
-    """exp(x) - 1, by its series where the difference would cancel."""
+    """exp(x) - 1 of what is below 88, by its series where the difference would cancel."""
     p = f32(1 / 5040) * x + f32(1 / 720)
     p = p * x + f32(1 / 120)
     p = p * x + f32(1 / 24)
     p = p * x + f32(1 / 6)
     p = p * x + f32(0.5)
     p = p * x * x + x
-    return p if abs(x) < f32(0.35) else exp(x) - f32(1)
+    return p if abs(x) < f32(0.35) else exp_below(x) - f32(1)
 
 
 @_jitable
 def _sigmoid(x):
-    return f32(1) / (f32(1) + exp(-x))
+    return f32(1) / (f32(1) + exp_below(f32(87) if x < f32(-87) else -x))
 
 
 @_jitable
 def _tanh(x):
     x = min(max(x, f32(-7.90531110763549805)), f32(7.90531110763549805))
     s = x * x
-    p = f32(-2.76076847742355e-16) * s + f32(2.00018790482477e-13)
-    p = p * s + f32(-8.60467152213735e-11)
-    p = p * s + f32(5.12229709037114e-08)
-    p = p * s + f32(1.48572235717979e-05)
-    p = p * s + f32(6.37261928875436e-04)
-    p = p * s + f32(4.89352455891786e-03)
-    q = f32(1.19825839466702e-06) * s + f32(1.18534705686654e-04)
-    q = q * s + f32(2.26843463243900e-03)
-    q = q * s + f32(4.89352518554385e-03)
+    p = fma(f32(-2.76076847742355e-16), s, f32(2.00018790482477e-13))
+    p = fma(p, s, f32(-8.60467152213735e-11))
+    p = fma(p, s, f32(5.12229709037114e-08))
+    p = fma(p, s, f32(1.48572235717979e-05))
+    p = fma(p, s, f32(6.37261928875436e-04))
+    p = fma(p, s, f32(4.89352455891786e-03))
+    q = fma(f32(1.19825839466702e-06), s, f32(1.18534705686654e-04))
+    q = fma(q, s, f32(2.26843463243900e-03))
+    q = fma(q, s, f32(4.89352518554385e-03))
     return x * p / q
 
 
@@ -78,16 +114,16 @@ def _tanh(x):
 def _erf(x):
     x = min(max(x, f32(-4)), f32(4))
     s = x * x
-    p = f32(-2.72614225801306e-10) * s + f32(2.77068142495902e-08)
-    p = p * s + f32(-2.10102402082508e-06)
-    p = p * s + f32(-5.69250639462346e-05)
-    p = p * s + f32(-7.34990630326855e-04)
-    p = p * s + f32(-2.95459980854025e-03)
-    p = p * s + f32(-1.60960333262415e-02)
-    q = f32(-1.45660718464996e-05) * s + f32(-2.13374055278905e-04)
-    q = q * s + f32(-1.68282697438203e-03)
-    q = q * s + f32(-7.37332916720468e-03)
-    q = q * s + f32(-1.42647390514189e-02)
+    p = fma(f32(-2.72614225801306e-10), s, f32(2.77068142495902e-08))
+    p = fma(p, s, f32(-2.10102402082508e-06))
+    p = fma(p, s, f32(-5.69250639462346e-05))
+    p = fma(p, s, f32(-7.34990630326855e-04))
+    p = fma(p, s, f32(-2.95459980854025e-03))
+    p = fma(p, s, f32(-1.60960333262415e-02))
+    q = fma(f32(-1.45660718464996e-05), s, f32(-2.13374055278905e-04))
+    q = fma(q, s, f32(-1.68282697438203e-03))
+    q = fma(q, s, f32(-7.37332916720468e-03))
+    q = fma(q, s, f32(-1.42647390514189e-02))
     return x * p / q
 
 
@@ -117,7 +153,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gelu_tanh": _function(
         lambda x, a, b: x * f32(0.5) * (f32(1) + _tanh(f32(math.sqrt(2 / math.pi)) * (x + f32(0.044715) * x * x * x)))
     ),
-    "softplus": _function(lambda x, a, b: max(x, f32(0)) + _log1p(exp(-abs(x)))),
+    "softplus": _function(lambda x, a, b: max(x, f32(0)) + _log1p(exp_below(-abs(x)))),
     "exp": _function(lambda x, a, b: exp(x)),
     "tanh": _function(lambda x, a, b: _tanh(x)),
     "erf": _function(lambda x, a, b: _erf(x)),

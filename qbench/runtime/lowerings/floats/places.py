@@ -113,10 +113,11 @@ class Rows(NamedTuple):
 
 
 def rows_of(site: Site, source: str, output: str, layout: Layout, dtype: FloatType) -> Rows:
-    """Rows of two values of one layout that lie evenly in memory, by way of copies where their places have none."""
+    """Rows of a type of two values of one layout, evenly in memory; by way of copies where their places have none."""
     data, made = (in_order(site.places[name], layout.axes) for name in (source, output))
     before, after = list[Instruction](), list[Instruction]()
-    if None in (pitch_of(data), pitch_of(made)) or (data.strides[-1], made.strides[-1]) != (1, 1):
+    even = None not in (pitch_of(data), pitch_of(made)) and (data.strides[-1], made.strides[-1]) == (1, 1)
+    if not even or _name(data) != dtype:
         dtype = "float32"
         data, before = widened(site, data)
         made, after = result(site, made)

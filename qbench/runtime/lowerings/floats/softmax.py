@@ -33,6 +33,6 @@ class FloatSoftmaxLowering(Lowering):
         return Layouts({self.data: self.layout}, {self.output: self.layout})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        rows = rows_of(site, self.data, self.output, self.layout, self.dtype)
-        kernel = softmax_kernel(self.logarithm, rows.dtype, site.level)
+        rows = rows_of(site, self.data, self.output, self.layout, "float32")
+        kernel = softmax_kernel(self.logarithm)
         return [*rows.before, instruction(kernel, self.output, **rows.fields), *rows.after]

@@ -1,0 +1,143 @@
+"""Passes over a row of float32 in vectors of 16 lanes on every processor, so that the order of sums is one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+from numba.np.arrayobj import make_array
+
+from qbench.kernels.floats.functions import EXP_TERMS, LOG2_E, LOG_2, LOW, ROUNDS
+from qbench.kernels.isa.emit import F32, I8, I32, I64, call, load, splat, vector
+
+LANES = 16
+_KIND, _WHOLE = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
+_Pass = Callable[[ir.IRBuilder, Any, Any], None]
+
+
+def largest(x: Any, start: int, count: int) -> Any:
+    """The largest of the elements of x from `start` on, NaN left out."""
+    return np.fmax.reduce(x[start : start + count], initial=np.float32(-np.inf))
+
+
+def powers(x: Any, start: int, count: int, above: Any, y: Any, target: int) -> Any:
+    """``y = exp(x - above)`` from `target` on, and the sum of that; `above` is as large as each x."""
+    made = np.exp(x[start : start + count] - above)
+    y[target : target + count] = made
+    return made.sum(dtype=np.float32)
+
+
+def _sweep(b: ir.IRBuilder, count: Any, whole: _Pass) -> None:
+    """Call `whole` with the offset of each vector in bytes and a mask of the lanes that exist: None for all of them."""
+    full = b.and_(count, I64(-LANES))
+    with cgutils.for_range_slice(b, I64(0), full, I64(LANES), intp=I64) as (i, _):
+        whole(b, b.mul(i, I64(4)), None)
+    rest = b.sub(count, full)
+    with b.if_then(b.icmp_signed("!=", rest, I64(0))):
+        lanes = ir.Constant(_WHOLE, list(range(LANES)))
+        whole(b, b.mul(full, I64(4)), b.icmp_signed("<", lanes, vector(b, _WHOLE, b.trunc(rest, I32))))
+
+
+def _load(b: ir.IRBuilder, start: Any, offset: Any, mask: Any, missing: float) -> Any:
+    if mask is None:
+        return load(b, start, _KIND, offset)
+    place = b.bitcast(b.gep(start, [offset]), _KIND.as_pointer())
+    return call(b, "llvm.masked.load.v16f32.p0", _KIND, [place, I32(1), mask, splat(_KIND, missing)])
+
+
+def _store(b: ir.IRBuilder, value: Any, start: Any, offset: Any, mask: Any) -> None:
+    place = b.bitcast(b.gep(start, [offset]), _KIND.as_pointer())
+    if mask is None:
+        b.store(value, place, align=1)
+    else:
+        call(b, "llvm.masked.store.v16f32.p0", ir.VoidType(), [value, place, I32(1), mask])
+
+
+def _folded(b: ir.IRBuilder, lanes: Any, join: Callable[[Any, Any], Any]) -> Any:
+    """All lanes as one, half of them with the other half."""
+    size = LANES
+    while size > 1:
+        size //= 2
+        halves = [ir.Constant(ir.VectorType(I32, size), list(range(first, first + size))) for first in (0, size)]
+        lanes = join(*(b.shuffle_vector(lanes, lanes, half) for half in halves))
+    return b.extract_element(lanes, I32(0))
+
+
+def _exp(b: ir.IRBuilder, x: Any) -> Any:
+    """`exp_below` of each lane."""
+
+    def number(value: Any) -> Any:
+        return splat(_KIND, float(value))
+
+    def fma(x: Any, y: Any, z: Any) -> Any:
+        return call(b, "llvm.fma.v16f32", _KIND, [x, y, z])
+
+    shifted = fma(x, number(LOG2_E), number(ROUNDS))
+    n = b.fsub(shifted, number(ROUNDS))
+    r = fma(n, number(-LOG_2[1]), fma(n, number(-LOG_2[0]), x))
+    p = number(EXP_TERMS[0])
+    for term in EXP_TERMS[1:]:
+        p = fma(p, r, number(term))
+    p = b.fadd(fma(p, b.fmul(r, r), r), number(1))
+    power = b.shl(b.bitcast(shifted, _WHOLE), splat(_WHOLE, 23))
+    scaled = b.bitcast(b.add(b.bitcast(p, _WHOLE), power), _KIND)
+    return b.select(b.fcmp_ordered("<", x, number(LOW)), number(0), scaled)
+
+
+def _place(context: Any, b: ir.IRBuilder, kind: Any, array: Any, start: Any) -> Any:
+    """A byte pointer to an element."""
+    data = b.bitcast(make_array(kind)(context, b, array).data, I8.as_pointer())
+    return b.gep(data, [b.mul(start, I64(4))])
+
+
+@intrinsic
+def _largest(context, x, start, count):
+    def generate(context, b, signature, arguments):
+        place = _place(context, b, signature.args[0], *arguments[:2])
+        found = cgutils.alloca_once_value(b, splat(_KIND, float("-inf")))
+
+        def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
+            value, most = _load(b, place, offset, mask, float("-inf")), b.load(found)
+            b.store(b.select(b.fcmp_ordered(">", value, most), value, most), found)
+
+        _sweep(b, arguments[2], whole)
+        return _folded(b, b.load(found), lambda low, high: b.select(b.fcmp_ordered(">", low, high), low, high))
+
+    return types.float32(x, types.int64, types.int64), generate
+
+
+@intrinsic
+def _powers(context, x, start, count, above, y, target):
+    def generate(context, b, signature, arguments):
+        source = _place(context, b, signature.args[0], *arguments[:2])
+        result = _place(context, b, signature.args[4], *arguments[4:])
+        most, sums = vector(b, _KIND, arguments[3]), cgutils.alloca_once_value(b, splat(_KIND, 0.0))
+
+        def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
+            made = _exp(b, b.fsub(_load(b, source, offset, mask, float("-inf")), most))
+            _store(b, made, result, offset, mask)
+            b.store(b.fadd(b.load(sums), made), sums)
+
+        _sweep(b, arguments[2], whole)
+        return _folded(b, b.load(sums), b.fadd)
+
+    return types.float32(x, types.int64, types.int64, types.float32, y, types.int64), generate
+
+
+@overload(largest)
+def _compiled_largest(x, start, count):
+    def call(x, start, count):
+        return _largest(x, start, count)  # pyright: ignore[reportCallIssue] Numba passes the context
+
+    return call
+
+
+@overload(powers)
+def _compiled_powers(x, start, count, above, y, target):
+    def call(x, start, count, above, y, target):
+        return _powers(x, start, count, above, y, target)  # pyright: ignore[reportCallIssue]
+
+    return call
