@@ -10,8 +10,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.epilogue import Codes, Output, VectorCodes
-from qbench.kernels.isa import ISAS, Isa
-from qbench.kernels.isa.emit import I8, I32, I64, at, call, load, pointer, vector
+from qbench.kernels.isa import ISAS, Element, Isa
+from qbench.kernels.isa.emit import I8, I32, I64, at, call, load, pointer, splat, vector
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
@@ -54,8 +54,9 @@ def _inside(start: Any, step: Any, taps: Any, size: Any) -> Any:
 @makes_kernels
 def max_pool_kernel(level: Level, x: Literal["u1", "i2", "u2"]) -> Kernel:
     """The maximum of each window; padding never wins, a window of nothing else gives `lowest`."""
-    vectors = x == "u1" and level in ISAS
-    take = _max_codes(ISAS[level]) if vectors else _max_plain(x)
+    name, take = f"max_pool.{x}", _max_plain(x)
+    if level in ISAS and x != "u2":
+        name, take = f"max_pool.{level}.{x}", _max_vectors(ISAS[level], x)
 
     def pool(args, bases, thread, threads):
         begin, end = share(args.images * args.out_height, thread, threads)
@@ -71,7 +72,6 @@ def max_pool_kernel(level: Level, x: Literal["u1", "i2", "u2"]) -> Kernel:
                 rows, columns = (i1 - i0, j1 - j0) if j1 > j0 else (0, 0)
                 take(bases, args, source, rows, columns, target)
 
-    name = f"max_pool.{level if vectors else x}"
     return Kernel(name, record(**_WINDOW, lowest="i8"), pool)
 
 
@@ -130,13 +130,14 @@ def _max_plain(x: str) -> Any:
     return take
 
 
-def _max_codes(isa: Isa) -> Any:
-    largest, of_nine, of_four = _make_largest(isa, 0), _make_largest(isa, 3), _make_largest(isa, 2)
+def _max_vectors(isa: Isa, element: Element) -> Any:
+    largest, of_nine, of_four = (_make_largest(isa, element, unrolled) for unrolled in (0, 3, 2))
+    size = np.dtype(element).itemsize
 
     @register_jitable
     def take(bases, args, source, rows, columns, target):
-        x, y = address_of(bases, args.x) + source, address_of(bases, args.y) + target
-        row_step, column_step, channels = args.dh * args.x_row, args.dw * args.x_pitch, args.channels
+        x, y = address_of(bases, args.x) + source * size, address_of(bases, args.y) + target * size
+        row_step, column_step, channels = args.dh * args.x_row * size, args.dw * args.x_pitch * size, args.channels
         if rows == 3 and columns == 3:
             of_nine(x, row_step, 3, column_step, 3, y, channels)
         elif rows == 2 and columns == 2:
@@ -147,35 +148,38 @@ def _max_codes(isa: Isa) -> Any:
     return take
 
 
-def _make_largest(isa: Isa, unrolled: int) -> Any:
-    """A Numba function: the largest of rows times columns runs of codes, at an address and steps of bytes from it.
+def _make_largest(isa: Isa, element: Element, unrolled: int) -> Any:
+    """A Numba function: the largest of rows times columns runs of elements, at an address and steps of bytes from it.
 
     Where `unrolled` is not 0, it is the number of rows and of columns.
     """
-    width = 4 * isa.lanes
-    codes = ir.VectorType(I8, width)
+    size = np.dtype(element).itemsize
+    width, bits = 4 * isa.lanes // size, 8 * size
+    kind = ir.VectorType(ir.IntType(bits), width)
+    larger, smallest = ("umax", 0) if element == "u1" else ("smax", -(2**15))
 
     @intrinsic
     def largest(context, x, row_step, rows, column_step, columns, y, channels):
         def generate(context, b, signature, arguments):
             x, row_step, rows, column_step, columns, y, channels = arguments
-            kept = cgutils.alloca_once(b, codes)  # a register in the end
+            kept = cgutils.alloca_once(b, kind)  # a register in the end
 
             def include(start: Any, row: Any, column: Any) -> None:
                 offset = b.add(b.mul(row, row_step), b.mul(column, column_step))
-                one = load(b, at(b, start, offset), codes)
-                b.store(call(b, f"llvm.umax.v{width}i8", codes, [b.load(kept), one]), kept)
+                one = load(b, at(b, start, offset), kind)
+                b.store(call(b, f"llvm.{larger}.v{width}i{bits}", kind, [b.load(kept), one]), kept)
 
             with loop(b, channels, width) as channel:
-                b.store(ir.Constant(codes, None), kept)
-                start = at(b, pointer(b, x), channel)
+                b.store(splat(kind, smallest), kept)
+                place = b.mul(channel, I64(size))
+                start = at(b, pointer(b, x), place)
                 if unrolled:
                     for row, column in product(range(unrolled), repeat=2):
                         include(start, I64(row), I64(column))
                 else:
                     with loop(b, rows, 1) as row, loop(b, columns, 1) as column:
                         include(start, row, column)
-                store_codes(b, isa, b.load(kept), at(b, pointer(b, y), channel), b.sub(channels, channel))
+                store_codes(b, isa, b.load(kept), at(b, pointer(b, y), place), b.sub(channels, channel))
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 7), generate
