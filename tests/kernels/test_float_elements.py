@@ -72,6 +72,10 @@ def test_the_exponential_reaches_the_ends_of_its_range():
     np.testing.assert_allclose(unary("exp", x), np.exp(x.astype(np.float64)), rtol=1e-5, atol=2e-45)
 
 
+def test_the_hyperbolic_tangent_reaches_one():
+    assert unary("tanh", np.array([-np.inf, -9, 9, np.inf], np.float32)).tolist() == [-1, -1, 1, 1]
+
+
 @pytest.mark.parametrize("operator, dtype", [*((name, "float32") for name in OPERATORS), ("add", "float16")])
 @settings(max_examples=20)
 @given(shape=SHAPES, data=st.data())
