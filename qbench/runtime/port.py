@@ -41,7 +41,7 @@ def apart(array: Array, kind: TensorType, samples: int) -> Array:
 def joined(parts: Array, kind: TensorType) -> Array:
     """The value whose samples lie along a first axis of their own."""
     if len(parts) == 1:
-        return parts[0]
+        return parts[0, ...]  # an array, too, where it has no axes
     along = sample_axis(kind)
     return (np.moveaxis(parts, 0, along) if along else parts).reshape(whole_shape(kind, len(parts)))
 

@@ -76,11 +76,10 @@ def test_weights_of_8_bits_multiply_rounded_data(tmp_path: Path, per_row: bool) 
     layer = helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], **attrs)
     proto = model([layer], {"x": ["T", "N", ENTERING]}, constants=constants | {"b": real["b"]})
     proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    feeds = {"x": random(6, 1, ENTERING)}
-    graph = check(save(proto, tmp_path), feeds, 1e-5)
-    check(write_onnx(graph, tmp_path / "again.onnx"), feeds, 1e-5)
-    both = run(graph, {"x": np.concatenate([feeds["x"], random(6, 1, ENTERING, seed=5)], axis=1)})["y"]
-    np.testing.assert_allclose(both[:, :, :1], run(graph, feeds)["y"], atol=1e-6)
+    for count in (1, 2, 7):
+        feeds = {"x": random(6, count, ENTERING)}
+        graph = check(save(proto, tmp_path), feeds, 1e-5)
+        check(write_onnx(graph, tmp_path / "again.onnx"), feeds, 1e-5)
 
 
 def test_other_activations_are_refused(tmp_path: Path) -> None:

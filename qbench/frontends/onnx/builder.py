@@ -16,6 +16,7 @@ from qbench.frontends.sizes import dim_of
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr
+from qbench.ir.op import OPS
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
 
@@ -173,6 +174,13 @@ class Builder(Growth):
     def producer(self, value: Value) -> str | None:
         """The op that made a value."""
         return self._producers[value.name].op if value.name in self._producers else None
+
+    def tell_table(self, value: str, q: QParams) -> None:
+        """Integers that are only moved from a constant mean there what they mean in `value`."""
+        while value in self._producers and OPS[self._producers[value].op].moves and q.axis is None:
+            value = self._producers[value].inputs[0]
+        if value in self.constants and self.constants[value].dtype == q.dtype:
+            self.qparams.setdefault(value, q)
 
     def known(self, like: Value, array: Array) -> Value:
         """The same constant in another layout; it keeps its name."""

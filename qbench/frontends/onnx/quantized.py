@@ -102,6 +102,7 @@ def dequantized(builder: Builder, node: SourceNode, x: Value, q: QParams) -> Val
     if x.constant is not None:
         return Value.dequantized(node.outputs[0], Stored(x.name, np.ascontiguousarray(x.constant), q, node.name))
     known = builder.qparams.setdefault(x.name, q)
+    builder.tell_table(x.name, q)
     if known != q:  # made with other scales than it is read with
         x = builder.emit_quantized("qnn.reinterpret", x, q)
     return builder.emit("qnn.dequantize", x)

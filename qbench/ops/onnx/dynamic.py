@@ -102,28 +102,26 @@ class ConvInteger(Convolution, InternalOp):
 class DynamicLstm(Lstm):
     """An LSTM that rounds what it multiplies, as onnxruntime's DynamicQuantizeLSTM does.
 
-    Its data to the 256 numbers of their range, its state before each time step to those of its own; each sequence by
-    itself, where onnxruntime takes several together, as its threads have it. Weights are real numbers here, `steps`
-    times integers.
+    Its data to the 256 numbers of their range, its state before each time step to those of its own; all sequences
+    together, as onnxruntime does in one thread: in several it gives each thread sequences that have a range of their
+    own, where there are many of them or few units. Weights are real numbers here, `steps` times integers.
     """
 
     name = "nn.dynamic_lstm"
+    samples = None
     float_reason = "unsupported: it has integer weights already, and rounds its data by the range that they have"
     steps: tuple[float, ...]
     """Scales of the kernel, then of the recurrence: for each direction one, or one for each of its rows."""
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
         data, *others = arrays
-        return super().compute(_rounded(data.swapaxes(0, 1)).swapaxes(0, 1), *others)
+        return super().compute(_rounded(data), *others)
 
     def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
         hidden, cell = states
         return super().step(entering, [_rounded(hidden), cell], recurrence, offset)
 
 
-def _rounded(sequences: Array) -> Array:
-    made = np.empty_like(sequences)
-    for given, out in zip(sequences, made, strict=True):
-        integers, scale, zero_point = by_range(given)
-        out[...] = (integers.astype(np.float32) - zero_point.astype(np.float32)) * scale
-    return made
+def _rounded(data: Array) -> Array:
+    integers, scale, zero_point = by_range(data)
+    return (integers.astype(np.float32) - zero_point.astype(np.float32)) * scale

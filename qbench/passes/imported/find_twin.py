@@ -16,6 +16,7 @@ from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
 from qbench.ops.float.activation import Clip
 from qbench.ops.float.dense import BiasAdd
+from qbench.ops.onnx.dynamic import DynamicQuantize
 from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.ops.qnn.requantize import QnnRequantize
 from qbench.passes.imported.borders import real_borders
@@ -37,7 +38,7 @@ def find_twin(source: Graph) -> Template:
     GraphError
         Nodes that compute on integers and have no meaning in real numbers; all are listed.
     """
-    if any(node.op.startswith("integer.") for node in source.nodes):
+    if any(node.op.startswith("integer.") and not _by_range(source, node) for node in source.nodes):
         raise GraphError(
             "it is quantized already down to integers, without scales; open the file that it was made from"
         )
@@ -68,6 +69,11 @@ def find_twin(source: Graph) -> Template:
     return Template(
         source, graph, borders, twin, units, FrozenMap(real), FrozenMap(tensors), FrozenMap(ties), semantics
     )
+
+
+def _by_range(graph: Graph, node: Node) -> bool:
+    """Whether a node quantizes data by the range of each run, or computes on what that gives: it stays as it is."""
+    return any(is_op(one, DynamicQuantize) for one in (node, *map(graph.producers.get, node.inputs)))
 
 
 def _with_scales(graph: Graph, units: Iterable[Unit]) -> Iterable[str]:
@@ -216,7 +222,8 @@ class _Walk:
         types = self.graph.types
         made = [types[value].dtype for value in node.outputs]
         real = any(is_float(types[value].dtype) for value in node.inputs)
-        if OPS[node.op].rule == QuantRule.INTERNAL or (real and any(dtype in _NARROW for dtype in made)):
+        unscaled = OPS[node.op].rule == QuantRule.INTERNAL or (real and any(dtype in _NARROW for dtype in made))
+        if unscaled and not _by_range(self.graph, node):
             self.complaints.append(f"node {shown(node.name)} ({node.op}), whose integers have no scale")
         self._begin(node, (node,))
 
