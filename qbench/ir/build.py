@@ -10,7 +10,7 @@ from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 
-TAIL = "onnx.tail"
+TAIL = "onnx tail"
 """The constant that holds what of an ONNX file lies behind the graph, where there is such: no node reads it, all passes
 keep it, and the export puts it back. It is a whole ONNX model, with the file's outputs in ``metadata_props``."""
 
