@@ -4,10 +4,23 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 
-from qbench.cli import accuracy, bench, check, diff, golden, inspect, quantize, run, tune
 from qbench.errors import QBenchError
+
+COMMANDS = {
+    "quantize": "turn a float model into integers, and say what it cost",
+    "tune": "search for a config within a budget of quality, time and size",
+    "inspect": "show a model, an archive, a config, a report or arrays",
+    "diff": "compare two models or archives layer by layer, two configs, or two reports",
+    "run": "run an archive (or a model) on data",
+    "bench": "time models in qbench, onnxruntime, OpenVINO and LiteRT",
+    "check": "compare a model with another runtime, layer by layer",
+    "golden": "write what every layer makes of some inputs, as npz and C header",
+    "accuracy": "how often classifiers of images are right, here and in other runtimes",
+}
+"""What each does; its module in this package is imported when it is asked for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 1 where the answer is no, such as of ``qbench check`` where something differs; 2 after a mistake in the input
         or a file that cannot be written, which standard error tells about; 130 after an interruption.
     """
-    options = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser(arguments).parse_args(arguments)
     try:
         status: int | None = options.run(options)
         sys.stdout.flush()
@@ -41,10 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """What reads the arguments; of all commands only the one that they name is declared."""
     parser = argparse.ArgumentParser(prog="qbench", description="Quantize neural networks, and see what it costs.")
     parser.add_argument("--version", action="version", version=f"qbench {version('qbench')}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (quantize, tune, inspect, diff, run, bench, check, golden, accuracy):
-        command.add(commands)
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text)
+        if name in arguments[:1]:
+            import_module(f"qbench.cli.{name}").declare(command)
     return parser

@@ -4,7 +4,7 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from qbench.cli.options import (
     add_cluster_option,
@@ -28,13 +28,11 @@ if TYPE_CHECKING:
     from qbench.bench.accuracy import Accuracy
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "accuracy",
-        help="how often classifiers of images are right, here and in other runtimes",
-        description="Classify images here and in other runtimes. Images are scaled (bicubic) to the model's size; "
-        "of 1001 outputs the first one, the background, is left out.",
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.description = (
+        "Classify images here and in other runtimes. Images are scaled (bicubic) to the model's size; "
+        "of 1001 outputs the first one, the background, is left out."
     )
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="TFLite or ONNX classifiers")
     parser.add_argument("--images", type=place, required=True, metavar="FOLDER", help="folder of images")

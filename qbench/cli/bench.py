@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from qbench.cli.options import (
     DATA,
@@ -33,9 +33,8 @@ _NEAR = 4  # folders up from a model's file, where its images may be
 _MEAN, _STD = ((127.0,),), ((128.0,),)  # as for EfficientNet-Lite; a speed hardly depends on them
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser("bench", help="time models in qbench, onnxruntime, OpenVINO and LiteRT")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.add_argument(
         "models",
         nargs="*",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from qbench.cli.options import (
     DATA,
@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from qbench.parity import Runner
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "check",
-        help="compare a model with another runtime, layer by layer",
-        description="Run a model here and in another runtime, and compare every value that both have. Each op is also "
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.description = (
+        "Run a model here and in another runtime, and compare every value that both have. Each op is also "
         "fed with the other's own integers, so that what one op does otherwise is not counted again behind it. "
-        "Exit status: 0 where nothing differs, 1 where something does, 2 where it cannot be told.",
+        "Exit status: 0 where nothing differs, 1 where something does, 2 where it cannot be told."
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="TFLite or ONNX model")
     parser.add_argument(

@@ -12,13 +12,11 @@ from qbench.quant.config import QuantConfig
 from qbench.quant.strict import read_json
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "diff",
-        help="compare two models or archives layer by layer, two configs, or two reports",
-        description="Compare two files of one kind. Exit status: 0; for reports, 1 where the output of B is worse: its "
-        "SQNR by more than the tolerance, or its agreement, top-1 or metric at all.",
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.description = (
+        "Compare two files of one kind. Exit status: 0; for reports, 1 where the output of B is worse: its "
+        "SQNR by more than the tolerance, or its agreement, top-1 or metric at all."
     )
     parser.add_argument("left", type=Path, metavar="A", help="model, .qbench archive, config.json or report.json")
     parser.add_argument("right", type=Path, metavar="B", help="the same kind")

@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from qbench.cli.options import (
     DATA,
@@ -16,9 +15,8 @@ from qbench.cli.options import (
 from qbench.progress import showing
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser("golden", help="write what every layer makes of some inputs, as npz and C header")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="model or .qbench archive")
     parser.add_argument("--input", type=Path, required=True, metavar="X", help=DATA)
     parser.add_argument("--limit", type=int, default=1, metavar="N", help="the first N samples (default: 1)")

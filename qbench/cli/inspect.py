@@ -16,9 +16,8 @@ from qbench.ir.op import Array
 from qbench.quant.config import QuantConfig
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser("inspect", help="show a model, an archive, a config, a report or arrays")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="model, .qbench archive, .json, .npz or .npy")
     parser.add_argument("--full", action="store_true", help="the exact IR text, with every scale and name in full")
     add_shape_option(parser)

@@ -1,15 +1,13 @@
 """``qbench quantize MODEL --calibration X --evaluation X --out DIR``: the whole job, headless."""
 
 import argparse
-from typing import Any
 
 from qbench.cli.options import cluster_of
 from qbench.cli.sessions import add_session_options, session_of
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser("quantize", help="turn a float model into integers, and say what it cost")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     add_session_options(parser)
     parser.add_argument("--tflite", action="store_true", help="write model.tflite too (needs the extra tflite)")
     parser.add_argument(

@@ -23,9 +23,8 @@ from qbench.runtime.programs import Programs
 _ALL = 1 << 62
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser("run", help="run an archive (or a model) on data")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.add_argument("archive", type=Path, metavar="ARCHIVE", help=".qbench archive: its integers run as they are")
     parser.add_argument("--input", type=Path, required=True, metavar="X", help=DATA)
     parser.add_argument("--output", type=Path, required=True, metavar="Y.npz", help="an array for each output, by name")

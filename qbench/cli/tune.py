@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from qbench.cli.options import cluster_of
 from qbench.cli.sessions import add_session_options, session_of
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from qbench.search.front import Front
 
 
-def add(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser("tune", help="search for a config within a budget of quality, time and size")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     add_session_options(parser)
     parser.add_argument("--at-least", type=float, metavar="V", help="of the metric: the fastest such config is taken")
     parser.add_argument("--max-ms", type=float, metavar="M", help="milliseconds of one run")
