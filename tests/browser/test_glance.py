@@ -45,6 +45,8 @@ def test_the_newest_number_stands_beside_the_handle_with_its_threshold(page: Pag
     stub.update(status=bench["status"])
     expect(beside).to_have_text("")
     at = float(handle.get_attribute("aria-valuenow"))
+    # where the last step is not sent yet, a new picture leaves the handle, and its number, where the user put it
+    page.wait_for_function("at => Math.abs(window.sent.at(-1)?.settings?.threshold / at - 1) < 1e-4", arg=at)
     stub.update(**glance(bench, at, 18.25))
     stub.update(status=bench["status"])  # evaluated: the number stays as long as the handle does
     expect(beside).to_have_text(f"18.3 dB, 31 of 32 agree at {at:.4g}")
