@@ -1,4 +1,4 @@
-"""The command line: ``qbench quantize | inspect | diff | run | bench | check | golden | accuracy``."""
+"""The command line: ``qbench COMMAND``."""
 
 import argparse
 import os

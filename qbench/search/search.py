@@ -156,14 +156,14 @@ def _proposals(
         done.add(start)
         found = yield from _repaired(subject, start, limits, rows)
         done.add(found)
-        lost = Front(tuple(rows), subject.float_quality.metric, limits).lost
-        newest = min(map(lost, [row for row in rows if not limits.spent(row)] or rows))
+        loss = Front(tuple(rows), subject.float_quality.metric, limits).lost
+        newest = min(map(loss, [row for row in rows if not limits.spent(row)] or rows))
         least, dull = min(least, newest), 0 if newest < least else dull + 1
         left = [row for row in rows if row.config not in done and not limits.spent(row)]
         if settle is not None and (dull == _PATIENCE or not left) and max(row.metric for row in rows) < enough:
             yield _SETTLED, settle(subject.cancel)
             left, settle, dull = [rows[-1]], None, 0
-        start = min(left, key=lost).config if left else None
+        start = min(left, key=loss).config if left else None
     reached = [row for row in rows if row.metric >= enough]
     if reached and (limits.max_ms is None or all(map(limits.spent, reached))):
         found = min(reached, key=lambda row: row.ms).config
@@ -273,12 +273,12 @@ def _promising(subject: Subject, config: QuantConfig) -> Iterator[tuple[Iterable
 
     The stem first, since nothing behind it can make up for what it loses, and it is known without trials; then others.
     """
-    lost, is_first = _lost(subject, config), not _before(config)
-    prefixes = [r for r in regions_of(subject.prepared, lost) if r.kind == "prefix"]
+    losing, is_first = _lost(subject, config), not _before(config)
+    prefixes = [r for r in regions_of(subject.prepared, losing) if r.kind == "prefix"]
     stems = [region for region in prefixes if is_first and len(region.groups) in _STEMS]
     yield stems, _STEMS_MEASURED if stems else 0
     known = {region.groups for region in stems}
-    yield [r for r in whole_regions(subject, config, lost, _REGIONS) if r.groups not in known], _MEASURED
+    yield [r for r in whole_regions(subject, config, losing, _REGIONS) if r.groups not in known], _MEASURED
 
 
 def _cheaper(

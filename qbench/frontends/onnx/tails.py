@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
@@ -98,6 +99,7 @@ def cut_before(source: SourceModel, starts: Mapping[str, str], values: Mapping[s
     makers = {output: node for node in source.nodes for output in node.outputs}
     inputs = {i.name for i in source.inputs}
 
+    @cache
     def free(name: str) -> bool:
         """Whether it follows from constants and the inputs' sizes alone."""
         if name in inputs or name in source.initializers or not name:

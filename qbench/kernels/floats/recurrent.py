@@ -1,7 +1,7 @@
 """Recurrent layers in float32: both products of a time step, its gates, and the states that go round."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
@@ -10,9 +10,6 @@ from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
-
-Cell = Literal["lstm", "rnn", "gru", "gru_linear"]
-"""``gru_linear``: the reset gate scales the product with the state; ``gru``: the state before it."""
 
 _one, _sigmoid, _tanh = np.float32(1), FUNCTIONS["sigmoid"], FUNCTIONS["tanh"]
 
@@ -81,18 +78,26 @@ def _reset(given: Any, again: Any, hidden: Any, offset: Any, units: Any) -> None
         again[at(2 * units + i)] = offset[at(2 * units + i)]
 
 
-CELLS: dict[Cell, tuple[int, Callable[..., None]]] = {
+CELLS: dict[str, tuple[int, Callable[..., None]]] = {
     "lstm": (4, _lstm),
     "rnn": (1, _rnn),
     "gru": (3, _gru),
     "gru_linear": (3, _gru_linear),
 }
-"""Number of gates, and what makes the new states of the two products."""
+"""Number of gates, and what makes the new states of the two products.
+
+``gru_linear``: the reset gate scales the product with the state; ``gru``: the state before it.
+"""
 
 
 @makes_kernels
-def recurrent_kernel(cell: Cell) -> Kernel:
+def recurrent_kernel(cell: str) -> Kernel:
     """A recurrent layer over all its steps, one or two directions.
+
+    Parameters
+    ----------
+    cell
+        A key of `CELLS`.
 
     Returns
     -------

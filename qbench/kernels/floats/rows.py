@@ -18,16 +18,15 @@ _KIND, _WHOLE = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 _Pass = Callable[[ir.IRBuilder, Any, Any], None]
 
 
-def largest(x: Any, start: int, count: int) -> Any:
-    """The largest of the elements of x from `start` on, NaN left out."""
-    return np.fmax.reduce(x[start : start + count], initial=np.float32(-np.inf))
+def largest(x: Any) -> Any:
+    """The largest of the elements, NaN left out."""
+    return np.fmax.reduce(x, initial=np.float32(-np.inf))
 
 
-def powers(x: Any, start: int, count: int, above: Any, y: Any, target: int) -> Any:
-    """``y = exp(x - above)`` from `target` on, and the sum of that; `above` is as large as each x."""
-    made = np.exp(x[start : start + count] - above)
-    y[target : target + count] = made
-    return made.sum(dtype=np.float32)
+def powers(x: Any, above: Any, y: Any) -> Any:
+    """``y = exp(x - above)``, and the sum of that; `above` is as large as each x."""
+    y[:] = np.exp(x - above)
+    return y.sum(dtype=np.float32)
 
 
 def _sweep(b: ir.IRBuilder, count: Any, whole: _Pass) -> None:
@@ -87,57 +86,57 @@ def _exp(b: ir.IRBuilder, x: Any) -> Any:
     return b.select(b.fcmp_ordered("<", x, number(LOW)), number(0), scaled)
 
 
-def _place(context: Any, b: ir.IRBuilder, kind: Any, array: Any, start: Any) -> Any:
-    """A byte pointer to an element."""
-    data = b.bitcast(make_array(kind)(context, b, array).data, I8.as_pointer())
-    return b.gep(data, [b.mul(start, I64(4))])
+def _place(context: Any, b: ir.IRBuilder, kind: Any, array: Any) -> Any:
+    """A byte pointer to the first element, and how many there are."""
+    given = make_array(kind)(context, b, array)
+    return b.bitcast(given.data, I8.as_pointer()), given.nitems
 
 
 @intrinsic
-def _largest(context, x, start, count):
+def _largest(context, x):
     def generate(context, b, signature, arguments):
-        place = _place(context, b, signature.args[0], *arguments[:2])
+        place, count = _place(context, b, signature.args[0], arguments[0])
         found = cgutils.alloca_once_value(b, splat(_KIND, float("-inf")))
 
         def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
             value, most = _load(b, place, offset, mask, float("-inf")), b.load(found)
             b.store(b.select(b.fcmp_ordered(">", value, most), value, most), found)
 
-        _sweep(b, arguments[2], whole)
+        _sweep(b, count, whole)
         return _folded(b, b.load(found), lambda low, high: b.select(b.fcmp_ordered(">", low, high), low, high))
 
-    return types.float32(x, types.int64, types.int64), generate
+    return types.float32(x), generate
 
 
 @intrinsic
-def _powers(context, x, start, count, above, y, target):
+def _powers(context, x, above, y):
     def generate(context, b, signature, arguments):
-        source = _place(context, b, signature.args[0], *arguments[:2])
-        result = _place(context, b, signature.args[4], *arguments[4:])
-        most, sums = vector(b, _KIND, arguments[3]), cgutils.alloca_once_value(b, splat(_KIND, 0.0))
+        source, count = _place(context, b, signature.args[0], arguments[0])
+        result, _ = _place(context, b, signature.args[2], arguments[2])
+        most, sums = vector(b, _KIND, arguments[1]), cgutils.alloca_once_value(b, splat(_KIND, 0.0))
 
         def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
             made = _exp(b, b.fsub(_load(b, source, offset, mask, float("-inf")), most))
             _store(b, made, result, offset, mask)
             b.store(b.fadd(b.load(sums), made), sums)
 
-        _sweep(b, arguments[2], whole)
+        _sweep(b, count, whole)
         return _folded(b, b.load(sums), b.fadd)
 
-    return types.float32(x, types.int64, types.int64, types.float32, y, types.int64), generate
+    return types.float32(x, types.float32, y), generate
 
 
 @overload(largest)
-def _compiled_largest(x, start, count):
-    def call(x, start, count):
-        return _largest(x, start, count)  # pyright: ignore[reportCallIssue] Numba passes the context
+def _compiled_largest(x):
+    def call(x):
+        return _largest(x)  # pyright: ignore[reportCallIssue] Numba passes the context
 
     return call
 
 
 @overload(powers)
-def _compiled_powers(x, start, count, above, y, target):
-    def call(x, start, count, above, y, target):
-        return _powers(x, start, count, above, y, target)  # pyright: ignore[reportCallIssue]
+def _compiled_powers(x, above, y):
+    def call(x, above, y):
+        return _powers(x, above, y)  # pyright: ignore[reportCallIssue]
 
     return call

@@ -24,8 +24,8 @@ def softmax_kernel(logarithm: bool) -> Kernel:
         for row in range(first, end):
             x = view(bases, args.x + row * args.x_row * 4, columns, np.float32)
             y = view(bases, args.y + row * args.y_row * 4, columns, np.float32)
-            above = largest(x, 0, columns)
-            total = powers(x, 0, columns, above, y, 0)
+            above = largest(x)
+            total = powers(x, above, y)
             if logarithm:
                 shift = np.float32(np.log(total))
                 for i in range(columns):

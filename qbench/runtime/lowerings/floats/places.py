@@ -153,15 +153,6 @@ def strides_within(place: Place, shape: Sequence[int], axes: Sequence[int]) -> t
     return tuple(by_axis[axis] for axis in axes)
 
 
-def per_channel(step: Fused, vector: Place, rank: int) -> Place:
-    """The vector that a step spreads along its data's channels, as a place of the data's rank."""
-    axis = bind(step.head).channel_axis_of("data", rank)
-    assert axis is not None
-    order = (*(i for i in range(rank) if i != axis), axis)
-    shape, strides = (1,) * (rank - 1) + vector.shape, (0,) * (rank - 1) + vector.strides
-    return Place(vector.buffer, vector.offset, vector.dtype, shape, strides, order)
-
-
 def operand_place(site: Site, name: str) -> Place:
     """Where an operand lies, a constant as well."""
     return constant_place(site, name) if name in site.graph.constants else site.places[name]

@@ -6,7 +6,7 @@ import numpy as np
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
-from qbench.kernels.floats.recurrent import Cell, recurrent_kernel
+from qbench.kernels.floats.recurrent import recurrent_kernel
 from qbench.kernels.levels import Level
 from qbench.ops.float.recurrent import Gru, Lstm, Recurrent, Rnn
 from qbench.ops.onnx.dynamic import DynamicLstm
@@ -35,9 +35,8 @@ class RecurrentLowering(Lowering):
         if self.data in graph.constants or any(name not in graph.constants for name in self.weights):
             raise Refused("its data is a constant, or its weights are none")
         need_work(graph, self.data, self.made[0])
-        self.cell: Cell = "lstm" if isinstance(op, Lstm) else "rnn" if isinstance(op, Rnn) else "gru"
-        if isinstance(op, Gru) and op.linear_before_reset:
-            self.cell = "gru_linear"
+        is_linear = isinstance(op, Gru) and op.linear_before_reset
+        self.cell = f"{op.short_name}{'_linear' * is_linear}"
         self.backward = 0 if op.direction == "reverse" else 1
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:

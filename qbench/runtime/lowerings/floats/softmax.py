@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.floats.softmax import softmax_kernel
-from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.levels import Level
 from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.runtime.fuse import Fused
@@ -22,7 +21,7 @@ class FloatSoftmaxLowering(Lowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.data, self.output = step.head.inputs[0], step.outputs[0]
-        self.dtype: FloatType = float_type(graph, self.data)
+        float_type(graph, self.data)  # refuses others
         need_work(graph, self.data)
         op, rank = bind(step.head), graph.types[self.data].rank
         assert isinstance(op, Softmax | LogSoftmax)
