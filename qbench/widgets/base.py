@@ -2,6 +2,7 @@
 
 import threading
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
 from os import PathLike
@@ -18,6 +19,8 @@ from qbench.widgets.live import Live, Stage
 from qbench.widgets.pictured import PicturedWidget
 
 Message = Mapping[str, Any]
+_ANSWERS = 16
+"""Messages that are said to be answered: one of a view whose status comes late must be among them."""
 
 
 class SessionWidget(PicturedWidget):
@@ -45,7 +48,7 @@ class SessionWidget(PicturedWidget):
         self._lock = threading.RLock()  # around all that is drawn: messages come on several threads
         self._message, self._error, self._undrawn = "", None, None
         self._revision = self._live.revision
-        self._answered = 0  # messages
+        self._answered = deque[str](maxlen=_ANSWERS)  # ids of messages
         self._views = 0  # open ones in browsers, as far as they say
         self._is_hidden = self._is_closed = False
         self._state = self._live.state()  # that is drawn
@@ -143,19 +146,18 @@ class SessionWidget(PicturedWidget):
 
     def _receive(self, _widget: object, message: Message, _buffers: object) -> None:
         """Do what a message asks for; what goes wrong is shown where it was asked, since exceptions here go nowhere."""
-        self._answered += 1
         if message.get("do") in ("opened", "closed"):
             self._views += 1 if message["do"] == "opened" else -1
             self._is_hidden = self._views <= 0
             if not self._is_hidden:
                 self._live.prepare()
-            self._changed()
-            return
-        self._message, self._error = "", None
-        try:
-            self._do(message)
-        except Exception as error:
-            self._error = self._said(error, str(message.get("where", "")))
+        else:
+            self._message, self._error = "", None
+            try:
+                self._do(message)
+            except Exception as error:
+                self._error = self._said(error, str(message.get("where", "")))
+        self._answered.append(str(message.get("id", "")))  # now that what came of it is said with the answer
         self._changed()
 
     def _target(self, layer: str, part: str) -> str:
@@ -198,7 +200,7 @@ class SessionWidget(PicturedWidget):
             "undo": edits[position].label if position else None,
             "redo": edits[position + 1].label if position + 1 < len(edits) else None,
             "path": None if path is None else str(path),
-            "answered": self._answered,
+            "answered": [*self._answered],
             "glance": None if glance is None else glance.to_dict(),
         }
 

@@ -75,6 +75,6 @@ class BitExactness(PicturedWidget):
         return f"BitExactness({self._view.left} and {self._view.right}, {len(self._view.layers)} layers)"
 
     def _receive(self, _widget: object, message: Mapping[str, Any], _buffers: object) -> None:
-        self.status = self.status | {"answered": self.status.get("answered", 0) + 1}
         if message.get("do") == "select" and isinstance(message.get("layer"), str):
             self.layer = message["layer"]
+        self.status = self.status | {"answered": [str(message.get("id", ""))]}

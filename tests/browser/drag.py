@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -135,8 +135,10 @@ def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str
     assert most << 20 <= CACHE + BESIDE_CACHE, f"{most} MB were resident with a cache of {CACHE >> 20} MB"
     dragged = qb.Session.resume(folder / "dragged.session")
     assert dragged.report is not None
+    assert not dragged.is_stale, "nothing ran any more, but the last report is of an older config"
     fresh = prepared(config=dragged.config).run(progress=False)
-    assert numbers(fresh) == numbers(dragged.report), "a fresh session with the same config gives other numbers"
+    said = different(numbers(dragged.report), numbers(fresh))
+    assert not said, f"a fresh session with the same config gives other numbers: {said}"
     say("a fresh session with the same config gives the same numbers")
     return drags
 
@@ -172,9 +174,16 @@ def settle(bench: Locator) -> None:
     expect(bench.locator(".qb-top .qb-status")).to_have_text("")
 
 
-def numbers(report: Report) -> object:
-    """What a report says, but for times."""
-    return replace(report.output, latency=None), tuple(replace(layer, ms=None) for layer in report.by_layer)
+def numbers(report: Report) -> Mapping[str, object]:
+    """What a report says, but for times, by name."""
+    layers = {layer.name: replace(layer, ms=None) for layer in report.by_layer}
+    return {"output": replace(report.output, latency=None), **layers}
+
+
+def different(one: Mapping[str, object], other: Mapping[str, object]) -> Mapping[str, object]:
+    """Where two reports differ, and what each says there."""
+    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    return {name: (one.get(name), other.get(name)) for name in names}
 
 
 def main() -> None:

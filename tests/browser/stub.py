@@ -64,7 +64,14 @@ class Stub:
 
     def sent(self) -> list[dict[str, Any]]:
         """What the view sent to the kernel so far."""
-        return [message for message in self.page.evaluate("window.sent") if message["do"] not in ("opened", "closed")]
+        every = [{**message} for message in self.page.evaluate("window.sent")]
+        for message in every:
+            assert message.pop("id")
+        return [message for message in every if message["do"] not in ("opened", "closed")]
+
+    def answer(self, status: dict[str, Any]) -> None:
+        """Answer what was sent so far with a status, as the kernel would."""
+        self.update(status=status | {"answered": self.page.evaluate("window.sent.map((message) => message.id)")})
 
     def update(self, **data: Any) -> None:
         """Change traits as the kernel would."""

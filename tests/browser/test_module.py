@@ -206,8 +206,12 @@ def test_a_view_that_goes_leaves_no_listener(stub: Stub):
 def test_a_busy_kernel_is_said_until_it_answers(page: Page, bench: Workbench):
     page.clock.install()
     stub = Stub(page, data(bench))
-    stub.update(status=bench.status)  # an answer to that the view is open
-    busy = page.get_by_text("The kernel is busy")
+    view, busy = page.locator(".qb"), page.get_by_text("The kernel is busy")
+    expect(view).to_have_attribute("data-busy", "true")  # it was said that the view is open
+    stub.update(status=bench.status)  # which says nothing of that
+    expect(view).to_have_attribute("data-busy", "true")
+    stub.answer(bench.status)
+    expect(view).to_have_attribute("data-busy", "false")
     page.clock.run_for(10_000)
     expect(busy).to_be_hidden()
     page.get_by_role("button", name="Re-run").click()
@@ -215,7 +219,7 @@ def test_a_busy_kernel_is_said_until_it_answers(page: Page, bench: Workbench):
     expect(busy).to_be_hidden()
     page.clock.run_for(4000)
     expect(busy).to_be_visible()
-    stub.update(status=bench.status | {"answered": 2})
+    stub.answer(bench.status)
     expect(busy).to_be_hidden()
     assert stub.errors == []
 

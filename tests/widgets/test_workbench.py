@@ -297,9 +297,21 @@ def test_the_picture_is_an_output_of_its_own_where_the_live_view_can_hide_it(
 
 
 def test_every_message_is_answered(bench: Workbench):
-    for count, message in enumerate(({"do": "opened"}, {"do": "dismiss"}, {"do": "nonsense"}), 1):
+    for message in ({"do": "opened", "id": "a"}, {"do": "dismiss", "id": "b"}, {"do": "nonsense", "id": "c"}):
         bench._receive(None, message, None)
-        assert bench.status["answered"] == count
+        assert bench.status["answered"][-1] == message["id"]
+
+
+def test_an_edit_is_answered_once_it_is_said_that_something_runs(bench: Workbench):
+    bench.wait()
+    seen = list[tuple[bool, bool]]()
+    bench.observe(lambda change: seen.append(("me" in change["new"]["answered"], change["new"]["is_busy"])), "status")
+    settings = {"threshold": 0.05}
+    bench._receive(
+        None, {"do": "override", "layer": "relu_0", "part": "activation", "settings": settings, "id": "me"}, None
+    )
+    first = next(is_busy for is_answered, is_busy in seen if is_answered)
+    assert first or bench._live.report_of(bench._session.config) is not None  # or it is done by then
 
 
 def test_all_that_is_sent_is_strict_json(bench: Workbench):

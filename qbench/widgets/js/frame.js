@@ -16,15 +16,26 @@ export function frame(part) {
   return ({ model, el }) => {
     let isDead = false; // whether the kernel that knew this view is gone
     let waiting = null; // for the kernel to answer
+    let newest = null; // message that the kernel has not answered
+    let count = 0;
+    const mine = Math.random().toString(36).slice(2); // views of one model tell their messages apart
     const send = (message) => {
       if (isDead) return;
-      model.send(message);
-      if (message.do !== "closed") waiting ??= setTimeout(() => set(busy, { hidden: false }), PATIENCE);
+      newest = `${mine}-${++count}`;
+      sayBusy();
+      waiting ??= setTimeout(() => set(busy, { hidden: false }), PATIENCE);
+      model.send({ ...message, id: newest });
     };
     const answered = () => {
+      newest = null;
       clearTimeout(waiting);
       waiting = null;
       set(busy, { hidden: true });
+    };
+    /** From what is asked for here until all that came of it is there. */
+    const sayBusy = () => {
+      const isBusy = !isDead && (newest !== null || (model.get("status")?.is_busy ?? false));
+      for (const name of ["data-busy", "aria-busy"]) set(root, { [name]: String(isBusy) });
     };
     const busy = h("div", { class: "qb-busy", role: "status", hidden: true }, "The kernel is busy with something else, such as a cell: what was asked for here comes when that is done.");
     const inner = part(send);
@@ -52,14 +63,14 @@ export function frame(part) {
     const draw = {
       ...inner.draw,
       status: (view) => {
-        set(root, { "data-busy": view.is_busy ? "true" : "false", "aria-busy": view.is_busy ? "true" : "false" });
+        if (view.answered?.includes(newest)) answered();
+        sayBusy();
         line.draw(view);
         complain(view.error);
         inner.draw.status?.(view);
       },
     };
     const guarded = (name) => () => {
-      answered();
       try {
         draw[name](model.get(name));
       } catch (error) {
@@ -95,7 +106,7 @@ export function frame(part) {
       const way = code ? `in a cell: ${code}` : "the cells above again (a session with path= would have kept all of it)";
       root.classList.add("qb-dead");
       for (const one of root.querySelectorAll("button, input, select")) set(one, { disabled: true });
-      set(root, { "data-busy": "false", "aria-busy": "false" });
+      sayBusy();
       line.draw({ message: "", is_busy: false, progress: null });
       inner.draw.status?.({ ...model.get("status"), is_busy: false, message: "", undo: null, redo: null });
       complain({ text: `The kernel of this view was restarted, or has died. What is shown is what it last said; nothing can be changed.\nTo go on run ${way}`, can_close: false, code });
@@ -108,7 +119,6 @@ export function frame(part) {
     send({ do: "opened" });
     return () => {
       sizes.disconnect();
-      clearTimeout(waiting);
       for (const [name, handler] of handlers) model.off(name, handler);
       for (const event of ORPHANED) model.off(event, orphaned);
       try {
@@ -116,6 +126,7 @@ export function frame(part) {
       } catch {
         // the kernel is gone, too
       }
+      clearTimeout(waiting);
     };
   };
 }

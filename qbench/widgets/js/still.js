@@ -66,7 +66,7 @@ function draw(widget, { traits, tensors, graphs }) {
     off: (name, draw) => listeners[name]?.delete(draw),
     send: (message) => {
       (answers[message.do] ?? (() => say({ error: NO_KERNEL, where: message.where })))(message);
-      put("status", traits.status); // nobody waits for more
+      put("status", { ...traits.status, answered: [message.id] });
     },
   };
   widget.render({ model, el: document.getElementById("qbench") });
