@@ -19,8 +19,8 @@ from qbench.exporters.onnx.nbits import DOMAIN
 from qbench.exporters.onnx.tail import OPSET
 from qbench.files import write_bytes
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import QuantRule
-from qbench.passes.annotate import FAKE
+from qbench.ir.op import QuantRule, is_op
+from qbench.ops.qnn.border import FakeQuantize
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.groups import rule_of
 
@@ -96,7 +96,7 @@ def onnx_model(
     """
     if float16:
         graph = Float16Pass(frozenset(node.name for node in graph.nodes if node.reason))(graph)
-    unknown = [node for node in graph.nodes if node.op not in EXPORTERS and node.op != FAKE]
+    unknown = [node for node in graph.nodes if node.op not in EXPORTERS and not is_op(node, FakeQuantize)]
     if unknown:
         listed = ", ".join(f"{shown(node.name)} ({node.op})" for node in unknown)
         raise ExportError(f"no ONNX form of these nodes: {listed}; export the annotated graph, not the integer one")
@@ -106,7 +106,7 @@ def onnx_model(
         bias = bias_after(graph, node)
         if bias is not None:
             taken.add(bias.name)
-        if node.op == FAKE:
+        if is_op(node, FakeQuantize):
             _fake_quantize(writer, node)
         elif node.name not in taken:
             _export(writer, node)

@@ -1,29 +1,24 @@
 """Decide which nodes run in integers and which tensors are therefore quantized; mark both in the graph."""
 
-import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from qbench.forms.sums import averaged_axes, denominator
-from qbench.ir.batch import batch_symbol
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
-from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.op import OPS, QuantRule, Role, bind, is_op
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
-from qbench.ir.sizes import size_of
-from qbench.ops.float.elementwise import Multiply
 from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
 from qbench.ops.qnn.dynamic import DynamicFakeQuantize
 from qbench.ops.rules import OPEN_SIZE
-from qbench.passes.groups import Group, find_groups, multiply_axis, rule_of
-from qbench.passes.rewrite import Rewriter
+from qbench.passes.groups import Group, find_groups, integer_operands, rule_of
+from qbench.passes.insert_points import Insertion
 from qbench.quant.points import Point
 from qbench.quant.specs import Mode
 
-FAKE = FakeQuantize.name
 _MOST_AVERAGED = 2**44
 """Sums of 16-bit integers times more than this would not be safe in 64 bits."""
 
@@ -65,7 +60,7 @@ class AnnotatePass:
         if self.wide is not None and _is_mixed(graph, reasons):
             sums = (group.outputs[0] for group in groups if rule_of(group.head) == QuantRule.MAC)
             wide.update(value for value in sums if _only_float_reads(graph, value, reasons))
-        return _insert_points(graph, groups, reasons, self.narrow_weights, wide, self.modes)
+        return Insertion(graph, groups, reasons, self.narrow_weights, wide, self.modes).annotated()
 
 
 def points(annotated: Graph) -> dict[str, Point]:
@@ -73,7 +68,7 @@ def points(annotated: Graph) -> dict[str, Point]:
     found: dict[str, Point] = {}
     source = _sources_of_scales(annotated)
     for node in annotated.nodes:
-        if node.op != FAKE:
+        if not is_op(node, FakeQuantize):
             continue
         tensor = str(node.attrs["tensor"])
         producer = annotated.producers.get(node.inputs[0])
@@ -162,7 +157,7 @@ def _float_reasons(
 def _too_wide(group: Group, wide: Mapping[str, str]) -> str:
     """Why 8 bits are too few for what a group reads, or makes without a wide accumulator; empty where they are not."""
     made = () if rule_of(group.head) == QuantRule.MAC else group.outputs
-    return next((wide[value] for value in (*_operands(group.head), *made) if value in wide), "")
+    return next((wide[value] for value in (*integer_operands(group.head), *made) if value in wide), "")
 
 
 def _only_float_reads(graph: Graph, value: str, reasons: Mapping[str, str]) -> bool:
@@ -239,124 +234,16 @@ def _special_reason(graph: Graph, node: Node) -> str:
             return f"unsupported: an average over {OPEN_SIZE}"
         if denominator(bind(node), shape) > _MOST_AVERAGED:
             return "unsupported: an average over windows of too many sizes to have one divisor"
-    operands = _operands(node)
+    operands = integer_operands(node)
     varying = [value for value in node.inputs if value not in operands and value not in graph.constants]
     return f"unsupported: {varying[0]} is not a constant" if varying else ""
-
-
-def _insert_points(
-    graph: Graph,
-    groups: tuple[Group, ...],
-    reasons: Mapping[str, str],
-    narrow: bool,
-    wide: Collection[str],
-    modes: Mapping[str, Mode],
-) -> Graph:
-    rewriter = Rewriter(graph)
-    quantized: dict[str, str] = {}  # what integer nodes read in place of a value
-    everywhere: dict[str, str] = {}  # what all nodes read in place of a value that integer nodes make
-    nodes: list[Node] = []
-
-    def fake(value: str, raw: str, channel_axis: int | None) -> Node:
-        name = value if raw != value else rewriter.fresh(f"{value}.q")
-        quantized[value] = name
-        attrs: dict[str, Attr] = {"tensor": value}
-        attrs |= {"channel_axis": channel_axis} if channel_axis is not None else {}
-        attrs |= {"narrow": True} if narrow and value in graph.constants else {}
-        attrs |= {"wide": True} if value in wide else {}
-        producer = graph.producers.get(value)
-        sources = producer.sources if producer else ()
-        return Node(rewriter.fresh(f"{value}.q"), FAKE, (raw,), (name,), FrozenMap(attrs), sources)
-
-    batch = batch_symbol(graph)
-
-    def ranged(value: str, read: str) -> Node:
-        first = size_of(graph.types[value].shape[0])
-        rows = first.replaced({batch: 1}).dim if batch in first.symbols else 0
-        attrs = FrozenMap[str, Attr]({"rows": rows})
-        producer = graph.producers.get(value)
-        names = rewriter.fresh(f"{value}.by_range"), rewriter.fresh(f"{value}.by_range")
-        sources = producer.sources if producer else ()
-        return Node(names[0], DynamicFakeQuantize.name, (read,), names[1:], attrs, sources)
-
-    by_range: dict[str, str] = {}
-    stored = {name: _stored(graph.node(name)) for name in modes if name in reasons}
-    moved = {value for group in groups if _moves(group, reasons) for value in group.outputs}
-    for group in groups:
-        if group.head.name in reasons:
-            for node in group.nodes:
-                weight = stored.get(node.name)
-                if weight is not None and weight not in quantized:
-                    nodes.append(fake(weight, weight, _channel_axis(graph, weight, reasons, stored)))
-                inputs = [
-                    quantized[value] if value == weight else everywhere.get(value, value) for value in node.inputs
-                ]
-                if modes.get(node.name) == "dynamic":
-                    if inputs[0] not in by_range:
-                        nodes.append(ranged(node.inputs[0], inputs[0]))
-                        by_range[inputs[0]] = nodes[-1].output
-                    inputs[0] = by_range[inputs[0]]
-                nodes.append(dataclasses.replace(node, inputs=tuple(inputs), reason=reasons[node.name]))
-            continue
-        operands = _operands(group.head)
-        new = [value for value in operands if value not in quantized and value not in moved]
-        nodes.extend(fake(value, value, _channel_axis(graph, value, reasons, stored)) for value in new)
-        inputs = tuple(quantized.get(value, value) if value in operands else value for value in group.head.inputs)
-        members = [dataclasses.replace(group.head, inputs=inputs), *group.nodes[1:]]
-        if not _moves(group, reasons):
-            value = group.outputs[0]
-            raw = rewriter.fresh(f"{value}.raw") if value in graph.outputs else value
-            members[-1] = dataclasses.replace(members[-1], outputs=(raw,))
-            members.append(fake(value, raw, None))
-            everywhere[value] = quantized[value]
-        nodes.extend(members)
-    return rebuild(graph, nodes=nodes)
-
-
-def _moves(group: Group, reasons: Mapping[str, str]) -> bool:
-    """Whether the group only moves integers about, so that what it makes has the scale of what it reads."""
-    return rule_of(group.head) == QuantRule.SAME and group.head.name not in reasons
-
-
-def _operands(node: Node) -> tuple[str, ...]:
-    """The inputs that an integer node reads as integers of their own scale."""
-    role = OPS[node.op].role
-    read = (value for index, value in enumerate(node.inputs) if role(index) in (Role.DATA, Role.WEIGHT))
-    return tuple(dict.fromkeys(read))
-
-
-def _stored(node: Node) -> str:
-    """The operand of a float node that is stored as integers."""
-    found = bind(node).stored
-    assert found is not None, node.op
-    return node.inputs[found[0]]
-
-
-def _channel_axis(graph: Graph, value: str, reasons: Mapping[str, str], stored: Mapping[str, str]) -> int | None:
-    """The axis of a constant that scales may run along for all the nodes that read its integers."""
-    if value not in graph.constants:
-        return None
-    axes = {
-        _weight_axis(graph, node, value)
-        for node in graph.consumers[value]
-        if stored.get(node.name) == value or (node.name not in reasons and value in _operands(node))
-    }
-    return axes.pop() if len(axes) == 1 else None
-
-
-def _weight_axis(graph: Graph, node: Node, value: str) -> int | None:
-    if (found := bind(node).stored) is not None:
-        index, axis = found
-        return axis % graph.types[value].rank if value == node.inputs[index] else None
-    axis = multiply_axis(graph, node) if is_op(node, Multiply) else None
-    return None if axis is None else axis - (graph.types[node.output].rank - graph.types[value].rank)
 
 
 def _sources_of_scales(annotated: Graph) -> dict[str, str]:
     """The activation tensor whose scale each integer value has."""
     found: dict[str, str] = {}
     for node in annotated.nodes:
-        if node.op == FAKE and node.inputs[0] not in annotated.constants:
+        if is_op(node, FakeQuantize) and node.inputs[0] not in annotated.constants:
             found[node.output] = str(node.attrs["tensor"])
         elif node.inputs and node.inputs[0] in found and rule_of(node) == QuantRule.SAME and not node.reason:
             found.update(dict.fromkeys(node.outputs, found[node.inputs[0]]))

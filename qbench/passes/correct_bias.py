@@ -14,10 +14,9 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.mapped import release
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
-from qbench.ir.op import Array, QuantRule, bind
+from qbench.ir.op import Array, QuantRule, bind, is_op
 from qbench.ops.products import SumOfProducts
 from qbench.ops.qnn.border import FakeQuantize
-from qbench.passes.annotate import FAKE
 from qbench.passes.groups import remembered_groups, rule_of
 from qbench.passes.pipeline import Remembering
 
@@ -72,7 +71,7 @@ class CorrectBiasPass(Remembering):
     @staticmethod
     def _tensor(graph: Graph, value: str) -> str:
         producer = graph.producers.get(value)
-        return str(producer.attrs["tensor"]) if producer is not None and producer.op == FAKE else value
+        return str(producer.attrs["tensor"]) if is_op(producer, FakeQuantize) else value
 
     @staticmethod
     def _weight(graph: Graph, head: Node) -> tuple[Constant, FakeQuantize, int] | None:

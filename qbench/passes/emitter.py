@@ -18,11 +18,12 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.mapped import release
 from qbench.ir.names import fresh
+from qbench.ir.op import is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.reads import Reads
 from qbench.ir.types import TensorType
+from qbench.ops.qnn.border import FakeQuantize
 from qbench.ops.qnn.dynamic import DynamicDense
-from qbench.passes.annotate import FAKE
 from qbench.quant.arithmetic import Ties, quantize
 
 
@@ -137,7 +138,7 @@ class Emitter:
     def constant(self, name: str, array: Constant, q: QParams) -> str:
         """Add a constant in integers; it keeps the float one's name where nothing reads that as float."""
         read_as_float = name in self.known.outputs or any(
-            reader.op != FAKE and (reader.reason or name not in reader.inputs[1:])
+            not is_op(reader, FakeQuantize) and (reader.reason or name not in reader.inputs[1:])
             for reader in self.known.consumers.get(name, ())
         )
         if read_as_float or name in self.qparams:

@@ -11,7 +11,7 @@ from qbench.errors import GraphError
 from qbench.forms import absorbs_bias, absorbs_clamps
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
-from qbench.ir.op import OPS, QuantRule, bind, is_op
+from qbench.ir.op import OPS, QuantRule, Role, bind, is_op
 from qbench.ops.float.elementwise import Multiply
 
 
@@ -43,6 +43,13 @@ def rule_of(node: Node) -> QuantRule:
     if node.op not in OPS:
         raise GraphError(f"unknown op {node.op}")
     return OPS[node.op].rule
+
+
+def integer_operands(node: Node) -> tuple[str, ...]:
+    """The inputs that an integer node reads as integers of their own scale."""
+    role = OPS[node.op].role
+    read = (value for index, value in enumerate(node.inputs) if role(index) in (Role.DATA, Role.WEIGHT))
+    return tuple(dict.fromkeys(read))
 
 
 def find_groups(graph: Graph, excluded: Collection[str] = ()) -> tuple[Group, ...]:

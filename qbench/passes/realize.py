@@ -13,7 +13,6 @@ from qbench.ir.op import is_op
 from qbench.ops.float.softmax import Softmax
 from qbench.ops.qnn.border import FakeQuantize
 from qbench.ops.qnn.dynamic import DynamicFakeQuantize
-from qbench.passes.annotate import FAKE
 from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, remembered_groups
 from qbench.passes.pipeline import Remembering
@@ -60,7 +59,7 @@ class RealizePass(Remembering):
 
 def _realize(emitter: Emitter, group: Group, arithmetic: Arithmetic) -> None:
     data = emitter.known.producers.get(group.head.inputs[0]) if group.head.inputs else None
-    if group.head.op == FAKE:
+    if is_op(group.head, FakeQuantize):
         emitter.point(group.head, arithmetic.ties)
     elif is_op(group.head, DynamicFakeQuantize):
         return  # part of the layers that read it

@@ -8,8 +8,8 @@ from qbench.forms import Arithmetic, Bias, Form, Integers, NoForm, Site, Step, f
 from qbench.forms.sums import bias_units, quantized_bias
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Node
-from qbench.ir.op import QuantRule
-from qbench.passes.annotate import FAKE
+from qbench.ir.op import QuantRule, is_op
+from qbench.ops.qnn.border import FakeQuantize
 from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, rule_of
 from qbench.passes.rewrite import joined_sources
@@ -19,7 +19,7 @@ def realize_group(emitter: Emitter, group: Group, arithmetic: Arithmetic) -> Non
     """Emit the qnn nodes of an integer group; the float nodes, with the reason, where it has no integer form."""
     fake = None
     if rule_of(group.head) != QuantRule.SAME:
-        fake = next(node for node in emitter.known.consumers[group.outputs[0]] if node.op == FAKE)
+        fake = next(node for node in emitter.known.consumers[group.outputs[0]] if is_op(node, FakeQuantize))
     try:
         form = form_of(_site(emitter, group, fake, arithmetic))
     except NoForm as why:

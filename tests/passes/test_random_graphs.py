@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from qbench.ir.build import rebuild
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import QuantRule
+from qbench.ir.op import QuantRule, is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.verify import verify
-from qbench.passes.annotate import FAKE, quantized_value
+from qbench.ops.qnn.border import FakeQuantize
+from qbench.passes.annotate import quantized_value
 from qbench.passes.groups import rule_of
 from qbench.passes.legalize import LegalizePass
 from qbench.quant.arithmetic import dequantize, quantize
@@ -84,15 +85,15 @@ class Oracle:
         self, node: Node, value: str, array: NDArray[np.generic], reals: Values, integers: Values
     ) -> NDArray[np.generic]:
         """What the integers of a value stand for, if it has any; the value itself if not."""
-        if node.reason or (node.op == FAKE and node.inputs[0] in self.fake.constants):
+        if node.reason or (is_op(node, FakeQuantize) and node.inputs[0] in self.fake.constants):
             return array
-        if node.op != FAKE and rule_of(node) != QuantRule.SAME:
+        if not is_op(node, FakeQuantize) and rule_of(node) != QuantRule.SAME:
             return array  # within a fused group: it is looked at where it ends
-        found = quantized_value(self.realized, str(node.attrs["tensor"]) if node.op == FAKE else value)
+        found = quantized_value(self.realized, str(node.attrs["tensor"]) if is_op(node, FakeQuantize) else value)
         assert found is not None, value
         q = self.realized.qparams[found]
         assert q == self.q.get(str(node.attrs.get("tensor")), q)
-        wanted = quantize(reals[node.inputs[0]] if node.op == FAKE else array, q).astype(np.int64)
+        wanted = quantize(reals[node.inputs[0]] if is_op(node, FakeQuantize) else array, q).astype(np.int64)
         off = int(np.abs(integers[found].astype(np.int64) - wanted).max(initial=0))
         assert off <= self._tolerance(node, found, q), f"{node} is off by {off}"
         return dequantize(integers[found], q)
@@ -100,7 +101,7 @@ class Oracle:
     def _tolerance(self, node: Node, value: str, q: QParams) -> int:
         if node.op == "image.resize2d":
             return 1
-        if node.op != FAKE:
+        if not is_op(node, FakeQuantize):
             return 0
         summed = self.realized.producers.get(value)
         while summed is not None and summed.op in ("clip", "qnn.requantize"):

@@ -12,8 +12,8 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.names import fresh
 from qbench.ir.op import OPS, QuantRule, is_op
-from qbench.ops.qnn.border import Quantize
-from qbench.passes.annotate import FAKE, AnnotatePass
+from qbench.ops.qnn.border import FakeQuantize, Quantize
+from qbench.passes.annotate import AnnotatePass
 from qbench.passes.groups import multiply_axis
 from qbench.passes.imported.float_forms import is_narrow
 from qbench.passes.imported.template import Template, Unit
@@ -133,7 +133,9 @@ class _Annotation:
             attrs |= {"narrow": True} if self.options.narrow_weights and not self._uses_all_codes(tensor) else {}
         producer = self.twin.producers.get(tensor)
         sources = producer.sources if producer else ()
-        self._nodes.append(Node(self._fresh(f"{tensor}.q"), FAKE, (raw,), (value,), FrozenMap(attrs), sources))
+        self._nodes.append(
+            Node(self._fresh(f"{tensor}.q"), FakeQuantize.name, (raw,), (value,), FrozenMap(attrs), sources)
+        )
 
     def _channel_axis(self, tensor: str) -> int | None:
         """The axis that the file has scales along, else the one that the op which reads the weight would have."""

@@ -13,8 +13,7 @@ from qbench.ir.names import fresh
 from qbench.ir.op import Op, is_op
 from qbench.ir.qparams import QParams
 from qbench.ops.float.dense import BiasAdd
-from qbench.ops.qnn.border import Dequantize, Quantize
-from qbench.passes.annotate import FAKE
+from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
 from qbench.passes.dead_code import DeadCodePass
 from qbench.passes.imported.float_forms import is_narrow
 from qbench.passes.imported.template import Template, Unit
@@ -52,7 +51,7 @@ class _Realize:
     def __init__(self, options: RealizeTwinPass, annotated: Graph, memo: Memo) -> None:
         self.options, self.annotated, self.memo = options, annotated, memo
         self.template, self.old, self.twin = options.template, options.template.graph, options.template.twin
-        self._fakes = {str(node.attrs["tensor"]): node for node in annotated.nodes if node.op == FAKE}
+        self._fakes = {str(node.attrs["tensor"]): node for node in annotated.nodes if is_op(node, FakeQuantize)}
         self._known: dict[str, QParams] = {}
         self._nodes: list[Node] = []
         self._constants: dict[str, Constant] = {}
