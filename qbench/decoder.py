@@ -119,7 +119,7 @@ class Decoder:
         list of int
             The ids that were added.
         """
-        text, new, cache = [*map(int, ids)], [*map(int, ids)], self.start()
+        text, new, cache = [*ids], [*ids], self.start()
         added = list[int]()
         while len(added) < most and (stop is None or added[-1:] != [stop]):
             scores, cache = self.step(new if self.has_cache else text, cache)

@@ -71,6 +71,8 @@ def test_greedy(decoder: Decoder, windows: Array) -> None:
 def test_bad_input(decoder: Decoder) -> None:
     with pytest.raises(DataError, match=r"at least one, not float64\[0\]"):
         decoder.step([], decoder.start())
+    with pytest.raises(DataError, match=r"must be a list of integers, at least one, not float64\[1\]"):
+        decoder.greedy([1.5], 2)  # pyright: ignore[reportArgumentType] that is the mistake
     _, cache = decoder.step([1, 2], decoder.start())
     short = {**cache, "past_key_values.1.key": cache["past_key_values.1.key"][:, :, :1]}
     with pytest.raises(DataError, match=r"all of one length, not .*: 2, .*'past_key_values.1.key': 1"):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import (
@@ -19,6 +19,7 @@ from qbench.errors import ConfigError, nearest, shown
 from qbench.quant.config_paths import Path, shown_path
 
 _QUOTED = re.compile(r"'([^']*)'")
+_SHOULD_BE = "Input should be "  # as pydantic says it
 
 
 class StrictModel(BaseModel):
@@ -89,11 +90,23 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _config_error(error: ValidationError, data: Any) -> ConfigError:
     """All complaints in one error, a line for each path."""
-    lines: dict[str, str] = {}  # the members of a union each complain: the first, or the one that went deepest, counts
+    found: dict[str, list[ErrorDetails]] = {}  # the members of a union each complain: those that went deepest count
     for details in error.errors(include_url=False):
-        lines.setdefault(_place(details, data), _complaint(details))
+        found.setdefault(_place(details, data), []).append(details)
+    lines = {place: _joined(complaints) for place, complaints in found.items()}
     ends = [place for place in lines if not any(other != place and other.startswith(place) for other in lines)]
     return ConfigError("\n".join(f"{place}: {lines[place]}" for place in ends))
+
+
+def _joined(complaints: Sequence[ErrorDetails]) -> str:
+    """The first complaint, with what the others would have taken."""
+    first, *others = complaints
+    if not first["msg"].startswith(_SHOULD_BE):
+        return _complaint(first)
+    wanted = dict.fromkeys(
+        other["msg"].removeprefix(_SHOULD_BE) for other in others if other["msg"].startswith(_SHOULD_BE)
+    )
+    return _complaint({**first, "msg": " or ".join([first["msg"], *wanted])})
 
 
 def _place(details: ErrorDetails, data: Any) -> str:
