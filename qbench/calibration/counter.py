@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
@@ -10,6 +11,7 @@ from qbench.calibration.statistics import Statistics, count
 from qbench.data.dataset import Dataset
 from qbench.data.samples import Data, samples
 from qbench.errors import DataError
+from qbench.forms.scores import floors
 from qbench.ir.graph import Graph
 from qbench.ir.mapped import release
 from qbench.ir.memo import Memo
@@ -20,8 +22,8 @@ from qbench.runtime.tallies import Tally
 
 Numbered = tuple[int, Mapping[str, Array]]
 Found = dict[str, Statistics]
-Places = Mapping[str, tuple[int | None, int]]
-"""By value: its channel axis, and how many channels there are."""
+Places = Mapping[str, tuple[int | None, int, float]]
+"""By value: its channel axis, how many channels there are, and up to where masks hide what is in it."""
 
 _CARRIED = 1 << 28  # bytes of values between two stages
 
@@ -36,8 +38,7 @@ class Counter:
     def __init__(self, graph: Graph, names: tuple[str, ...], places: Places | None = None) -> None:
         self.graph, self.names = graph, names
         self._programs = Programs(graph, keep=[name for name in names if name not in graph.inputs])
-        axes = _channel_axes(graph) if places is None else {}
-        self._places = places or {name: (axes.get(name), _channels(graph, name, axes.get(name))) for name in names}
+        self._places = places or _places(graph, names)
         self.stages = stages_of(graph, names) if places is None else []
         """Of a model that is too large to be planned as a whole."""
 
@@ -124,6 +125,13 @@ def merged(*parts: Seen) -> Seen:
 
 
 _latest = Memo()
+
+
+def _places(graph: Graph, names: Iterable[str]) -> Places:
+    axes, hidden = _channel_axes(graph), floors(graph)
+    return {
+        name: (axes.get(name), _channels(graph, name, axes.get(name)), hidden.get(name, -math.inf)) for name in names
+    }
 
 
 def _channels(graph: Graph, name: str, axis: int | None) -> int:

@@ -49,7 +49,11 @@ class Deviation:
 
 
 def deviation(
-    reference: Array, value: Array, qparams: QParams | None = None, integers: QParams | None = None
+    reference: Array,
+    value: Array,
+    qparams: QParams | None = None,
+    integers: QParams | None = None,
+    floor: float = -math.inf,
 ) -> Deviation:
     """Compare two arrays of one shape.
 
@@ -61,6 +65,9 @@ def deviation(
         Reals too, or integers with the qparams `integers`.
     qparams
         Whose range `reference` is compared with.
+    floor
+        Elements of `reference` up to it count nowhere, see :func:`~qbench.forms.scores.floors`; then integers have one
+        scale.
 
     Notes
     -----
@@ -69,6 +76,11 @@ def deviation(
     order = sorted(range(reference.ndim), key=lambda axis: -abs(reference.strides[axis]))
     real = np.ascontiguousarray(reference.transpose(order), np.float32)
     other = np.ascontiguousarray(value.transpose(order), np.float32 if integers is None else None)
+    if floor > -math.inf and (hidden := real <= floor).any():
+        assert integers is None or integers.axis is None
+        real, other = real[~hidden], other[~hidden]
+    if not real.size:
+        return Deviation()
     axis = None if integers is None else integers.axis
     at = 0 if axis is None else order.index(axis)
     shape = (math.prod(real.shape[:at]), real.shape[at], math.prod(real.shape[at + 1 :])) if axis is not None else ()
@@ -78,7 +90,7 @@ def deviation(
     low, high = _bounds(qparams) if qparams is not None and qparams.axis is None else (-math.inf, math.inf)
     found = sums_of_squares(real.reshape(shape), other.reshape(shape), scales, zero_points, low, high)
     beyond = clipped(reference, qparams) if qparams is not None and qparams.axis is not None else found[2]
-    return Deviation(found[0], found[1], int(beyond), reference.size)
+    return Deviation(found[0], found[1], int(beyond), real.size)
 
 
 def _bounds(q: QParams) -> tuple[float, float]:

@@ -9,6 +9,7 @@ layer and of those that read it, and nothing else: only they are computed again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.measure import Deviation, deviation, stride
 from qbench.evaluate.parts import Parts, finite
 from qbench.evaluate.side_by_side import Pair
+from qbench.forms.scores import floors
 from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 from qbench.ir.types import numel
@@ -60,7 +62,7 @@ def own_errors(
         About how many elements of each value are compared in each sample.
     """
     parts = Parts(quantized, probe, pairs, cache, cancel)
-    types, qparams = quantized.prepared.types, quantized.graph.qparams
+    types, qparams, hidden = quantized.prepared.types, quantized.graph.qparams, floors(quantized.prepared)
     stand_ins, (exact, made) = parts.stand_ins(), parts.keys
     known_as = {
         (a, b): ("own", exact[a], made[b], parts.own_keys[b], parts.few.digest, elements) for a, b in stand_ins.values()
@@ -74,15 +76,20 @@ def own_errors(
         ideal = parts.ideals(stale)
         for (tensor, value), key in ((pair, known_as[pair]) for pair in stale):
             real = reference[tensor]
-            found[tensor, value] = _own(real, ideal.get(value, real), own[value], values[value], qparams.get(value))
+            arrays, floor = (real, ideal.get(value, real), own[value], values[value]), hidden.get(tensor, -math.inf)
+            found[tensor, value] = _own(*arrays, qparams.get(value), floor)
             cache.put_result(key, found[tensor, value])
     return {pair: found[other] for pair, other in stand_ins.items()}
 
 
-def _own(reference: Array, ideal: Array, own: Array, value: Array, integers: QParams | None) -> Own:
-    signal = deviation(reference, value, None, integers).signal
+def _own(
+    reference: Array, ideal: Array, own: Array, value: Array, integers: QParams | None, floor: float = -math.inf
+) -> Own:
+    signal = deviation(reference, value, None, integers, floor).signal
     alone = own if integers is None else dequantize(own, integers)
     with np.errstate(over="ignore"):  # where a mask is added to a mask
         without = alone + (finite(reference) - finite(ideal))  # had all layers but this one been exact
-    inherited = deviation(without, value, None, integers)
-    return Own(replace(deviation(ideal, own, None, integers), signal=signal), replace(inherited, signal=signal))
+    without = np.where(reference <= floor, reference, without)
+    inherited = deviation(without, value, None, integers, floor)
+    by_itself = deviation(ideal, own, None, integers, floor)
+    return Own(replace(by_itself, signal=signal), replace(inherited, signal=signal))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -22,6 +23,7 @@ from qbench.evaluate.losses import Losses, losses
 from qbench.evaluate.measure import Deviation, deviation, stride
 from qbench.evaluate.partial import Partial, partial_run
 from qbench.evaluate.predictions import Score, score
+from qbench.forms.scores import floors
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.types import numel
@@ -185,7 +187,10 @@ class _Comparison:
         values = [{**run.arrays, **run.samples} for run in runs]
         qparams, encodings = self.quantized.graph.qparams, self.quantized.encodings
         ranges = {tensor: encoding.qparams for tensor, encoding in encodings.items()}
-        made = [deviation(values[0][a], values[1][b], ranges.get(a), qparams.get(b)) for a, b in self.todo]
+        made = [
+            deviation(values[0][a], values[1][b], ranges.get(a), qparams.get(b), self._floors.get(a, -math.inf))
+            for a, b in self.todo
+        ]
         labels = None if self.labels is None else self.labels[chunk.start : chunk.stop]
         scored = [score(runs[0].arrays[a], runs[1].arrays[b], labels, chunk.start) for a, b in self.predicted]
         outputs = [(runs[0].arrays[a], runs[1].arrays[b], qparams.get(b)) for a, b in self.losing]
@@ -221,6 +226,7 @@ class _Comparison:
 
     def __post_init__(self) -> None:
         self._planning, self._planned = threading.Lock(), None
+        self._floors = floors(self.quantized.prepared)
 
 
 def programs_of(quantized: Quantized, pairs: Iterable[Pair], cache: ValueCache) -> tuple[Programs, Programs]:

@@ -14,6 +14,7 @@ from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import Layer, layers_of
 from qbench.evaluate.partial import partial_run
 from qbench.evaluate.side_by_side import BATCH, programs_of
+from qbench.forms.scores import floors
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.ir.op import OPS, Array, QuantRule, bind, is_op
@@ -38,8 +39,8 @@ class Values:
     layer, part, tensor
         Which one: what the layer's fused group makes, or the constant that it multiplies by.
     exact, quantized
-        float32, of one shape: the float model's, and what the quantized model's stand for. Samples along axis 0 of an
-        activation.
+        float32, of one shape: the float model's, and what the quantized model's stand for; NaN where a mask hides what
+        a softmax reads. Samples along axis 0 of an activation.
     qparams
         Of the integers; None where the quantized model has real numbers there, too.
     axis
@@ -80,8 +81,11 @@ def layer_values(
         made.append(np.asarray(run.arrays[name]))
     q = quantized.graph.qparams.get(pair[1])
     exact, other = made[0].astype(np.float32), made[1] if q is None else dequantize(made[1], q)
+    other = other.astype(np.float32).reshape(exact.shape)
+    if pair[0] in (hidden := floors(quantized.prepared)):
+        exact, other = (np.where(exact <= hidden[pair[0]], np.float32(np.nan), one) for one in (exact, other))
     axis = _channel_axis(quantized.prepared, pair[0])
-    return Values(layer, "activation", pair[0], exact, other.astype(np.float32).reshape(exact.shape), q, axis)
+    return Values(layer, "activation", pair[0], exact, other, q, axis)
 
 
 def weight_values(quantized: Quantized, layer: str, cache: ValueCache) -> Values:

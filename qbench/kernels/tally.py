@@ -23,10 +23,11 @@ BINS = 2048
 OF_ZEROS = -160
 """Exponent of a tally of zeros: one less than that of the smallest number of float32."""
 
-_FIELDS = ("low", "high", "zeros", "count", "exponent", "bad")
+_FIELDS = ("low", "high", "zeros", "count", "exponent", "bad", "floor")
 TALLY = np.dtype([*((name, "i8") for name in _FIELDS), ("counts", "i8", (2 * BINS,))])
 """Least and greatest key; number of zeros and of all values; e, the smallest with ``max(abs(x)) < BINS * 2**e``; arrays
-that were refused, since they hold NaN; ``counts[BINS + k]`` values with ``floor(x * 2**-e) == k``.
+that were refused, since they hold NaN; the greatest key that is left out; ``counts[BINS + k]`` values with
+``floor(x * 2**-e) == k``.
 
 Keys are integers in the order of the numbers: the bits, below zero with all but the sign flipped.
 """
@@ -44,10 +45,10 @@ _LANES = 8  # sums side by side, as vector instructions have them: part of the r
 def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
     """Add values, at least one and fewer than 2^32, to a tally; only `bad` is counted where one is NaN.
 
-    Infinity, by which masks hide elements, is left out.
+    What masks hide is left out: infinity, and all up to the floor.
     """
     magnitude = np.int32(0x7FFFFFFF)
-    bits, counts = values.view(np.int32), found[6:]
+    bits, counts, floor = values.view(np.int32), found[7:], found[6]
     middle = counts.size // 2
     low, high, zeros = magnitude, ~magnitude, 0
     for i in range(bits.size):
@@ -59,14 +60,14 @@ def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
     if largest > 0x7F800000:
         found[5] += 1
         return
-    finite, infinite = bits.size, largest == 0x7F800000
-    if infinite:
-        low, high, finite = magnitude, ~magnitude, 0
+    seen, hidden = bits.size, largest == 0x7F800000 or low <= floor
+    if hidden:
+        low, high, seen = magnitude, ~magnitude, 0
         for i in range(bits.size):
-            if (bits[i] & magnitude) < 0x7F800000:
-                key = bits[i] ^ ((bits[i] >> 31) & magnitude)
-                low, high, finite = min(low, key), max(high, key), finite + 1
-        if finite == 0:
+            key = bits[i] ^ ((bits[i] >> 31) & magnitude)
+            if floor < key < 0x7F800000:
+                low, high, seen = min(low, key), max(high, key), seen + 1
+        if seen == 0:
             return
         largest = np.int64(max(high, ~low))
     # 2^exponent times the number of bins is beyond it
@@ -84,13 +85,13 @@ def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
         counts[middle + middle // 2 :] = 0
     found[0], found[1] = min(found[0], np.int64(low)), max(found[1], np.int64(high))
     found[2] += zeros
-    found[3] += finite
+    found[3] += seen
     found[4] = max(found[4], exponent)
 
     factor = 2.0 ** np.float64(-found[4])
-    if infinite:
+    if hidden:
         for i in range(bits.size):
-            if (bits[i] & magnitude) < 0x7F800000:
+            if floor < bits[i] ^ ((bits[i] >> 31) & magnitude) < 0x7F800000:
                 counts[np.int64(np.floor(values[i] * factor)) + middle] += 1
         return
     tables = stack_array(_TABLES, np.uint32)  # counted into in turn: increments of one place wait for each other

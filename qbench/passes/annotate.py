@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from qbench.forms.scores import is_softmax, read_only_by
 from qbench.forms.sums import averaged_axes, denominator
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
@@ -125,7 +126,7 @@ def _float_reasons(
     """The nodes that stay in float, each with its reason."""
     integer = {value for value, t in graph.input_types().items() if t.dtype == "float32"}
     reasons, too_wide = dict[str, str](), dict(wide or {})
-    before_softmax = _read_by(graph, lambda node: is_op(node, Softmax, LogSoftmax))
+    before_softmax = _read_by(graph, is_softmax)
     before_float = set[str]() if wide is None else _read_by(graph, lambda node: rule_of(node) == QuantRule.FLOAT)
     for group in groups:
         if rule_of(group.head) == QuantRule.SAME and group.head.inputs[0] in too_wide:
@@ -186,13 +187,8 @@ def _read_by(graph: Graph, is_wanted: Callable[[Node], bool]) -> set[str]:
     Those before a softmax scale scores, or hide some with a number so large that no 8 bits could tell the others apart.
     Sums that only normalizations read, and further such sums, are a residual stream.
     """
-    found: set[str] = set()
-    for node in reversed(graph.nodes):
-        readers = graph.consumers[node.outputs[0]]
-        hidden = bool(readers) and node.outputs[0] not in graph.outputs and rule_of(node) == QuantRule.ELEMENTWISE
-        if hidden and all(is_wanted(reader) or reader.name in found for reader in readers):
-            found.add(node.name)
-    return found
+    values = read_only_by(graph, is_wanted)
+    return {n.name for n in graph.nodes if n.outputs[0] in values and rule_of(n) == QuantRule.ELEMENTWISE}
 
 
 def _comes_from_input(graph: Graph, node: Node) -> bool:

@@ -19,12 +19,15 @@ class Tally:
     ----------
     axis, channels
         Where the channels are of which means are wanted, and how many; None: nowhere.
+    floor
+        What is not above it counts nowhere: what a mask hides.
     """
 
-    def __init__(self, axis: int | None = None, channels: int = 0) -> None:
+    def __init__(self, axis: int | None = None, channels: int = 0, floor: float = -math.inf) -> None:
         self.axis, self.samples = axis, 0
         self.found: NDArray[np.void] = zeros((1,), TALLY)
         self.found["low"], self.found["high"], self.found["exponent"] = 2**31, -(2**31), OF_ZEROS
+        self.found["floor"] = ~int(np.float32(-floor).view(np.int32))  # the key of a number below zero
         self.totals: NDArray[np.int64] = zeros((channels, LIMBS), np.int64)
 
     def __getitem__(self, field: str) -> int:

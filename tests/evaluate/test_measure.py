@@ -36,6 +36,18 @@ def test_deviation_is_what_the_definition_says(x: np.ndarray, scale: float, zero
     assert found.count == x.size
 
 
+@given(REALS, st.floats(-50, 50, width=32))
+def test_what_a_mask_hides_does_not_count(x: np.ndarray, floor: float):
+    q = QParams(0.5, 3, "int8")
+    y = quantize(x, q)
+    shown = x > floor
+    hidden = np.where(shown, x, -np.inf).astype(np.float32)
+    found = deviation(hidden, np.where(shown, y, -128).astype(np.int8), q, q, floor)
+    alone = deviation(x[shown], y[shown], q, q)
+    assert (found.clipped, found.count) == (alone.clipped, alone.count)
+    assert (found.signal, found.noise) == pytest.approx((alone.signal, alone.noise), rel=1e-9)
+
+
 def test_clipping_along_an_axis():
     q = QParams((1.0, 0.1), (0, 0), "int8", axis=1)
     assert clipped(np.array([[100, 100], [-200, 1]], np.float32), q) == 2

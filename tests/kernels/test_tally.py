@@ -14,20 +14,21 @@ from tests.kernels.harness import launch
 NUMBERS = hnp.arrays(np.float32, st.integers(1, 40), elements=st.floats(width=32))
 
 
-def empty() -> np.ndarray:
+def empty(floor: float = -np.inf) -> np.ndarray:
     found = np.zeros(1, TALLY)
     found["low"], found["high"], found["exponent"] = 2**31, -(2**31), -160
+    found["floor"] = ~np.float32(-floor).view(np.int32).astype(np.int64)
     return found
 
 
-@given(st.lists(NUMBERS, max_size=3))
-def test_finite_numbers_of_arrays_without_nan_count(parts: list[np.ndarray]) -> None:
-    found = empty()
+@given(st.lists(NUMBERS, max_size=3), st.sampled_from([-np.inf, -5000.0, -1.5]))
+def test_finite_numbers_above_the_floor_of_arrays_without_nan_count(parts: list[np.ndarray], floor: float) -> None:
+    found = empty(floor)
     for part in parts:
         tally(part, found.view(np.int64))
     good = [part for part in parts if not np.isnan(part).any()]
     assert found["bad"] == len(parts) - len(good)
-    good = [finite for part in good if (finite := part[np.isfinite(part)]).size]
+    good = [seen for part in good if (seen := part[np.isfinite(part) & (part > floor)]).size]
     assert found["count"] == found["counts"].sum() == sum(part.size for part in good)
     assert found["zeros"] == sum(np.count_nonzero(part == 0) for part in good)
     assert not good or number(found["low"]) == min(part.min() for part in good)
