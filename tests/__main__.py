@@ -55,7 +55,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "types": (*PYTHON, "pyright", "--warnings", "--pythonpath", sys.executable),
     "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
     "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
-    "fuzz": (*PYTHON, "tests.fuzz", "--minutes", "1"),
+    "fuzz": (*PYTHON, "tests.fuzz", "--minutes", "0.5"),
     "stress": (*PYTHON, "tests.stress", "--minutes", "1"),
     "python": (*PYTHON, "pytest", "tests/kernels", "-q", "-n", "auto"),
     "bounds": (*PYTHON, "pytest", *(f"tests/kernels/test_{name}.py" for name in BOUNDED), "-q", "-n", "auto"),

@@ -1,6 +1,7 @@
 """The command line: ``qbench COMMAND``."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -38,7 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or a file that cannot be written, which standard error tells about; 130 after an interruption.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    options = _parser(arguments).parse_args(arguments)
+    collects = gc.isenabled()
+    gc.disable()  # what is imported stays: looking for garbage in it again and again takes a sixth of a short command
+    try:
+        options = _parser(arguments).parse_args(arguments)
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
     try:
         status: int | None = options.run(options)
         sys.stdout.flush()

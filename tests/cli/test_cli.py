@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import subprocess
@@ -52,6 +53,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
     assert capsys.readouterr().out.startswith("qbench 0.")
+    assert gc.isenabled()  # it is off while the command is imported
 
 
 def test_without_the_script_and_without_warnings(here: Path) -> None:

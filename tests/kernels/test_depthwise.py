@@ -85,10 +85,16 @@ def check(
     np.testing.assert_array_equal(out[..., c:], before[..., c:])
 
 
+USUAL = [
+    (rounding, *window, (i + j) % 2 == 0)
+    for i, rounding in enumerate(("fp32_rne", "tflite_single", "tflite_double"))
+    for j, window in enumerate([(3, 1), (3, 2), (5, 1), (5, 2)])
+]
+"""Any two of rounding, window and width beside each other: each is a kernel to compile at each level."""
+
+
 @pytest.mark.parametrize("level", RUNNABLE)
-@pytest.mark.parametrize("rounding", ["fp32_rne", "tflite_single", "tflite_double"])
-@pytest.mark.parametrize("kernel, stride", [(3, 1), (3, 2), (5, 1), (5, 2)])
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(("rounding", "kernel", "stride", "wide"), USUAL)
 def test_usual_windows(level: Level, rounding: Rounding, kernel: int, stride: int, wide: bool) -> None:
     rng = np.random.default_rng(0)
     for c in (1, 15, 16, 24, 32, 33, 64, 96, 144, 200):
