@@ -39,7 +39,7 @@ def resident(kind: str = "VmRSS") -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(kind))
 
 
-def watched(graph: qb.Graph, images: object, every: int) -> dict[str, list[int]]:
+def watched(graph: qb.Graph, images: object, every: int, cache: int) -> dict[str, list[int]]:
     """By stage: the most that was resident in each stretch of so many images."""
     seen: dict[str, list[int]] = {}
 
@@ -53,7 +53,7 @@ def watched(graph: qb.Graph, images: object, every: int) -> dict[str, list[int]]
         if stretches:
             stretches[-1] = max(stretches[-1], resident())
 
-    qb.Session(graph, images, preset="int8").run(progress=tell)
+    qb.Session(graph, images, preset="int8", cache_bytes=cache).run(progress=tell)
     return seen
 
 
@@ -68,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--images", type=int, default=10_000)
     parser.add_argument("--every", type=int, default=1_000, help="say what is resident after so many images")
     parser.add_argument("--at-most", type=float, default=1.5, metavar="GIB")
+    parser.add_argument("--cache", type=int, default=64, metavar="MIB", help="of the session; it fills up meanwhile")
     options = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "network.onnx"
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         graph = qb.load(path)
         height, width = (size for size in graph.types[graph.inputs[0]].shape[2:] if isinstance(size, int))
         images = make(Path(folder) / "images", options.images, height, width)
-        seen = watched(graph, qb.load_data(images, std=255).x, options.every)
+        seen = watched(graph, qb.load_data(images, std=255).x, options.every, options.cache << 20)
     highest = resident("VmHWM")
     print(f"at most {highest / 2**30:.3f} GiB")
     return int(highest > options.at_most * 2**30 or any(map(grows, seen.values())))

@@ -10,7 +10,7 @@ from tests.networks import residual
 
 
 def test_it_watches_both_stages(capsys: pytest.CaptureFixture[str]):
-    seen = memory.watched(residual(), images()[:40], 10)
+    seen = memory.watched(residual(), images()[:40], 10, 1 << 20)
     assert {*seen} == {"calibration", "evaluation"}
     assert len(seen["calibration"]) >= 4
     said = capsys.readouterr().out
