@@ -22,7 +22,8 @@ _WATCH = """() => {
   const at = () => document.querySelector(".qb-handle")?.getAttribute("aria-valuenow");
   document.addEventListener("pointerdown", () => { from = at(); }, true);
   document.addEventListener("pointerup", ({ target }) => {
-    if (!target.closest(".qb-plot") || at() === from) return;
+    const isMoved = Math.abs(at() / from - 1) >= 1e-3; // not at the least there is already
+    if (!target.closest(".qb-plot") || !isMoved) return;
     const begin = performance.now();
     const look = () => {
       const handle = document.querySelector(".qb-handle");
@@ -68,7 +69,9 @@ def drag(page: Page, bench: Locator, rng: random.Random) -> bool:
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - rng.uniform(0.1, 0.4) * frame["width"], y, steps=12)
-    is_moved = handle.get_attribute("aria-valuenow") != before  # not where it was at its end already
+    is_moved = (
+        abs(float(handle.get_attribute("aria-valuenow") or 0) / float(before or 1) - 1) >= 1e-3
+    )  # as `_WATCH` does
     page.mouse.up()
     return is_moved
 
