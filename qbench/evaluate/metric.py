@@ -101,9 +101,9 @@ def resolve_metric(given: str | MetricFunction, truths: Sequence[Any] | NDArray[
     """
     if callable(given):
         return Metric(getattr(given, "__name__", type(given).__name__), given, truths)
-    place, _, name = given.partition(":") if isinstance(given, str) else ("",) * 3  # pyright: ignore[reportUnnecessaryIsInstance] anything may come
+    place, _, name = str(given).partition(":")  # anything may come at run time
     if not (place and name):
-        raise DataError(f"a metric is a callable or 'module:function', not {shown(repr(given))}")
+        raise DataError(f"a metric is a callable or 'module:function', not {shown(str(given))}")
     try:
         module = importlib.import_module(place)
     except ImportError as error:

@@ -89,7 +89,6 @@ def _own(
     alone = own if integers is None else dequantize(own, integers)
     with np.errstate(over="ignore"):  # where a mask is added to a mask
         without = alone + (finite(reference) - finite(ideal))  # had all layers but this one been exact
-    without = np.where(reference <= floor, reference, without)
     inherited = deviation(without, value, None, integers, floor)
     by_itself = deviation(ideal, own, None, integers, floor)
     return Own(replace(by_itself, signal=signal), replace(inherited, signal=signal))

@@ -39,12 +39,8 @@ class Parts:
 
     Parameters
     ----------
-    quantized, cache, cancel
-        As for :func:`~qbench.evaluate.evaluate.evaluate`.
-    probe
-        A few samples.
-    pairs
-        Float tensors and the values that stand for them, where fused groups end.
+    quantized, probe, pairs, cache, cancel
+        As for :func:`~qbench.evaluate.own_errors.own_errors`.
     """
 
     def __init__(
@@ -52,6 +48,8 @@ class Parts:
     ) -> None:
         self._quantized, self._pairs, self._cache, self._cancel = quantized, tuple(pairs), cache, cancel
         self._exact, self._graph = quantized.prepared, quantized.graph
+        self.keys = value_keys(self._exact, cache.memo), value_keys(self._graph, cache.memo)
+        """Identity of each value of the float and of the quantized network."""
         self._counts = _counting(self._exact)
         self._batch = next(probe.batches(BATCH))
         self.cuts = _cuts(quantized)
@@ -66,11 +64,6 @@ class Parts:
         }
         self.own_keys = value_keys(self._graph, cache.memo, said)
         """Identity of what each value is where all layers before its own are exact."""
-
-    @property
-    def keys(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Identity of each value of the float and of the quantized network; worked out once for each graph."""
-        return value_keys(self._exact, self._cache.memo), value_keys(self._graph, self._cache.memo)
 
     @cached_property
     def _programs(self) -> tuple[Programs, Programs]:

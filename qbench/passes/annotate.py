@@ -11,7 +11,6 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
-from qbench.ops.float.softmax import LogSoftmax, Softmax
 from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
 from qbench.ops.qnn.dynamic import DynamicFakeQuantize
 from qbench.ops.rules import OPEN_SIZE
@@ -175,10 +174,7 @@ def _only_float_reads(graph: Graph, value: str, reasons: Mapping[str, str]) -> b
 
 def _is_mixed(graph: Graph, reasons: Mapping[str, str]) -> bool:
     """Whether more stays in float by default than a softmax."""
-    return any(
-        reason.startswith("default") and not is_op(graph.node(name), Softmax, LogSoftmax)
-        for name, reason in reasons.items()
-    )
+    return any(reason.startswith("default") and not is_softmax(graph.node(name)) for name, reason in reasons.items())
 
 
 def _read_by(graph: Graph, is_wanted: Callable[[Node], bool]) -> set[str]:

@@ -65,15 +65,18 @@ def drag(page: Page, bench: Locator, rng: random.Random) -> bool:
     grip, frame = handle.locator(".qb-grip").bounding_box(), plot.bounding_box()
     assert grip is not None and frame is not None
     x, y = grip["x"] + grip["width"] / 2, grip["y"] + grip["height"] / 2
-    before = handle.get_attribute("aria-valuenow")
+    before = threshold(handle)
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(x - rng.uniform(0.1, 0.4) * frame["width"], y, steps=12)
-    is_moved = (
-        abs(float(handle.get_attribute("aria-valuenow") or 0) / float(before or 1) - 1) >= 1e-3
-    )  # as `_WATCH` does
+    is_moved = abs(threshold(handle) / before - 1) >= 1e-3  # as `_WATCH` asks
     page.mouse.up()
     return is_moved
+
+
+def threshold(handle: Locator) -> float:
+    """Where a handle stands."""
+    return float(handle.get_attribute("aria-valuenow") or "nan")
 
 
 def main() -> None:

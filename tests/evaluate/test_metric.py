@@ -45,7 +45,7 @@ def test_parts_of_the_samples(truths: Any):
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ("top1", "a metric is a callable or 'module:function', not \"'top1'\""),
+        ("top1", "a metric is a callable or 'module:function', not 'top1'"),
         (3, "a metric is a callable or 'module:function', not '3'"),
         ("nowhere_at_all:f", "the metric's module 'nowhere_at_all' cannot be imported"),
         ("numpy:no_such_function", "module 'numpy' has no function 'no_such_function'"),
