@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the time of a sweep that puts each layer of one model in float by itself, beside onnxruntime's",
     )
-    meant = f"for --interactive and --sweep: {DATA} (default: imagenet/dev beside the model)"
+    parser.add_argument(
+        "--workers",
+        type=_counts,
+        metavar="W,W",
+        help="the time of one calibration of one model by so many processes of a Dask cluster here, such as 1,2,4",
+    )
+    meant = f"for --interactive, --sweep and --workers: {DATA} (default: imagenet/dev beside the model)"
     parser.add_argument("--data", type=Path, metavar="X", help=meant)
     add_image_options(parser)
     add_shape_option(parser)
@@ -73,7 +80,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    if options.interactive or options.sweep:
+    if options.interactive or options.sweep or options.workers:
         _one_model(options)
     else:
         _contest(options)
@@ -81,15 +88,16 @@ def _run(options: argparse.Namespace) -> None:
 
 def _one_model(options: argparse.Namespace) -> None:
     from qbench.bench.interactive import interactive, random_samples
+    from qbench.bench.scaling import scaling
     from qbench.bench.sweep import sweep
 
-    if options.interactive and options.sweep:
-        raise ConfigError("--interactive and --sweep are two measurements: give one of them")
+    known = {"interactive": interactive, "sweep": sweep, "workers": partial(scaling, workers=options.workers)}
+    asked = [name for name in known if getattr(options, name)]
+    if len(asked) > 1:
+        raise ConfigError(f"{' and '.join(f'--{name}' for name in asked)} are several measurements: give one of them")
     models = ["mobilenetv2"] if options.models is _ALL else options.models
     if len(models) != 1:
-        raise ConfigError(
-            f"--{'sweep' if options.sweep else 'interactive'} is for one model at a time, not {len(models)}"
-        )
+        raise ConfigError(f"--{asked[0]} is for one model at a time, not {len(models)}")
     (model,) = models
     path: Path | None = options.json
     if path is not None:
@@ -109,7 +117,7 @@ def _one_model(options: argparse.Namespace) -> None:
         options.mean, options.std = _MEAN, _STD
     check_image_options(options, data)
     with showing() as told:
-        answers = (sweep if options.sweep else interactive)(model, samples, dict(options.shape), told)
+        answers = known[asked[0]](model, samples, dict(options.shape), told)
     print(f"{answers.model}, {answers.samples} samples of {answers.data}\n\n{answers}")
     if path is not None:
         write_text(path, answers.to_json())

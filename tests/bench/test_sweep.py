@@ -32,8 +32,3 @@ def test_the_command_writes_both_times(tmp_path: Path, monkeypatch: pytest.Monke
     assert content["qbench_s"] > 0
     assert content["onnxruntime_s"] is None
     assert content["samples"] == 32
-
-
-def test_one_measurement_at_a_time(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "--sweep", "--interactive", "resnet18"]) == 2
-    assert "give one of them" in capsys.readouterr().err
