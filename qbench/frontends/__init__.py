@@ -1,6 +1,7 @@
 """Reading models: the only rooms that know file formats."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Literal
@@ -73,5 +74,7 @@ def load(
                 raise ModelError("values: inputs of a TFLite model cannot be fixed; export the function that is wanted")
             if outputs is not None:
                 raise ModelError("outputs: those of a TFLite model are the file's")
-            return load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
-        return load_onnx(Path(path), shapes or {}, semantics or "onnx", values=values, outputs=outputs)
+            graph = load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
+        else:
+            graph = load_onnx(Path(path), shapes or {}, semantics or "onnx", values=values, outputs=outputs)
+    return replace(graph, file=Path(path).stem)

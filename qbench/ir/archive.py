@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,6 +55,7 @@ class _Manifest(pydantic.BaseModel, extra="forbid", strict=True):
     format: Literal["qbench.archive"] = "qbench.archive"
     version: int
     name: str
+    file: str | None = None
     graph_sha256: str
     constants: dict[str, _Tensor]
 
@@ -125,7 +127,7 @@ def load(folder: str | os.PathLike[str]) -> Graph:
         raise ModelError(f"{source / _TEXT}: {error}") from error
     if unused := set(constants) - set(graph.constants):
         raise ModelError(f"{source}: constant {shown(min(unused))} is stored, but the graph has no such constant")
-    return graph
+    return replace(graph, file=manifest.file or "")
 
 
 def _write(graph: Graph, folder: Path) -> None:
@@ -137,7 +139,9 @@ def _write(graph: Graph, folder: Path) -> None:
     (folder / _TENSORS).write_bytes(safetensors.numpy.save(packed))
     version = VERSION if len(packed) < len(tensors) else 1
     sha256 = hashlib.sha256(text).hexdigest()
-    manifest = _Manifest(version=version, name=graph.name, graph_sha256=sha256, constants=tensors)
+    manifest = _Manifest(
+        version=version, name=graph.name, file=graph.file or None, graph_sha256=sha256, constants=tensors
+    )
     content = json.dumps(manifest.model_dump(exclude_none=True), indent=1)
     (folder / _MANIFEST).write_text(content + "\n", encoding="utf-8")
 

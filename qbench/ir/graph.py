@@ -102,6 +102,8 @@ class Graph:
         The type of every value: inputs, constants and node outputs.
     qparams
         What the integers of a value mean, for every quantized value (constants as well).
+    file
+        What the file that it was read from is called, without its ending; no part of what the graph is.
     """
 
     name: str
@@ -111,6 +113,12 @@ class Graph:
     constants: FrozenMap[str, Constant]
     types: FrozenMap[str, TensorType]
     qparams: FrozenMap[str, QParams] = field(default_factory=FrozenMap[str, QParams])
+    file: str = field(default="", compare=False)
+
+    @property
+    def title(self) -> str:
+        """What people call it: as its file, since exporters give all models one name; else its name."""
+        return self.file or self.name
 
     @cached_property
     def by_name(self) -> FrozenMap[str, Node]:

@@ -107,14 +107,19 @@ class LayerTableView(View):
     bulk: BulkView = BULK
 
 
+def groups_of(state: State) -> dict[str, str]:
+    """By layer: the head of the group that it is fused into."""
+    return {node.name: group.head.name for group in find_groups(state.quantized.prepared) for node in group.nodes}
+
+
 def layer_table(state: State, found: Attribution | None = None) -> LayerTableView:
     """The table of a session's state; `found` where the attribution of its report is known already."""
     config, imported = state.quantized.config, state.imported
-    groups = {node.name: group.head.name for group in find_groups(state.quantized.prepared) for node in group.nodes}
+    groups = groups_of(state)
     rows = tuple(
         LayerRow(
             name=layer.name,
-            group=groups.get(layer.name, layer.name),
+            group=groups[layer.name],
             op=layer.op,
             shape=" x ".join(map(str, layer.shape)) or "scalar",
             runs_as=layer.runs_as,

@@ -7,7 +7,7 @@ from qbench.errors import SessionError
 from qbench.report.report import Report
 from qbench.search.attribution import Attribution, attribute
 from qbench.views.front import FrontView
-from qbench.views.layers import LayerTableView, layer_table, worst_layer
+from qbench.views.layers import LayerTableView, groups_of, layer_table, worst_layer
 from qbench.views.profile import ProfileView, profile_view
 from qbench.views.repairs import RepairsView
 from qbench.views.result import Pictures, ResultView, result_view
@@ -63,9 +63,9 @@ def workbench_view(
     if not state.report.by_layer:
         raise SessionError("this model has no layers: there is nothing to look at")
     found = attribute(state.quantized.prepared, state.report)
-    chosen = first_layer(state, found) if layer is None else layer
+    chosen = first_row(state, found) if layer is None else layer
     return WorkbenchView(
-        title=state.quantized.prepared.name,
+        title=state.quantized.trace.source.title,
         layers=layer_table(state, found),
         tensor=tensor_view(state, chosen, part),
         result=result_view(state, before, pictures, baselines, labels, caveats),
@@ -80,3 +80,8 @@ def first_layer(state: State, found: Attribution | None = None) -> str:
     layers = state.report.by_layer
     worst, _ = worst_layer(state, found)
     return worst or next((layer.name for layer in layers if layer.encoded == layer.tensor), layers[0].name)
+
+
+def first_row(state: State, found: Attribution | None = None) -> str:
+    """The head of the group that the first layer is fused into: it has the weights, and gives the row its name."""
+    return groups_of(state)[first_layer(state, found)]

@@ -130,7 +130,7 @@ class SessionWidget(PicturedWidget):
         shown["status"] = self._status() | {"is_busy": False, "message": "", "error": None, "path": None}
         made = {"made": f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", "config": self._session.config.to_json()}
         data = {"traits": shown, **made} | {name: view.to_dict() for name, view in self._still(state).items()}
-        return self._write_page(path, self._session.prepared.name, data)
+        return self._write_page(path, self._session.source.title, data)
 
     def close(self) -> None:
         """Take it off the page, and stop following the session."""
@@ -140,7 +140,7 @@ class SessionWidget(PicturedWidget):
         super().close()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._session.prepared.name}, {len(self._session.prepared.nodes)} layers)"
+        return f"{type(self).__name__}({self._session.source.title}, {len(self._session.prepared.nodes)} layers)"
 
     # messages from the browser
 
@@ -192,7 +192,7 @@ class SessionWidget(PicturedWidget):
         stage, history, path = self._live.stage, self._session.history, self._session.path
         edits, position, glance = history.edits, history.position, self._live.glance
         return {
-            "title": self._session.prepared.name,
+            "title": self._session.source.title,
             "is_busy": stage.is_busy,
             "message": self._message or self._said_of(stage),
             "progress": stage.progress,

@@ -9,7 +9,7 @@ from qbench.plots import absent_figure, curves_figure, tensor_figure
 from qbench.session.session import Session
 from qbench.views import Part, State, TensorView, still_tensors, tensor_view
 from qbench.views.view import View
-from qbench.views.workbench import first_layer
+from qbench.views.workbench import first_row
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
@@ -49,7 +49,7 @@ class _TensorWidget(SessionWidget):
 
     def _view(self, state: State) -> TensorView:
         if self._layer is None:
-            self._layer = first_layer(state)
+            self._layer = first_row(state)
         if self._part is None:
             self._layer, self._part = state.find(self._layer)
         return tensor_view(state, self._layer, self._part)

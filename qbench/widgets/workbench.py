@@ -19,7 +19,7 @@ from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 from qbench.views import Part, State
 from qbench.views.view import View
-from qbench.views.workbench import first_layer
+from qbench.views.workbench import first_row
 from qbench.widgets.base import Message, SessionWidget
 from qbench.widgets.modules import module
 
@@ -199,7 +199,7 @@ class Workbench(SessionWidget):
 
     def _drawn(self, state: State) -> dict[str, dict[str, Any]]:
         if self._layer is None:
-            self._layer = first_layer(state)
+            self._layer = first_row(state)
         view = self._view(state)
         history = views.history_view(self._session, self._live.report_of, self._others)
         drawn = {

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from qbench.quant.config import QuantConfig
 from qbench.session import quantizer
 from qbench.session.arrays import load_dataset, load_statistics, save_dataset, save_statistics
 from qbench.session.session import Session
+from qbench.views.state import State
+from qbench.views.workbench import workbench_view
 from tests.networks import mlp, residual, samples
 
 GRAPH = mlp()
@@ -311,3 +314,12 @@ def test_images_are_referred_to(tmp_path: Path):
     missing.override("conv_1", threshold=1.0)
     with pytest.raises(DataError, match=r"39\.png"):
         missing.run(False)
+
+
+def test_a_model_is_called_as_its_file_wherever_it_comes_from(tmp_path: Path):
+    graph = replace(GRAPH, file="net.v2")
+    assert (GRAPH.title, graph.title, graph.name) == ("mlp", "net.v2", "mlp")
+    assert graph == GRAPH  # what it is called is no part of what it is
+    Session(graph, samples(30), path=tmp_path / "s").run(False)
+    assert workbench_view(State.of(Session.resume(tmp_path / "s"))).title == "net.v2"
+    session(tmp_path / "s")  # goes on: it is the same model

@@ -48,7 +48,8 @@ def test_the_worst_layer_is_where_most_is_lost_for_good(session: Session):
     session.override("relu_0", threshold=0.05)
     session.run()
     view = workbench_view(State.of(session))
-    assert (view.layers.worst, view.tensor.layer) == ("relu_0", "relu_0")
+    assert (view.layers.worst, view.tensor.layer) == ("relu_0", "dense_0")  # the row, which has the weights as well
+    assert view.tensor.parts == ("activation", "weight")
     assert "for good" in view.layers.worst_why
     assert view.profile.steps[view.profile.falls[0]].name == "dense_0"
 

@@ -49,8 +49,8 @@ export function layerTable(send, picks = () => {}) {
   const legend = h(
     "span",
     { class: "qb-sub qb-legend" },
-    h("span", { class: "qb-bar" }, h("span", { class: "qb-some qb-own", style: "width:100%" })), " own noise",
-    h("span", { class: "qb-bar" }, h("span", { class: "qb-some qb-inherited", style: "width:100%" })), " inherited: longer is more",
+    h("span", { class: "qb-bar" }, h("span", { class: "qb-own" })), " own noise",
+    h("span", { class: "qb-bar" }, h("span", { class: "qb-inherited" })), " inherited: longer is more",
   );
   const bulk = bulkBar((message) => send({ ...message, where: "layers" }), () => choose(new Set()));
   const everyone = h("input", { type: "checkbox", tabindex: -1, "aria-label": "Select all layers shown", onchange: () => choose(new Set(everyone.checked ? rows.flatMap(layersOf) : [])) });

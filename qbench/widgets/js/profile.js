@@ -39,7 +39,7 @@ export function networkProfile(select, region) {
   const element = h(
     "section",
     { class: "qb-profile", "aria-label": "Profile of the network", "data-where": "profile" },
-    h("div", { class: "qb-table-bar" }, h("h3", {}, "Where it is lost"), list, h("span", { class: "qb-grow" }), clear, modes, view_.toolbar),
+    h("div", { class: "qb-table-bar" }, h("h3", {}, "Where it is lost"), list, h("span", { class: "qb-grow" }), h("span", { class: "qb-keep" }, clear, modes, view_.toolbar)),
     svg,
     told,
   );
@@ -140,7 +140,7 @@ export function networkProfile(select, region) {
     const kinds = new Set(steps().map((step) => step.kind));
     const entries = [
       ...(mode === "activations" ? [["qb-reach", "reaches here"]] : [["qb-channel-dot", "worst channel"]]),
-      ["qb-own-bar qb-some", mode === "activations" ? "own noise" : "noise"],
+      ["qb-own-bar", mode === "activations" ? "own noise" : "noise"],
       ...Object.entries(KINDS).flatMap(([kind, label]) => (kinds.has(kind) ? [[`qb-strip qb-strip-${kind}`, label]] : [])),
       ...(steps().some((step) => step.edited) ? [["qb-edit-mark", "edited"]] : []),
     ];
@@ -154,6 +154,7 @@ export function networkProfile(select, region) {
     if (kind === "qb-reach") return s("line", { class: kind, x1: at, x2: at + 12, y1: 7, y2: 7 });
     if (kind === "qb-edit-mark") return s("path", { class: kind, d: `M${at + 6} 3l4 7h-8z` });
     if (kind === "qb-channel-dot") return s("path", { class: kind, d: `M${at + 6} 4l3 3l-3 3l-3-3z` });
+    if (kind === "qb-own-bar") return s("g", {}, ["", " qb-some", " qb-high"].map((grade, i) => s("rect", { class: kind + grade, x: at + 4 * i, y: 3, width: 4, height: 8 })));
     return s("rect", { class: kind, x: at, y: 3, width: 12, height: 8 });
   }
 
