@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.lab import jupyterlab, notebook, restart, run_all, save
+from tests.browser.conftest import PATIENCE
+from tests.browser.lab import TOKEN, jupyterlab, notebook, restart, run_all, save
 
 PREPARE = """
 import numpy as np, qbench as qb
@@ -131,7 +132,19 @@ def test_a_reload_of_the_page_and_a_restart_of_the_kernel_lose_nothing(page: Pag
     expect(bench.locator(".qb-top .qb-status")).to_have_text("")  # the numbers are those of all data
     edited = sqnr(bench).inner_text()
 
-    save(page)  # where the page finds which view was shown; the kernel goes on
+    save(page)  # where pages find which view was shown; the kernel goes on
+    with page.context.browser.new_context() as another:  # somebody else looks at the same session
+        other = another.new_page()
+        other.set_default_timeout(PATIENCE)
+        other.goto(f"{lab}lab/tree/tune.ipynb?token={TOKEN}&reset")
+        there = opened(other)
+        expect(sqnr(there)).to_have_text(edited)
+        there.get_by_role("button", name="Undo", exact=True).click()
+        expect(sqnr(bench)).to_have_text(first)
+        bench.get_by_role("button", name="Redo").click()
+        expect(sqnr(there)).to_have_text(edited)
+        expect(bench).to_have_attribute("data-busy", "false")
+
     page.reload()
     bench = opened(page)
     expect(sqnr(bench)).to_have_text(edited)
