@@ -82,6 +82,12 @@ def test_weights_of_8_bits_multiply_rounded_data(tmp_path: Path, per_row: bool) 
         check(write_onnx(graph, tmp_path / "again.onnx"), feeds, 1e-5)
 
 
+def test_the_usual_activations_may_be_written_out_as_for_two_directions(tmp_path: Path) -> None:
+    layer = node("RNN", ["x", "w", "r", "b"], ["y"], hidden_size=UNITS, activations=["Tanh", "Tanh"])
+    proto = model([layer], {"x": ["T", "N", ENTERING]}, constants=weights("RNN", 1))
+    check(save(proto, tmp_path), {"x": random(6, 2, ENTERING)})  # as onnxruntime does in the files that it optimized
+
+
 def test_other_activations_are_refused(tmp_path: Path) -> None:
     layer = node("GRU", ["x", "w", "r"], ["y"], hidden_size=UNITS, activations=["HardSigmoid", "Tanh"])
     proto = model([layer], {"x": ["T", "N", ENTERING]}, constants=weights("GRU", 1))

@@ -109,7 +109,7 @@ def _recurrent(
 ) -> tuple[Value, ...]:
     x, w, r, b = operands
     count, units, turned = w.size(0), r.size(2), node.integer("layout", 0)
-    _check(node, op, count)
+    _check(node, op)
     if x.rank != 3:
         raise ModelError(f"node {node}: its data has {x.rank} dimensions, not 3")
     if turned:
@@ -132,9 +132,9 @@ def _recurrent(
     return y, *last
 
 
-def _check(node: SourceNode, op: str, count: int) -> None:
-    given = node.attrs.get("activations", _USUAL[op] * count)
-    if given != _USUAL[op] * count:
+def _check(node: SourceNode, op: str) -> None:
+    given = node.attrs.get("activations", _USUAL[op])
+    if given not in (_USUAL[op], 2 * _USUAL[op]):  # onnxruntime writes the default of two directions for one as well
         raise Unsupported(f"activations {given}")
     for name in ("activation_alpha", "activation_beta", "clip"):
         if node.attrs.get(name):
