@@ -66,3 +66,12 @@ def test_cases(tmp_path: Path, name: str) -> None:
     again = reference(write_onnx(graph, tmp_path / "again.onnx"), fed)
     for output, array in reference(tmp_path / "model.onnx", fed).items():
         np.testing.assert_array_equal(again[output], array)
+
+
+@pytest.mark.parametrize("axis", [1, -2, 0])
+def test_a_long_table_is_looked_up_while_the_model_is_read(tmp_path: Path, axis: int) -> None:
+    table, at = random(3, 512, 5), np.random.default_rng(1).integers(-3, 3, (3, 12, 4))  # as BERT's exporters have it
+    nodes = [node("GatherElements", ["table", "at"], ["c"], axis=axis), node("Add", ["x", "c"], ["y"])]
+    proto = model(nodes, {"x": ["N", 12, 4]}, ["y"], {"table": table, "at": at})
+    graph = check(save(proto, tmp_path), {"x": random(3, 12, 4)})
+    assert [one.op for one in graph.nodes] == ["add"]
