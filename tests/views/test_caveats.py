@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from qbench.ir.build import TAIL, rebuild
+from qbench.ir.frozen import Constant
 from qbench.session.session import Session
 from qbench.views import State, caveats
 from qbench.widgets import ResultPanel
@@ -38,3 +40,10 @@ def test_an_evaluation_that_stopped_says_so():
     state = State.of(session)
     stopped = replace(state, report=replace(state.report, stopped="NaN in 'relu_1'"))
     assert caveats(stopped) == ("The evaluation stopped: NaN in 'relu_1'",)
+
+
+def test_a_graph_that_ends_before_the_file_does_says_where():
+    graph = rebuild(mlp(), constants={**mlp().constants, TAIL: Constant(np.zeros(1, np.uint8))})
+    session = Session(graph, samples(20))
+    (text,) = ResultPanel(session).result["caveats"]
+    assert text.startswith("The graph ends at 'y', and all numbers are about that") and "export_onnx" in text
