@@ -229,6 +229,8 @@ def movements() -> list[Case]:
         Case("Pad", {"x": X, "c0": ints(0, 1, 1, 2, 0, 0, 3, 4), "c1": np.float32(2)}, {}, 11),
         Case("Pad", {"x": X, "c0": ints(0, 0, 1, 2, 0, 0, 3, 4)}, {"mode": "reflect"}),
         Case("Pad", {"x": X, "c0": ints(0, 0, -1, 2, 0, 0, 3, -4)}, {"mode": "edge"}),
+        Case("Pad", {"x": X, "c0": ints(0, 0, -1, 2, 0, 0, 3, -2)}, {"mode": "wrap"}, 19),
+        Case("Pad", {"x": X, "c0": ints(1, 0), "c1": np.float32(2), "c2": ints(-1)}, {"mode": "wrap"}, 19),
         Case("Pad", {"x": X, "c0": ints(1, 2), "c1": np.float32(2), "c2": ints(-1)}, {}, 18),
         Case("GatherND", {"x": X, "c": np.array([[0, 3], [1, -1]])}, opset=13, batch=False),
         Case("GatherND", {"x": X, "c": np.array([[[0, 5]], [[-2, 1]]])}, {"batch_dims": 1}, 13, batch=False),

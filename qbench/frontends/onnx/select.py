@@ -1,5 +1,6 @@
 """Ops that cut, join, pad, pick and repeat."""
 
+from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -110,8 +111,6 @@ def pad(
     if widths is None or len(widths) != 2 * len(along):
         raise ModelError(f"node {node}: pads {widths} should have {2 * len(along)} numbers")
     mode = node.text("mode", "constant")
-    if mode == "wrap":
-        raise Unsupported("mode wrap")
     value = node.real("value", 0.0) if fill is None else fill.number()
     pairs = {axis: (widths[i], widths[i + len(along)]) for i, axis in enumerate(along)}
     cuts: list[Cut] = [
@@ -123,7 +122,24 @@ def pad(
     grown = tuple((_more(b), _more(a)) for b, a in (pairs.get(axis, (0, 0)) for axis in range(x.rank)))
     if not any(map(any, grown)):
         return x
+    if mode == "wrap":
+        return _wrapped(builder, x, grown)
     return builder.emit("nn.pad", x, pad_width=grown, mode=mode, pad_value=value if mode == "constant" else 0.0)
+
+
+def _wrapped(builder: Builder, x: Value, grown: Sequence[tuple[Dim, Dim]]) -> Value:
+    """Before and behind the elements what is at their other end."""
+    for axis, (before, after) in enumerate(grown):
+        size = x.shape[axis]
+        if not (isinstance(before, int) and isinstance(after, int)):
+            raise Unsupported("mode wrap by widths that only the run knows")
+        if isinstance(size, int) and max(before, after) > size:
+            raise Unsupported("mode wrap by more than there is")
+        end = sliced(builder, x, [(axis, (size_of(size) - before).dim, size, 1)]) if before else None
+        begin = sliced(builder, x, [(axis, 0, after, 1)]) if after else None
+        parts = [part for part in (end, x, begin) if part is not None]
+        x = builder.emit("concatenate", *parts, axis=axis) if len(parts) > 1 else x
+    return x
 
 
 def _less(width: Dim) -> int:
