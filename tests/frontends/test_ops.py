@@ -56,6 +56,7 @@ def unary() -> list[Case]:
         Case("ThresholdedRelu", {"x": X}, {"alpha": 0.3}),
         Case("Gelu", {"x": X}, opset=20),
         Case("Gelu", {"x": X}, {"approximate": "tanh"}, 20),
+        Case("Swish", {"x": X}, {"alpha": 1.5}, 24),
         Case("Clip", {"x": X}, {"min": 0.0, "max": 6.0}, 7),
         Case("Clip", {"x": X}, {"max": 0.5}, 10),
         Case("Clip", {"x": X}, {"min": 0.0}, 10),

@@ -50,6 +50,13 @@ for _onnx_op, _op in {
     _unary(_onnx_op, _op)
 
 
+@converter("Swish", "X", "alpha")
+def swish(builder: Builder, node: SourceNode, x: Value, usual: float = 1.0) -> Value:
+    """x * sigmoid(alpha * x)."""
+    alpha = np.asarray(node.real("alpha", usual), x.dtype)
+    return builder.emit("multiply", x, builder.emit("sigmoid", builder.emit("multiply", x, alpha)))
+
+
 @converter("LeakyRelu", "X", "alpha")
 def leaky_relu(builder: Builder, node: SourceNode, x: Value) -> Value:
     """x, or alpha * x below zero."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from qbench.errors import ModelError
-from qbench.frontends.onnx.activation import gelu
+from qbench.frontends.onnx.activation import gelu, swish
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.conv import CONV_ATTRS, conv
 from qbench.frontends.onnx.linear import gemm, matmul
@@ -34,10 +34,8 @@ def bias_gelu(builder: Builder, node: SourceNode, x: Value, bias: Value) -> Valu
 
 @converter("QuickGelu", "X", "alpha", domain=_OWN)
 def quick_gelu(builder: Builder, node: SourceNode, x: Value) -> Value:
-    """x * sigmoid(alpha * x)."""
-    alpha = np.asarray(node.real("alpha", 1.702), x.dtype)
-    gate = builder.emit("sigmoid", builder.emit("multiply", x, alpha))
-    return builder.emit("multiply", x, gate)
+    """A swish of another slope."""
+    return swish(builder, node, x, 1.702)
 
 
 @converter("SkipLayerNormalization", "input skip gamma beta? bias?", "epsilon", domain=_OWN)
