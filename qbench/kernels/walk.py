@@ -1,7 +1,9 @@
 """How elementwise kernels walk arrays of up to four axes with any strides."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import product
 from math import prod
+from operator import mul
 from typing import Any
 
 from numba.extending import register_jitable
@@ -31,8 +33,34 @@ def strided(shape: Sequence[int], **strides: Sequence[int]) -> dict[str, int]:
     ValueError
         More than four axes are left.
     """
+    merged = _merged(shape, *strides.values())
+    if len(merged) > _RANK:
+        raise ValueError(f"{len(merged)} axes cannot be walked, only {_RANK}")
+    return _fields(merged, strides)
+
+
+def walks(shape: Sequence[int], **strides: Sequence[int]) -> list[tuple[dict[str, int], dict[str, int]]]:
+    """Several walks where the axes are too many for one: where each operand begins, in elements, and its fields.
+
+    Parameters
+    ----------
+    shape, strides
+        As for :func:`strided`, but any number of axes may be left.
+    """
+    merged = _merged(shape, *strides.values())
+    outer, inner = merged[:-_RANK], merged[-_RANK:]
+    fields = _fields(inner, strides)
+    found: list[tuple[dict[str, int], dict[str, int]]] = []
+    for at in product(*(range(size) for size, *_ in outer)):
+        begins = [sum(map(mul, at, steps)) for steps in zip(*(steps for _, *steps in outer), strict=True)]
+        found.append((dict(zip(strides, begins or [0] * len(strides), strict=True)), fields))
+    return found
+
+
+def _merged(shape: Sequence[int], *strides: Sequence[int]) -> list[tuple[int, ...]]:
+    """Size and strides of the axes that are left."""
     merged: list[tuple[int, ...]] = []
-    for size, *steps in zip(shape, *strides.values(), strict=True):
+    for size, *steps in zip(shape, *strides, strict=True):
         if size == 1:
             continue
         if merged and all(outer == size * step for outer, step in zip(merged[-1][1:], steps, strict=True)):
@@ -41,8 +69,10 @@ def strided(shape: Sequence[int], **strides: Sequence[int]) -> dict[str, int]:
             merged.append((size, *steps))
     if not merged or merged[-1][-1] != 1:  # the last operand, the result, is written in rows of stride 1
         merged.append((1,) * (1 + len(strides)))
-    if len(merged) > _RANK:
-        raise ValueError(f"{len(merged)} axes cannot be walked, only {_RANK}")
+    return merged
+
+
+def _fields(merged: list[tuple[int, ...]], strides: Collection[str]) -> dict[str, int]:
     merged = [(1, *(0 for _ in strides))] * (_RANK - len(merged)) + merged
     return {
         f"{name}{axis}": int(merged[axis][position])

@@ -5,19 +5,22 @@ from collections.abc import Mapping
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind, is_op
 from qbench.kernels.levels import Level
-from qbench.kernels.walk import strided
 from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.elementwise import Add
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.places import borderless, operand_place, strides_within
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site
-from qbench.runtime.lowerings.operands import common_layouts
+from qbench.runtime.lowerings.operands import common_layouts, need_walks, walks_of
 from qbench.runtime.step import Place
 
 
 class BroadcastLowering(Lowering):
     """Operands that broadcast to one result."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        need_walks(graph, step)
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         return common_layouts(self.graph, self.step, home)
@@ -31,13 +34,13 @@ class BroadcastLowering(Lowering):
         """What kernels call it: the op's name without its dialect; a bias is added like all else."""
         return Add.name if is_op(self.step.head, BiasAdd) else bind(self.step.head).short_name
 
-    def walked(self, site: Site, names: str) -> dict[str, int]:
-        """The references and extents of a kernel's fields of these names and y; more than there are mean the first."""
+    def walks(self, site: Site, names: str) -> list[dict[str, int]]:
+        """By walk the fields of these names and y, and the extents; more names than operands mean the first."""
         y, places = site.places[self.step.outputs[0]], self.operands(site)
         by_name = dict(zip(names, [*places, *places[:1] * (len(names) - len(places))], strict=True))
         steps = {name: strides_within(place, y.natural_shape, y.axes) for name, place in by_name.items()}
-        references = {name: place.reference for name, place in by_name.items()}
-        return {**references, "y": y.reference, **strided(y.shape, **steps, y=y.strides)}
+        memory = {name: (place.reference, place.dtype.itemsize) for name, place in {**by_name, "y": y}.items()}
+        return walks_of(y.shape, memory, **steps, y=y.strides)
 
 
 class PerChannelMixin(BroadcastLowering):

@@ -9,12 +9,15 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
+from qbench.kernels.walk import walks
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, natural, shape_of
 from qbench.runtime.layout import row_major as in_order
 from qbench.runtime.lowerings.copy import copy_instructions
-from qbench.runtime.lowerings.lowering import Layouts, Site
+from qbench.runtime.lowerings.lowering import Layouts, Refused, Site
 from qbench.runtime.step import Instruction, Place, row_major
+
+_WALKS = 16  # instead of one, each an instruction
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ def common_layouts(graph: Graph, step: Fused, home: Mapping[str, Layout]) -> Lay
     rank = len(shape)
     like = [name for name in inputs if graph.types[name].rank == rank]
     whole = [name for name in like if shape_of(graph, name) == shape]
+    if rank > 4:  # so that axes can be walked as one
+        rows = {name: in_order(len(shape_of(graph, name))) for name in inputs}
+        return Layouts(rows, {output: in_order(rank)})
     common = next((plain_layout(home[name]) for name in (*whole, *like)), natural(rank))
     inner = next((axis for axis in reversed(common.axes) if shape[axis] != 1), None)
     last = next((axis for axis in reversed(range(rank)) if shape[axis] != 1), None)
@@ -63,6 +69,36 @@ def common_layouts(graph: Graph, step: Fused, home: Mapping[str, Layout]) -> Lay
             common = in_order(rank) if sizes[inner] == 1 and sizes[last] != 1 else common
     inputs_as = {name: common if name in like else plain_layout(home[name]) for name in inputs}
     return Layouts(inputs_as, {output: common})
+
+
+def need_walks(graph: Graph, step: Fused) -> None:
+    """Refuse shapes of more than four axes that row-major memory does not let be walked as a few at most."""
+    shape = shape_of(graph, step.outputs[0])
+    if len(shape) <= 4:
+        return
+    whole = Place.dense(0, np.dtype(np.uint8), shape)
+    steps = [spread(small, row_major(small), whole) for small in (shape_of(graph, name) for name in step.head.inputs)]
+    named = {f"x{i}": strides for i, strides in enumerate(steps)}
+    if len(walks(shape, **named, y=whole.strides)) > _WALKS:
+        raise Refused("it has more axes than can be walked")
+
+
+def walks_of(
+    shape: Sequence[int], memory: Mapping[str, tuple[int, int]], **strides: Sequence[int]
+) -> list[dict[str, int]]:
+    """The fields of one instruction for each walk of at most four axes: references and extents.
+
+    Parameters
+    ----------
+    shape, strides
+        As for :func:`~qbench.kernels.walk.walks`.
+    memory
+        Of each operand: the reference of its first element, and the bytes of one.
+    """
+    return [
+        {**{name: memory[name][0] + memory[name][1] * begin for name, begin in begins.items()}, **fields}
+        for begins, fields in walks(shape, **strides)
+    ]
 
 
 def in_vectors(level: Level, walk: Mapping[str, int], *elements: str) -> bool:

@@ -10,14 +10,13 @@ from qbench.ir.op import Epilogue, bind
 from qbench.kernels.add import add_codes_kernel, add_kernel, code_weights
 from qbench.kernels.levels import Level
 from qbench.kernels.rounding import is_plain
-from qbench.kernels.walk import strided
 from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32
 from qbench.ops.onnx.add import OnnxAdd
 from qbench.ops.tflite.add import TfliteAdd
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import common_layouts, gapless, in_vectors, operand
+from qbench.runtime.lowerings.operands import common_layouts, gapless, in_vectors, need_walks, operand, walks_of
 from qbench.runtime.lowerings.rescaling import clamp, flip
 from qbench.runtime.step import Instruction
 
@@ -38,8 +37,7 @@ class AddLowering(Lowering):
         for name in (*step.head.inputs, step.head.output):
             if graph.types[name].dtype not in _TYPES:
                 raise Refused(f"{graph.types[name].dtype} is added")
-        if graph.types[step.head.output].rank > 4:
-            raise Refused("it has more than 4 axes")
+        need_walks(graph, step)
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         return common_layouts(self.graph, self.step, home)
@@ -51,8 +49,6 @@ class AddLowering(Lowering):
         y = gapless(site, output, output=True) if site.places[output].strides[-1:] != (1,) else None
         out = y.place if y else site.places[output]
         a, b = operand(site, left, out), operand(site, right, out)
-        walk = strided(out.shape, a=a.strides, b=b.strides, y=out.strides)
-        places = {"a": a.reference, "b": b.reference, "y": out.reference}
         low, high = clamp(self.step, self.op.dtype)
         known, after = ((0, 0), 0) if isinstance(self.op, OnnxAdd) else (self.op.zero_points, self.op.zero_point)
         zeros = tuple(
@@ -60,15 +56,18 @@ class AddLowering(Lowering):
         )
         zero_point = after + flip(self.op.dtype)
         letters: tuple[Any, ...] = (a.dtype, b.dtype, out.dtype.str[1:])
-        made = None
-        if in_vectors(site.level, walk, *letters):
-            weights = self._code_weights((zeros[0], zeros[1]), zero_point, low, high, letters[:2])
+        sizes = (np.dtype(letter).itemsize for letter in letters)
+        memory = dict(zip("aby", zip((a.reference, b.reference, out.reference), sizes, strict=True), strict=True))
+        made = list[Instruction]()
+        for walk in walks_of(out.shape, memory, a=a.strides, b=b.strides, y=out.strides):
+            vectors = in_vectors(site.level, walk, *letters)
+            weights = self._code_weights((zeros[0], zeros[1]), zero_point, low, high, letters[:2]) if vectors else None
             if weights is not None:
-                made = instruction(add_codes_kernel(site.level, *letters), output, **places, **walk, **weights)
-        if made is None:
+                made.append(instruction(add_codes_kernel(site.level, *letters), output, **walk, **weights))
+                continue
             fields = {"zero_a": zeros[0], "zero_b": zeros[1], "zero_point": zero_point, "low": low, "high": high}
-            made = instruction(self._kernel(letters), output, **places, **walk, **fields, **self._multipliers())
-        return [made, *(y.copies if y else ())]
+            made.append(instruction(self._kernel(letters), output, **walk, **fields, **self._multipliers()))
+        return [*made, *(y.copies if y else ())]
 
     def _code_weights(
         self, zeros: tuple[int, int], zero_point: int, low: int, high: int, elements: tuple[Any, Any]

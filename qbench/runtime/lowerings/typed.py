@@ -12,7 +12,6 @@ from qbench.ops.float.logic import Comparison, IsNan, Logical, Where
 from qbench.ops.float.select import Cast
 from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.broadcasting import BroadcastLowering, PerChannelMixin
-from qbench.runtime.lowerings.floats.unary import need_walk
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
@@ -24,7 +23,6 @@ class TypedLowering(BroadcastLowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         op, self.output = bind(step.head), step.outputs[0]
-        need_walk(graph, self.output)
         dtypes = [graph.types[name].dtype for name in (*step.head.inputs, self.output)]
         if unknown := {*dtypes} - KINDS.keys():
             raise Refused(f"there is no kernel for {', '.join(sorted(unknown))}")
@@ -35,7 +33,7 @@ class TypedLowering(BroadcastLowering):
         self.kernel = typed_kernel(function, tuple(operands), result)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        return [instruction(self.kernel, self.output, **self.walked(site, "abc"))]
+        return [instruction(self.kernel, self.output, **walk) for walk in self.walks(site, "abc")]
 
 
 @lowers(BiasAdd, rank=6)

@@ -75,6 +75,30 @@ def test_add(shape, dtypes, seed, per_operand, data) -> None:
     check(graph_of(inputs, ("integer.add", "x y", "sum", attrs), clip, constants=constants), seed)
 
 
+WIDE = st.sampled_from(
+    [
+        ((2, 4, 8, 7, 5), (1, 8, 7, 5)), ((2, 9, 3, 5, 5), (1, 9, 1, 5, 5)), ((2, 2, 3, 4, 5), (1,)),
+        ((3, 2, 3, 2, 3, 2), (1, 2, 1, 2, 1, 2)), ((2, 3, 1, 4, 1, 5), (2, 3, 2, 4, 3, 5)),
+    ]
+)  # fmt: skip
+
+
+@given(shapes=WIDE, dtype=st.sampled_from(["uint8", "int16", "float32", "int64"]), seed=SEED, constant=st.booleans())
+def test_add_of_more_axes_than_four(shapes, dtype, seed, constant) -> None:
+    """As windows of attention and their bias; the first operand is a part of more, and the sum becomes one."""
+    whole = (*shapes[0][:-1], shapes[0][-1] + 3)
+    inputs = {"x": (dtype, whole), **({} if constant else {"y": (dtype, shapes[1])})}
+    cut = {"begin": (2,), "end": (whole[-1] - 1,), "axes": (len(whole) - 1,), "strides": (1,)}
+    part = ("strided_slice", "x", "part", cut)
+    attrs = {
+        "mantissa": (3 << 29, 5 << 28), "shift": (0, 0), "zero_points": (3, -1), "zero_point": 7, "dtype": dtype,
+        "per_operand": False, "rounding": "tflite_single",
+    }  # fmt: skip
+    add = ("integer.add", "part y", "sum", attrs) if dtype in ("uint8", "int16") else ("add", "part y", "sum", {})
+    constants = {"y": numbers(seed + 1, dtype, shapes[1])} if constant else None
+    check(graph_of(inputs, part, add, ("concatenate", "sum sum", "z", {"axis": -1}), constants=constants), seed)
+
+
 @given(shape=SHAPES, dtypes=THREE, seed=SEED, data=st.data())
 def test_add_float32(shape, dtypes, seed, data) -> None:
     attrs = {

@@ -15,7 +15,6 @@ from qbench.runtime.lowerings.floats.places import (
     clamp,
     float_type,
 )
-from qbench.runtime.lowerings.floats.unary import need_walk
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
 
@@ -29,13 +28,12 @@ class BinaryLowering(BroadcastLowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.dtype, self.output = float_type(graph, *step.head.inputs), step.outputs[0]
-        need_walk(graph, self.output)
         if self.function not in OPERATORS:
             raise Refused(f"there is no kernel for {step.head.op}")
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         kernel, (low, high) = binary_kernel(self.function, self.dtype, site.level), clamp(self.step)
-        return [instruction(kernel, self.output, low=low, high=high, **self.walked(site, "ab"))]
+        return [instruction(kernel, self.output, low=low, high=high, **walk) for walk in self.walks(site, "ab")]
 
 
 @lowers(BiasAdd, PRelu, rank=5)

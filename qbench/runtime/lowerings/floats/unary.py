@@ -8,20 +8,14 @@ from qbench.kernels.floats.convert import convert_kernel
 from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.floats.unary import unary_kernel
 from qbench.kernels.levels import Level
-from qbench.kernels.walk import strided
 from qbench.ops.float.activation import Clip, Gelu, Relu, Unary
 from qbench.ops.float.select import Cast
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.floats.places import borderless, float_type, in_order
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import walks_of
 from qbench.runtime.step import Instruction
-
-
-def need_walk(graph: Graph, value: str) -> None:
-    """Refuse shapes that elementwise kernels might not be able to walk, wherever they lie."""
-    if graph.types[value].rank > 4:
-        raise Refused("it has more than four dimensions")
 
 
 class _Elementwise(Lowering):
@@ -32,17 +26,17 @@ class _Elementwise(Lowering):
         self.data, self.output = step.head.inputs[0], step.outputs[0]
         if self.data in graph.constants:
             raise Refused("its data is a constant")
-        need_walk(graph, self.data)
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         same = borderless(home[self.data])
         return Layouts({self.data: same}, {self.output: same})
 
-    def walked(self, site: Site) -> dict[str, int]:
-        """The references and extents of the kernel's fields x and y."""
+    def walks(self, site: Site) -> list[dict[str, int]]:
+        """By walk the references and extents of the kernel's fields x and y."""
         y = site.places[self.output]
         x = in_order(site.places[self.data], y.axes)
-        return {"x": x.reference, "y": y.reference, **strided(y.shape, x=x.strides, y=y.strides)}
+        memory = {name: (place.reference, place.dtype.itemsize) for name, place in (("x", x), ("y", y))}
+        return walks_of(y.shape, memory, x=x.strides, y=y.strides)
 
 
 @lowers(Relu, Clip, Unary, rank=5)
@@ -58,7 +52,7 @@ class UnaryLowering(_Elementwise):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         kernel, (alpha, beta) = unary_kernel(self.function, self.dtype, site.level), self.parameters
-        return [instruction(kernel, self.output, alpha=alpha, beta=beta, **self.walked(site))]
+        return [instruction(kernel, self.output, alpha=alpha, beta=beta, **walk) for walk in self.walks(site)]
 
 
 def _function(op: Op) -> tuple[str, tuple[float, float]]:
@@ -81,4 +75,4 @@ class CastLowering(_Elementwise):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         kernel = convert_kernel(self.given, self.wanted, site.level)
-        return [instruction(kernel, self.output, **self.walked(site))]
+        return [instruction(kernel, self.output, **walk) for walk in self.walks(site)]
