@@ -119,7 +119,7 @@ def layer_table(state: State, found: Attribution | None = None) -> LayerTableVie
     rows = tuple(
         LayerRow(
             name=layer.name,
-            group=groups[layer.name],
+            group=groups.get(layer.name, layer.name),
             op=layer.op,
             shape=" x ".join(map(str, layer.shape)) or "scalar",
             runs_as=layer.runs_as,

@@ -84,4 +84,5 @@ def first_layer(state: State, found: Attribution | None = None) -> str:
 
 def first_row(state: State, found: Attribution | None = None) -> str:
     """The head of the group that the first layer is fused into: it has the weights, and gives the row its name."""
-    return groups_of(state)[first_layer(state, found)]
+    first = first_layer(state, found)
+    return groups_of(state).get(first, first)  # a stale report may be of a graph with other nodes
