@@ -7,8 +7,11 @@ from qbench.ir.build import rebuild
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array, is_op
 from qbench.kernels.levels import Level
+from qbench.ops.float.einsum import Einsum
 from qbench.ops.float.norm import BatchNorm
+from qbench.passes.canonicalize.contractions import einsum_to_matmul
 from qbench.passes.fold_batch_norm import FoldBatchNormPass
+from qbench.passes.rewrite import Rewriter
 from qbench.runtime import programs
 from qbench.runtime.interpreter import named_feeds
 from qbench.runtime.program import Program
@@ -57,7 +60,7 @@ def plan(
     sizes: Mapping[str, int] | None = None,
     level: Level | None = None,
 ) -> Program:
-    """Lay a graph out for this machine: batch norms folded, fused steps, packed weights, one arena.
+    """Lay a graph out for this machine: batch norms folded, einsums as products, fused steps, packed weights.
 
     Parameters
     ----------
@@ -86,9 +89,12 @@ def plan(
 
 
 def _folded(graph: Graph, keep: tuple[str, ...]) -> Graph:
-    """The graph without batch norms; what is kept stays what it is."""
-    if not any(is_op(node, BatchNorm) for node in graph.nodes):
+    """The graph without batch norms, and with matrix products in place of einsums; what is kept stays what it is."""
+    if not any(is_op(node, BatchNorm, Einsum) for node in graph.nodes):
         return graph
     wanted = tuple(dict.fromkeys((*graph.outputs, *(name for name in keep if name in graph.types))))
-    folded = FoldBatchNormPass()(rebuild(graph, outputs=wanted))
-    return rebuild(folded, outputs=graph.outputs)
+    rewriter = Rewriter(FoldBatchNormPass()(rebuild(graph, outputs=wanted)))
+    for node in [*rewriter]:
+        if is_op(node, Einsum):
+            einsum_to_matmul(rewriter, node)
+    return rebuild(rewriter.finish(), outputs=graph.outputs)

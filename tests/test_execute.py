@@ -77,3 +77,19 @@ def test_open_sizes_get_a_program_each():
 def test_wrong_data_is_named():
     with pytest.raises(qb.DataError, match="input 'x'"):
         qb.run(normalized(), X[0])
+
+
+def test_einsums_are_matrix_products():
+    nodes = [
+        Node("e", "einsum", ("x", "y"), ("e",), FrozenMap({"equation": "bihd,bjhd->bhij"})),
+        Node("z", "nn.relu", ("e",), ("z",)),
+    ]
+    types = {"x": TensorType(("N", 5, 3, 4), "float32"), "y": TensorType(("N", 6, 3, 4), "float32")}
+    graph = build("scores", types, ("z",), nodes, {})
+    feeds = {name: RNG.normal(size=(2, *kind.shape[1:])).astype(np.float32) for name, kind in types.items()}
+    program = qb.plan(graph, keep=["e"])
+    assert not program.fallbacks
+    found = program.run(feeds, keep=["e"])
+    wanted = np.einsum("bihd,bjhd->bhij", feeds["x"], feeds["y"])
+    np.testing.assert_allclose(found["e"], wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(qb.run(graph, feeds), np.maximum(wanted, 0), rtol=1e-5, atol=1e-5)
