@@ -77,4 +77,5 @@ def load(
             graph = load_tflite(Path(path), shapes or {}, semantics or "tflite", to_nchw=layout == "NCHW")
         else:
             graph = load_onnx(Path(path), shapes or {}, semantics or "onnx", values=values, outputs=outputs)
-    return replace(graph, file=Path(path).stem)
+    stem = Path(path).stem.encode("utf-8", "replace")  # a file's name may be bytes that are no text
+    return replace(graph, file=stem.decode())

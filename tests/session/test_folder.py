@@ -17,6 +17,7 @@ from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.data.load import load_data
 from qbench.errors import DataError, SessionError
+from qbench.frontends import load
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
 from qbench.quant.config import QuantConfig
@@ -323,3 +324,12 @@ def test_a_model_is_called_as_its_file_wherever_it_comes_from(tmp_path: Path):
     Session(graph, samples(30), path=tmp_path / "s").run(False)
     assert workbench_view(State.of(Session.resume(tmp_path / "s"))).title == "net.v2"
     session(tmp_path / "s")  # goes on: it is the same model
+
+
+def test_a_file_whose_name_is_no_text_comes_back(tmp_path: Path, data_dir: Path):
+    path = tmp_path / os.fsdecode(b"n\xff<b>.onnx")
+    path.write_bytes((data_dir / "mnist_mlp.onnx").read_bytes())
+    graph = load(path)
+    assert graph.title == "n?<b>"
+    Session(graph, np.zeros((2, *map(int, graph.types[graph.inputs[0]].shape[1:])), np.float32), path=tmp_path / "s")
+    assert Session.resume(tmp_path / "s").source.title == "n?<b>"
