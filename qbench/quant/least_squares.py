@@ -5,12 +5,14 @@ the weights V that give the float output from x_q with least squares are ``(W C 
 ``H = E[x_q x_q']`` and ``C = E[x_f x_q']``: they undo what earlier layers have lost (the asymmetric targets of Y. Li
 et al., GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric Calibration, ICML 2025). V is rounded column by
 column, and what each column loses is taken over by those that are still to be rounded (E. Frantar, D. Alistarh, Optimal
-Brain Compression, NeurIPS 2022; with one Cholesky factor for all columns: E. Frantar et al., GPTQ, ICLR 2023).
+Brain Compression, NeurIPS 2022; with one Cholesky factor for all columns: E. Frantar et al., GPTQ, ICLR 2023). Then
+each weight is rounded again beside all others (coordinate descent: K. Behdin et al., QuantEase, 2023).
 
 Arrays have a leading axis of groups, which are independent: W is [groups, outputs, depth], moments have
 [groups, depth, depth].
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +23,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 64  # columns that pass on what they lose to the rest together
 _SCALES = np.linspace(0.35, 1.0, 27)
 _TINY = 1e-12
+_SWEEPS = 3  # in which each weight is looked at once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +48,27 @@ class Levels:
         return scales, np.clip(np.rint(self.low - lows / scales), self.low, self.high)
 
 
-def targets(weights: Floats, second: Floats, cross: Floats, ridge: float) -> Floats:
+def targets(weights: Floats, second: Floats, product: Floats, ridge: float) -> Floats:
     """The weights that make the float output from the rounded network's inputs; `ridge` draws them to `weights`.
 
     Parameters
     ----------
     weights
         W.
-    second, cross
-        H and C.
+    second, product
+        H and W C: what the inputs have in common with each other, and what the float output has with them.
     ridge
         In units of the mean of H's diagonal.
     """
     amount = ridge * _level(second)
-    right = weights @ cross + amount * weights
+    right = product + amount * weights
     solved: Floats = np.linalg.solve(_raised(second, amount), right.transpose(0, 2, 1)).astype(np.float64)
     return solved.transpose(0, 2, 1)
 
 
-def loss(made: Floats, weights: Floats, second: Floats, cross: Floats) -> float:
+def loss(made: Floats, second: Floats, product: Floats) -> float:
     """Mean square of what `made` gives beyond the float output, but for a constant: to compare weights by."""
-    return float(((made @ second) * made).sum() - 2 * ((weights @ cross) * made).sum())
+    return float(((made @ second) * made).sum() - 2 * (product * made).sum())
 
 
 def best_scales(weights: Floats, second: Floats, levels: Levels, together: bool = False) -> tuple[Floats, Floats]:
@@ -124,7 +127,25 @@ def rounded(weights: Floats, second: Floats, scales: Floats, zeros: Floats, leve
             passed[:, :, at - first] = error[:, :, 0]
             left[:, :, at + 1 : last] -= error * factor[:, at : at + 1, at + 1 : last]
         left[:, :, last:] -= passed @ factor[:, first:last, last:]
+    wanted = np.take_along_axis(weights, order[:, None], 2)
+    for _ in range(_SWEEPS):
+        _settle(made, wanted, raised, grids, levels)
     return np.take_along_axis(made, np.argsort(order, axis=1)[:, None], 2)
+
+
+def _settle(made: Floats, wanted: Floats, second: Floats, grids: Sequence[Floats], levels: Levels) -> None:
+    """Move each weight to the level that is best beside all others as they are, column by column; in place."""
+    pull = (wanted - made) @ second
+    for first in range(0, made.shape[2], _BLOCK):
+        block = slice(first, first + _BLOCK)
+        before = made[:, :, block].copy()
+        for at in range(first, min(first + _BLOCK, made.shape[2])):
+            one = slice(at, at + 1)
+            best = made[:, :, one] + pull[:, :, one] / second[:, one, one]
+            chosen = levels.nearest(best, *(grid[:, :, one] for grid in grids))
+            pull[:, :, block] -= (chosen - made[:, :, one]) * second[:, one, block]
+            made[:, :, one] = chosen
+        pull[:, :, first + _BLOCK :] -= (made[:, :, block] - before) @ second[:, block, first + _BLOCK :]
 
 
 def _level(second: Floats) -> Floats:

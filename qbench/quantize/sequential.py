@@ -13,8 +13,9 @@ from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Array, QuantRule
+from qbench.ir.op import Array, QuantRule, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.float.elementwise import Add
 from qbench.passes.groups import Group, find_groups, rule_of
 from qbench.passes.round_weights import RoundedWeight
 from qbench.progress import Cancel, Progress
@@ -23,7 +24,7 @@ from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.encodings import Encoding
 from qbench.quant.least_squares import Levels, best_scales, loss, targets
 from qbench.quantize.flow import Both, Flow
-from qbench.quantize.unfold import can_unfold, folded, places, unfolded, unfolded_weight
+from qbench.quantize.unfold import can_unfold, folded, placed, places, unfolded, unfolded_weight
 
 _BUDGET = 1 << 29  # bytes of values that are kept at a time
 _SAMPLES, _CHUNK = 256, 8  # of calibration data, and how many run together
@@ -51,6 +52,8 @@ def round_sequentially(
     executor: Executor | None = None,
 ) -> FrozenMap[str, RoundedWeight]:
     """Round the weights of convolutions and dense layers; activations stay in float on the way.
+
+    A layer whose output is added to a shortcut is rounded to the sum, so that it undoes what was lost in the shortcut.
 
     Parameters
     ----------
@@ -102,7 +105,8 @@ def round_sequentially(
                     raise Cancelled("rounding of the weights was stopped")
                 if at in todo:
                     if todo[at] not in found:
-                        found[todo[at]] = _round(graph, groups[at], encodings[todo[at]], leading, narrow)
+                        shortcut = _shortcut(graph, groups[at], flow.alive(at - 1))
+                        found[todo[at]] = _round(graph, groups[at], shortcut, encodings[todo[at]], leading, narrow)
                         if progress is not None:
                             progress(len(found), len(todo))
                     made = found[todo[at]]
@@ -163,18 +167,37 @@ def _chunks(data: Dataset, elsewhere: bool) -> list[Feeds]:
     return data.groups(chunks, elsewhere)
 
 
-def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: bool) -> RoundedWeight:
+def _shortcut(graph: Graph, group: Group, alive: Collection[str]) -> str | None:
+    """What is added to a layer's output and is there already: the layer can undo a part of what was lost in it."""
+    (made,) = group.outputs
+    readers = graph.consumers[made]
+    if len(readers) != 1 or not is_op(readers[0], Add) or made in graph.outputs:
+        return None
+    others = [value for value in readers[0].inputs if value != made and value in alive]
+    return next((value for value in others if graph.types[value].shape == graph.types[made].shape), None)
+
+
+def _round(
+    graph: Graph, group: Group, shortcut: str | None, encoding: Encoding, flow: Flow, narrow: bool
+) -> RoundedWeight:
     """Round one weight, and correct the bias after it."""
     head = group.head
     array = graph.constants[head.inputs[1]].array
-    weights = unfolded_weight(head, array)
+    weights = exact = unfolded_weight(head, array)
     unit = unit_of(flow.asked(_Peak(head.inputs[0]), max))
+    share = 0.0
+    if shortcut is not None:  # what was lost there counts as further inputs of the float network's layer
+        share = unit_of(flow.asked(_Lost(shortcut), max)) / unit
+        exact = np.concatenate(
+            [weights, np.broadcast_to(share * np.eye(weights.shape[1]), (len(weights), *2 * weights.shape[1:2]))],
+            axis=2,
+        )
     wanted = max(1, (_INPUTS[0] + _INPUTS[1] * weights.shape[2]) // len(flow.chunks))
-    found = flow.asked(_Taken(head, array.shape, unit, wanted), _merged)
+    found = flow.asked(_Taken(head, array.shape, shortcut, share, unit, wanted), _merged)
     fitted, *back = (found[held] for held in sorted(found))
     parts = fitted, back[0] if back else None
-    second, cross, ridge = _chosen(weights, parts, _bias_node(graph, group) is not None)
-    wanted, qparams = targets(weights, second, cross, ridge), encoding.qparams
+    second, product, ridge = _chosen(weights, exact, parts, _bias_node(graph, group) is not None)
+    wanted, qparams = targets(weights, second, product, ridge), encoding.qparams
     low, (scales, zeros) = qparams.qmin + (1 if narrow and qparams.qmin < 0 else 0), _grid(qparams, weights)
     levels = Levels(low, qparams.qmax, qparams.zero_points[0] if len({*qparams.zero_points}) == 1 else None)
     if encoding.calibrator != "override" and "raised" not in encoding.reason:
@@ -193,7 +216,7 @@ def _round(graph: Graph, group: Group, encoding: Encoding, flow: Flow, narrow: b
     grid, damping = _grid(qparams, weights), max(_DAMPING[0], _DAMPING[1] * ridge)
     made = least_squares.rounded(wanted, second, *grid, levels, damping)
     real = _nearest(folded(made, array).astype(np.float32), qparams)
-    return RoundedWeight(real, qparams, _bias(graph, group, weights, unfolded_weight(head, real.array), parts))
+    return RoundedWeight(real, qparams, _bias(graph, group, exact, unfolded_weight(head, real.array), parts))
 
 
 def _nearest(weight: Array, qparams: QParams) -> Constant:
@@ -212,11 +235,26 @@ class _Peak:
 
 
 @dataclass(frozen=True)
+class _Lost:
+    """The largest difference between both networks in a value."""
+
+    value: str
+
+    def __call__(self, chunk: Both, number: int) -> float:
+        return float(np.abs(chunk.exact[self.value] - chunk.rounded[self.value]).max(initial=0))
+
+
+@dataclass(frozen=True)
 class _Taken:
-    """Moments of about so many places of what a node reads, by whether the chunk is held back."""
+    """Moments of about so many places of what a node reads, by whether the chunk is held back.
+
+    What a shortcut lost is read by the float network beside it, in units of `share`.
+    """
 
     head: Node
     shape: Sequence[int]
+    shortcut: str | None
+    share: float
     unit: float
     wanted: int
 
@@ -224,6 +262,9 @@ class _Taken:
         f, q = (values[self.head.inputs[0]] for values in chunk[:2])
         every = max(1, places(self.head, f, self.shape) // self.wanted)
         rows = [unfolded(self.head, x, self.shape, every, number % every) for x in (f, q)]
+        if self.shortcut is not None:
+            lost = (chunk.exact[self.shortcut] - chunk.rounded[self.shortcut]) / np.float32(self.share)
+            rows[0] = np.concatenate([rows[0], placed(self.head, lost, every, number % every)], axis=2)
         held = number % _HELD == _HELD - 1
         return {held: Moments.of(rows[0], rows[1], self.unit)} if rows[0].shape[1] else {}
 
@@ -236,15 +277,19 @@ def _merged(*parts: Mapping[bool, Moments]) -> dict[bool, Moments]:
     return found
 
 
-def _chosen(weights: Array, parts: _Parts, centre: bool) -> tuple[Array, Array, float]:
-    """Second moments of all inputs, and the ridge that does best on those that were held back."""
+def _chosen(weights: Array, exact: Array, parts: _Parts, centre: bool) -> tuple[Array, Array, float]:
+    """Moments of all inputs and of them with the float output; the ridge that does best on those held back."""
     fitted, back = parts
+
+    def of(moments: Moments) -> tuple[Array, Array]:
+        second, cross = moments.about(centre)
+        return second, exact @ cross
+
     if back is None:
-        return *fitted.about(centre), _FEW_RIDGE
-    second, cross = fitted.about(centre)
-    unseen = back.about(centre)
-    losses = [loss(targets(weights, second, cross, ridge), weights, *unseen) for ridge in _RIDGES]
-    return *fitted.merge(back).about(centre), _RIDGES[int(np.argmin(losses))]
+        return *of(fitted), _FEW_RIDGE
+    unseen = of(back)
+    losses = [loss(targets(weights, *of(fitted), ridge), *unseen) for ridge in _RIDGES]
+    return *of(fitted.merge(back)), _RIDGES[int(np.argmin(losses))]
 
 
 def _best_grid(wanted: Array, second: Array, levels: Levels, qparams: QParams) -> tuple[Array, Array]:
@@ -275,13 +320,13 @@ def _bias_node(graph: Graph, group: Group) -> Node | None:
     return None if node is None or len(graph.consumers[node.inputs[1]]) > 1 else node
 
 
-def _bias(graph: Graph, group: Group, weights: Array, made: Array, parts: _Parts) -> tuple[str, Constant] | None:
+def _bias(graph: Graph, group: Group, exact: Array, made: Array, parts: _Parts) -> tuple[str, Constant] | None:
     """The bias that brings the mean of each output back to the float network's."""
     node = _bias_node(graph, group)
     if node is None:
         return None
     fitted, back = parts
-    exact, rounded = (fitted if back is None else fitted.merge(back)).means
-    shift = (weights @ exact[:, :, None] - made @ rounded[:, :, None]).reshape(-1)
+    means = (fitted if back is None else fitted.merge(back)).means
+    shift = (exact @ means[0][:, :, None] - made @ means[1][:, :, None]).reshape(-1)
     before = graph.constants[node.inputs[1]].array.astype(np.float64)
     return node.inputs[1], Constant((before + shift.reshape(before.shape)).astype(np.float32))

@@ -59,6 +59,16 @@ def unfolded(node: Node, data: Array, shape: Sequence[int], every: int, first: i
     return split.transpose(1, 0, 3, 2, 4, 5).reshape(groups, samples * len(taken), -1)
 
 
+def placed(node: Node, made: Array, every: int, first: int) -> Array:
+    """float32[groups, places, outputs of a group] of something like the layer's output, at the places of `unfolded`."""
+    op = bind(node)
+    if isinstance(op, DenseProduct):
+        return made.reshape(1, -1, made.shape[-1])[:, first::every]
+    samples, channels, groups = *made.shape[:2], int(getattr(op, "groups", 1))
+    taken = made.reshape(samples, groups, channels // groups, -1)[:, :, :, first::every]
+    return taken.transpose(1, 0, 3, 2).reshape(groups, -1, channels // groups)
+
+
 def _window(node: Node, shape: Sequence[int]) -> Window:
     op = bind(node)
     return Window(

@@ -22,7 +22,7 @@ from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.config import QuantConfig
 from qbench.quantize import sequential
 from qbench.quantize.quantized import quantize_graph
-from qbench.quantize.unfold import unfolded, unfolded_weight
+from qbench.quantize.unfold import placed, unfolded, unfolded_weight
 from qbench.runtime.interpreter import call, step
 from qbench.session.session import Session
 from tests.networks import mlp, node
@@ -79,6 +79,7 @@ def test_unfolded_inputs_times_weights_are_the_layer(index: int):
     for every, first in ((1, 0), (3, 2)):
         rows = unfolded(head, data, weight.shape, every, first)
         found = rows @ unfolded_weight(head, weight).transpose(0, 2, 1)
+        assert np.allclose(found, placed(head, made, every, first), atol=1e-5)
         flat = made.reshape(2, len(weight), -1) if made.ndim > 2 else made.T[None]
         places = flat[:, :, first::every].transpose(1, 0, 2).reshape(len(weight), -1)
         assert np.allclose(found.transpose(0, 2, 1).reshape(len(weight), -1), places, atol=1e-5)
@@ -90,6 +91,31 @@ def test_four_bits_lose_far_less_than_to_the_nearest():
         report = Session(GRAPH, X[:32], X[32:], config=config).run(progress=False)
         found[config] = report.output.sqnr_db
     assert found[SEQUENTIAL] > found[NEAREST] + 3
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 8, 1, 1)], ids=["dense", "convolution"])
+def test_a_layer_undoes_what_its_shortcut_lost(shape: tuple[int, ...]):
+    """The second layer reads what the first one made and adds to it: what counts is the sum, not its own output."""
+    rng = np.random.default_rng(3)
+    op, x = ("nn.dense", (8,)) if len(shape) == 2 else ("nn.conv2d", (8, 2, 3))
+    nodes = [
+        node(op, ["x", "first.weight"], "first"),
+        node(op, ["first", "second.weight"], "second"),
+        node("nn.bias_add", ["second", "bias"], "biased"),
+        node("add", ["first", "biased"] if len(shape) == 2 else ["biased", "first"], "y"),
+    ]
+    drawn = rng.normal(size=(2, 8, 8)) / 10 + np.eye(8)
+    weights = {
+        f"{name}.weight": drawn[at].reshape(shape).astype(np.float32) for at, name in enumerate(("first", "second"))
+    }
+    constants = {k: Constant(v) for k, v in {**weights, "bias": np.zeros(8, np.float32)}.items()}
+    graph = build("shortcut", {"x": TensorType(("N", *x), "float32")}, ["y"], nodes, constants)
+    data = rng.normal(size=(400, *x)).astype(np.float32)
+    s = Session(graph, data, config=NEAREST.override_tensor("second.weight", dtype="int8"))
+    made = sequential.round_sequentially(s.prepared, s.encodings, Dataset(graph, data))
+    first, second = (made[name].weight.array.reshape(8, 8).astype(np.float64) for name in weights)
+    sums = [(np.eye(8) + after) @ before for before, after in (drawn, (first, second))]
+    assert np.linalg.norm(sums[1] - sums[0]) < np.linalg.norm(first - drawn[0]) / 5
 
 
 def test_weights_lie_on_their_levels_and_the_pass_can_be_seen_and_undone():
