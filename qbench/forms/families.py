@@ -5,6 +5,7 @@ from collections.abc import Callable
 from qbench.forms.averages import average
 from qbench.forms.form import Form
 from qbench.forms.moves import argument, choose, join, move, requantized
+from qbench.forms.normalizations import normalization
 from qbench.forms.pairs import arithmetic, binary, extremum, lone_bias
 from qbench.forms.products import products
 from qbench.forms.site import NoForm, Site
@@ -27,6 +28,7 @@ _BY_NAME: dict[str, Family] = {
     "nn.conv2d_transpose": products,
     "nn.softmax": softmax,
     "nn.log_softmax": log_softmax,
+    **dict.fromkeys(("nn.layer_norm", "nn.rms_norm"), normalization),
     "where": choose,
     "take": move,
     "qnn.quantize": requantized,

@@ -22,10 +22,19 @@ makes, an average still at the scale of its input, integers of a few bits, and t
 
 @dataclass(frozen=True, eq=False)
 class Integers:
-    """A constant of a form: a bias in units of the sums that it is added to."""
+    """A constant of a form: a bias in units of the sums that it is added to, or integers for a real operand.
+
+    Parameters
+    ----------
+    array, q
+        The integers, and what they mean.
+    operand
+        The place of the site's operand that they stand for; None: the bias.
+    """
 
     array: Array
     q: QParams
+    operand: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

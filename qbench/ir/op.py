@@ -112,6 +112,8 @@ class Op(ABC):
     """Names of the inputs, which say their roles (see `Role`); the last one may be ``*name`` for any number."""
     rule: ClassVar[QuantRule] = QuantRule.FLOAT
     float_reason: ClassVar[str] = "unsupported: no integer form of this op"
+    by_choice: ClassVar[bool] = False
+    """Of an op that stays in float: it has an integer form, for configs that say ``keep_float: false``."""
     form_of: ClassVar[str | None] = None
     """Name of the float op that this op computes on integers."""
     epilogue: ClassVar[Epilogue | None] = None

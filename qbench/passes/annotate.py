@@ -126,11 +126,11 @@ def _float_reasons(
     integer = {value for value, t in graph.input_types().items() if t.dtype == "float32"}
     reasons, too_wide = dict[str, str](), dict(wide or {})
     before_softmax = _read_by(graph, is_softmax)
-    before_float = set[str]() if wide is None else _read_by(graph, lambda node: rule_of(node) == QuantRule.FLOAT)
+    before_float = set[str]() if wide is None else _read_by(graph, lambda node: _stays(node, included))
     for group in groups:
         if rule_of(group.head) == QuantRule.SAME and group.head.inputs[0] in too_wide:
             too_wide.update(dict.fromkeys(group.outputs, too_wide[group.head.inputs[0]]))
-        reason = excluded.get(group.head.name) or _float_reason(graph, group.head, integer)
+        reason = excluded.get(group.head.name) or _float_reason(graph, group.head, integer, included)
         if not reason and group.head.name in before_softmax:
             reason = "neighbour of float: only a softmax reads it"
         if not reason and group.head.name in before_float - included:
@@ -198,10 +198,15 @@ def _comes_from_input(graph: Graph, node: Node) -> bool:
     return False
 
 
-def _float_reason(graph: Graph, node: Node, integer: set[str]) -> str:
+def _stays(node: Node, included: frozenset[str]) -> bool:
+    """Whether its op runs in float, unless a config asks for what else it has."""
+    return rule_of(node) == QuantRule.FLOAT and not (OPS[node.op].by_choice and node.name in included)
+
+
+def _float_reason(graph: Graph, node: Node, integer: set[str], included: frozenset[str]) -> str:
     """Why a node cannot run in integers; empty where it can."""
     rule, op = rule_of(node), OPS[node.op]
-    if rule == QuantRule.FLOAT:
+    if _stays(node, included):
         return op.float_reason
     if rule == QuantRule.INTERNAL:
         return f"unsupported: {node.op} stands in a float graph"

@@ -98,7 +98,8 @@ class _Placing:
         if isinstance(given, Step):
             return self._made[given]
         if isinstance(given, Integers):
-            return self.emitter.constant(self._bias().inputs[1], Constant(given.array), given.q)
+            name = self._bias().inputs[1] if given.operand is None else self.head.inputs[given.operand]
+            return self.emitter.constant(name, Constant(given.array), given.q)
         value = self.head.inputs[given]
         return self.emitter.integers.get(value, value)
 

@@ -153,6 +153,7 @@ class LayerOverride(PartialModel):
     """The user's choice for one layer (a node of the prepared graph)."""
 
     keep_float: bool | None = None
+    """False: in integers although a default says otherwise, layer and RMS normalization too."""
     mode: Mode | None = None
     rounding: Rounding | None = None
     weights_rounding: WeightRounding | None = None

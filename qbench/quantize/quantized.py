@@ -138,7 +138,7 @@ def encode(
     if least is not None:
         parts = memo.recall("norm parts", (graph,), lambda: norm_parts(graph))
         excluded = FrozenMap({name: why for name, why in parts.items() if name not in included} | dict(excluded))
-    annotated, marked = annotate(prepared, excluded, memo, narrow, modes=modes)
+    annotated, marked = annotate(prepared, excluded, memo, narrow, None, included, modes)
     template = template_of(prepared)
     if template is not None:
         shared = shared_statistics(template, statistics, marked)
@@ -227,11 +227,11 @@ def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None)
     check_modes(graph, config)
     known = memo or Memo()
     check_weights(graph, config, lambda: known.recall("pairs", (graph,), lambda: equalized_pairs(graph)))
-    both = dict.fromkeys([(FrozenMap[str, str](), FrozenMap[str, Mode]())])
+    both = dict.fromkeys([(FrozenMap[str, str](), frozenset[str](), FrozenMap[str, Mode]())])
     if config.tensors or config.rules:  # what they are about may be there only while some layers are in float
         choices = choices_of(graph, config, known)
-        both[choices.excluded, choices.modes] = None
-    annotated = [annotate(prepared, some, known, modes=modes) for some, modes in both]
+        both[choices.excluded, choices.included, choices.modes] = None
+    annotated = [annotate(prepared, out, known, included=kept, modes=modes) for out, kept, modes in both]
     tensors = [tensor for _, marked in annotated for tensor in marked]
     check_selectors(config, {node.name: node.op for node in graph.nodes}, tensors)
     if template is not None:
@@ -240,5 +240,5 @@ def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None)
         check_overrides(marked.values(), marked_graph, config)
     for name, layer in config.layers.items():
         op = OPS[graph.node(name).op]
-        if layer.keep_float is False and op.rule == QuantRule.FLOAT:
+        if layer.keep_float is False and op.rule == QuantRule.FLOAT and not op.by_choice:
             raise ConfigError(f"{shown_path(('layers', name, 'keep_float'))}: cannot be false: {op.float_reason}")

@@ -10,6 +10,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qbench.errors import Cancelled
 from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.probe import Probe
@@ -23,7 +26,7 @@ from qbench.search.front import Found, Front, Limits, lost
 from qbench.search.joint import PRICE
 from qbench.search.proposals import group_repairs
 from qbench.search.regions import Region, groups_of, regions_of
-from qbench.search.repairs import KeepFloat, NarrowWeights, Repair
+from qbench.search.repairs import KeepFloat, NarrowWeights, Repair, RoundWeights
 from qbench.search.subject import Subject
 
 _STEMS = (2, 4, 8)  # groups
@@ -149,7 +152,7 @@ def _proposals(
         config, settle = settle(subject.cancel), None
         yield _SETTLED, config
     if limits.max_bytes is not None:
-        yield from _smaller(subject, config)
+        yield from _smaller(subject, next(row for row in rows if row.config == config), limits.max_bytes)
     done, least, dull = set[QuantConfig](), math.inf, 0
     start: QuantConfig | None = config if is_noise else lean
     while start is not None and dull < _PATIENCE and not _is_enough(rows[-1], limits):
@@ -166,10 +169,10 @@ def _proposals(
         start = min(left, key=loss).config if left else None
     reached = [row for row in rows if row.metric >= enough]
     if reached and (limits.max_ms is None or all(map(limits.spent, reached))):
-        found = min(reached, key=lambda row: row.ms).config
-        yield from _cheaper(subject, found, enough, lambda: rows[-1])
-        if limits.max_bytes is not None and found.layers:
-            yield from _smaller(subject, found)
+        found = min(reached, key=lambda row: row.ms)
+        yield from _cheaper(subject, found.config, enough, lambda: rows[-1])
+        if limits.max_bytes is not None and found.config.layers:
+            yield from _smaller(subject, found, limits.max_bytes)
 
 
 def _is_enough(row: Found, limits: Limits) -> bool:
@@ -296,27 +299,35 @@ def _cheaper(
             config = fewer if newest().metric >= enough else config
 
 
-def _smaller(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, QuantConfig]]:
-    """Ever more weights in 4 bits, those first whose loss is least for the bytes that it saves."""
-    graph = subject.prepared
-    weights = {
-        node.inputs[1]: graph.constants[node.inputs[1]].array.size
-        for node in graph.nodes
-        if macs(graph, node) and node.inputs[1] in graph.constants
-    }
-    names = [name for name in weights if name in subject.quantized(config).encodings]
-    tried = [NarrowWeights("", (name,)).apply(config) for name in names]
-    now, *then = subject.rung(RUNGS[0])([config, *tried])
-    loss = {name: (worth.noise - now.noise) / weights[name] for name, worth in zip(names, then, strict=True)}
+def _smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, QuantConfig]]:
+    """Weights in 4 bits, those first whose loss is least for the bytes that it saves.
+
+    First as many as the limit asks for, rounded with care; then ever more, as the config has them rounded.
+    """
+    graph, config = subject.prepared, start.config
+    heads = [
+        node for node in graph.nodes if macs(graph, node) and node.inputs[1] in subject.quantized(config).encodings
+    ]
+    sizes = {node.inputs[1]: graph.constants[node.inputs[1]].array.size for node in heads}
+    plain = config.with_value(
+        "weights.rounding", "nearest"
+    )  # to compare them by: with care, each takes a whole rounding
+    names, tried = [*sizes], [NarrowWeights("", (name,)).apply(plain) for name in sizes]
+    now, *then = subject.rung(RUNGS[0])([plain, *tried])
+    loss = {name: (worth.noise - now.noise) / sizes[name] for name, worth in zip(names, then, strict=True)}
     ranked = sorted(names, key=loss.__getitem__)
-    total, counts = sum(weights[name] for name in names), list[int]()
-    for share in _SMALLER:
-        spent, count = 0, 0
-        while count < len(ranked) and spent + weights[ranked[count]] <= share * total:
-            spent, count = spent + weights[ranked[count]], count + 1
-        counts.append(count)
-    for count in dict.fromkeys(number for number in counts if number):
-        repair: Repair = NarrowWeights("their loss is least for the bytes that it saves", tuple(ranked[:count]))
+    spent: NDArray[np.int64] = np.cumsum(np.asarray([sizes[name] for name in ranked], np.int64))
+
+    def narrowed(share: float) -> Repair:
+        count = int(np.searchsorted(spent, share * spent[-1])) + 1
+        return NarrowWeights("their loss is least for the bytes that it saves", tuple(ranked[:count]))
+
+    wanted = 2 * (start.bytes - most) / spent[-1] if ranked else 0.0
+    if wanted > 0:
+        repair = narrowed(min(wanted, 1.0))
+        careful = RoundWeights("those of 8 bits, too: they undo what others lose")
+        yield f"{_before(config)}{careful}, {repair}", careful.apply(repair.apply(config))
+    for repair in dict.fromkeys(map(narrowed, _SMALLER if ranked else ())):
         yield f"{_before(config)}{repair}", repair.apply(config)
 
 

@@ -134,11 +134,19 @@ MODE = st.sampled_from(["half_pixel", "align_corners", "asymmetric"])
 def test_bilinear(
     dtype: str, seed: int, data: st.DataObject, size: tuple[int, int], to: tuple[int, int], mode: str
 ) -> None:
-    q, x = data.draw(qparams(dtype)), some(seed, dtype, (2, *size, 3))
+    assert_bilinear_agrees(some(seed, dtype, (2, *size, 3)), data.draw(qparams(dtype)), to, mode)
+
+
+def test_bilinear_just_below_half_a_step() -> None:
+    x = np.array([1, 0], np.uint8).reshape(1, 1, 2, 1)
+    assert_bilinear_agrees(x, QParams(1.0, 0, "uint8"), (3, 1), "half_pixel")
+
+
+def assert_bilinear_agrees(x: np.ndarray, q: QParams, to: tuple[int, int], mode: str) -> None:
     attrs = {"size": to, "coordinate_transformation_mode": mode, "semantics": "tflite"}
     found = nhwc(ours("qnn.resize_linear", [nchw(x)], [q], q, **attrs))
     wanted = reference(
-        "RESIZE_BILINEAR", [(x, q)], q, [np.array(to, np.int32)], shape=(2, *to, 3),
+        "RESIZE_BILINEAR", [(x, q)], q, [np.array(to, np.int32)], shape=(len(x), *to, 3),
         half_pixel_centers=mode == "half_pixel", align_corners=mode == "align_corners",
     )  # fmt: skip
     np.testing.assert_array_equal(found, wanted, strict=True)

@@ -75,6 +75,7 @@ class LayerNorm(FloatOp):
     name = "nn.layer_norm"
     operands = ("data", "gamma", "beta")
     float_reason = _KEEPS_FLOAT
+    by_choice = True
     axis: int = -1
     epsilon: float = 1e-5
 
@@ -97,6 +98,7 @@ class RMSNorm(FloatOp):
     name = "nn.rms_norm"
     operands = ("data", "gamma")
     float_reason = _KEEPS_FLOAT
+    by_choice = True
     axis: int = -1
     epsilon: float = 1e-5
 

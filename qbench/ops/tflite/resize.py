@@ -10,7 +10,6 @@ from qbench.ir.op import Array, Op, register
 from qbench.ir.types import TensorType
 from qbench.ops.numeric.interpolation import Coordinates
 from qbench.ops.rules import InternalOp
-from qbench.quant.arithmetic import round_half_away
 
 Corners = tuple[Array, Array, Array, Array]
 
@@ -54,7 +53,7 @@ class TfliteResizeInteger(_Resize):
 
 @register
 class TfliteResizeFloat(_Resize):
-    """Bilinear interpolation in float32, term by term, ties away from zero.
+    """Bilinear interpolation in float32, term by term; half a step is added in float32 too before the fraction is cut.
 
     `rows` [height, 2] and `columns` [width, 2] hold source indices, `down` [height] and `across` [width] the weights.
     """
@@ -72,7 +71,7 @@ class TfliteResizeFloat(_Resize):
         down, one = down[:, None], np.float32(1)
         total = a * (one - down) * (one - across) + b * down * (one - across)
         total = total + c * (one - down) * across + d * down * across
-        return round_half_away(total).astype(data.dtype)
+        return np.trunc(total + np.float32(0.5)).astype(data.dtype)
 
 
 def tflite_resize(data: TensorType, size: tuple[int, int], coordinates: Coordinates) -> tuple[Op, dict[str, Array]]:
