@@ -25,7 +25,6 @@ _BY_RULE: dict[QuantRule, Family] = {
     QuantRule.CONCAT: join,
 }
 _BY_NAME: dict[str, Family] = {
-    "nn.conv2d_transpose": products,
     "nn.softmax": softmax,
     "nn.log_softmax": log_softmax,
     **dict.fromkeys(("nn.layer_norm", "nn.rms_norm"), normalization),

@@ -39,7 +39,7 @@ class Convolution(SumOfProducts):
 
 @dataclass(frozen=True, kw_only=True)
 class TransposedConvolution(SumOfProducts):
-    """NCHW data, IOHW weight, its output axis starting again in each group."""
+    """NCHW data, IOHW weight; its output axis starts again in each group, so that groups share what goes by channels."""
 
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)
@@ -49,7 +49,7 @@ class TransposedConvolution(SumOfProducts):
 
     @property
     def channels(self) -> Channels:
-        return Channels(data=1, weight=1, output=1)
+        return Channels(data=1, weight=1 if self.groups == 1 else None, output=1)
 
     def depth(self, *types: TensorType) -> int:
         shape = types[1].shape

@@ -20,6 +20,7 @@ from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import run
 from qbench.session.export import export_tflite
 from qbench.session.session import Session
+from tests.forms.nets import CLAMPS
 from tests.passes.quantizable import every_op, node, sample
 from tests.tflite_files import litert
 
@@ -193,6 +194,29 @@ def test_every_op_that_tflite_has(tmp_path: Path, kind: str) -> None:
     config = CONFIGS[kind]().with_value("activations.dtype", "int8")
     found = compared(graph, sample(graph, 5), config, tmp_path)
     assert len(found) > 12
+    assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("kind", ["default", "int8", "tensor"])
+@pytest.mark.parametrize(("strides", "clamp"), [((2, 2), "relu"), ((2, 1), "relu6"), ((1, 1), "")])
+def test_transposed_convolutions_and_what_is_fused_behind_them(
+    tmp_path: Path, kind: str, strides: tuple[int, int], clamp: str
+) -> None:
+    rng = np.random.default_rng(2)
+    nodes = [
+        node("up", "nn.conv2d_transpose", "x w", "u", strides=strides),
+        node("up.bias_add", "nn.bias_add", "u b", "ub" if clamp else "y"),
+        *([CLAMPS[clamp]("ub", "y")] if clamp else []),
+        node("pool", "nn.max_pool2d", "y", "z", pool_size=(2, 2), strides=(1, 1)),
+    ]
+    constants = {
+        "w": Constant(rng.normal(size=(4, 6, 3, 3)).astype(np.float32)),
+        "b": Constant(np.arange(6, dtype="f4")),
+    }
+    graph = build("up", {"x": TensorType((1, 4, 5, 4), "float32")}, ["z"], nodes, constants)
+    x = rng.normal(size=(1, 4, 5, 4)).astype(np.float32)
+    found = compared(graph, x, CONFIGS[kind](), tmp_path)
+    assert {*found} == {"y"}
     assert not any(found.values()), found
 
 

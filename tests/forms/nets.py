@@ -52,7 +52,7 @@ def _of(op: str, inputs: str, clamp: str = "", **attrs: Attr) -> Graph:
 
 
 _SHAPES = {
-    "w": (6, 4, 3, 3), "dw": (4, 1, 3, 3), "wd": (7, 5), "slopes": (4,), "factor": (4, 1, 1),
+    "w": (6, 4, 3, 3), "dw": (4, 1, 3, 3), "tw": (4, 6, 3, 3), "wd": (7, 5), "slopes": (4,), "factor": (4, 1, 1),
     "bias": (4,), "right": (5, 3), "half": (1,),
 }  # fmt: skip
 
@@ -93,6 +93,8 @@ def _cases() -> dict[str, Callable[[], Graph]]:
             "conv": lambda c: _of("nn.conv2d", "x w", c, **pads),
             "conv.bias": lambda c: _biased("nn.conv2d", "x w", 6, 1, c, **pads),
             "depthwise": lambda c: _biased("nn.conv2d", "x dw", 4, 1, c, groups=4, strides=(2, 2)),
+            "transposed": lambda c: _of("nn.conv2d_transpose", "x tw", c, strides=(2, 2)),
+            "transposed.bias": lambda c: _biased("nn.conv2d_transpose", "x tw", 6, 1, c, strides=(2, 1)),
             "dense": lambda c: _of("nn.dense", "x wd", c),
             "dense.bias": lambda c: _biased("nn.dense", "x wd", 7, 3, c),
             "matmul": lambda c: _of("nn.batch_matmul", "x right", c),

@@ -79,6 +79,18 @@ def _conv(d: _Draft, x: str) -> None:
     d.node("nn.conv2d", x, weight, padding=padding, strides=strides, groups=groups)
 
 
+def _transposed(d: _Draft, x: str) -> None:
+    channels, *_ = d.sizes(x)
+    groups = d.draw(st.sampled_from([g for g in (1, 2) if channels % g == 0]))
+    kernel, strides = d.draw(st.sampled_from([2, 3])), d.draw(st.sampled_from([(1, 1), (2, 1), (2, 2)]))
+    weight = d.constant(channels, d.draw(st.sampled_from([1, 3])), kernel, kernel)
+    pads = st.integers(0, kernel - 1)
+    padding = d.draw(st.tuples(pads, pads, pads, pads)) if min(d.sizes(x)[1:]) > 2 else (0, 0, 0, 0)
+    more = d.draw(st.tuples(*(st.integers(0, stride - 1) for stride in strides)))
+    attrs = {"strides": strides, "padding": padding, "output_padding": more, "groups": groups}
+    d.node("nn.conv2d_transpose", x, weight, **attrs)
+
+
 def _dense(d: _Draft, x: str) -> None:
     size = d.sizes(x)[-1]
     d.node("nn.dense", x, d.constant(d.draw(st.sampled_from([size, 4])), size))
@@ -225,7 +237,7 @@ _ANY: tuple[Builder, ...] = (
     _dense, _dense,
 )  # fmt: skip
 _IMAGE: tuple[Builder, ...] = (
-    _conv, _conv, _conv, _pool("nn.max_pool2d"), _pool("nn.avg_pool2d"), _plain("nn.global_avg_pool2d"),
+    _conv, _conv, _conv, _transposed, _pool("nn.max_pool2d"), _pool("nn.avg_pool2d"), _plain("nn.global_avg_pool2d"),
     _plain("nn.global_max_pool2d"), _resize, _blocks,
 )  # fmt: skip
 

@@ -45,8 +45,6 @@ def conv2d_transpose(writer: Writer, node: Node) -> None:
     if op.groups != 1 or tuple(op.dilation) != (1, 1):
         raise Inexpressible("transposed convolutions in groups, or dilated")
     after = followers(writer, node)
-    if after.activation != "NONE":
-        raise Inexpressible("an activation fused to a transposed convolution")
     shape = writer.graph.types[after.output].shape
     if not all(isinstance(size, int) for size in shape[1:]):
         raise Inexpressible("a transposed convolution of open sizes")
@@ -55,7 +53,13 @@ def conv2d_transpose(writer: Writer, node: Node) -> None:
     size, filters = writer.integers(sizes), writer.stored(weight, array.transpose(1, 2, 3, 0), 0)
     inputs = _without_absent([size, filters, writer.read(data, "image"), _bias(writer, node, after.bias)])
     options = {**dict(zip(_KEYS, op.strides, strict=True)), "padding": padding}
-    writer.emit("TRANSPOSE_CONV", inputs, [writer.make(after.output, "image")], "TransposeConvOptions", **options)
+    result = writer.make(after.output, "image")
+    if after.activation == "NONE":
+        writer.emit("TRANSPOSE_CONV", inputs, [result], "TransposeConvOptions", **options)
+        return
+    raw = writer.scratch(f"{after.output}.raw", result, writer.q(after.output))
+    writer.emit("TRANSPOSE_CONV", inputs, [raw], "TransposeConvOptions", **options)
+    writer.emit(after.activation, [raw], [result])
 
 
 def _undone(writer: Writer, node: Node, sizes: list[int], window: tuple[int, ...]) -> str:

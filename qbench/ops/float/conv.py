@@ -72,6 +72,7 @@ class Conv2dTranspose(TransposedConvolution, FloatOp):
     """The transpose of 2-D convolution (also: deconvolution), with weight (channels, out / groups, kh, kw)."""
 
     name = "nn.conv2d_transpose"
+    rule = QuantRule.MAC
 
     def infer(self, data: TensorType, weight: TensorType) -> TensorType:
         need_float(self, data, weight)
