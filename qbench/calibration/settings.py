@@ -75,7 +75,7 @@ def _settings_of(
 ) -> Settings:
     said: dict[str, tuple[str, Any]] = {key: ("default", value) for key, value in default if key != "least_db"}
     if point.wide:
-        said["dtype"] = ("only float layers read it", "int16")
+        said["dtype"] = (point.wide, "int16")
     for source, rule in rules:
         said |= {key: (source, value) for key, value in _settings(rule, point).items()}
     own = {key: getattr(override, key) for key in ("dtype", "symmetric", "axis", "calibrator")}

@@ -39,7 +39,7 @@ class Convolution(SumOfProducts):
 
 @dataclass(frozen=True, kw_only=True)
 class TransposedConvolution(SumOfProducts):
-    """NCHW data, IOHW weight; its output axis starts again in each group, so that groups share what goes by channels."""
+    """NCHW data, IOHW weight, its output axis starting again in each group: no scale could belong to one channel."""
 
     strides: Pair = (1, 1)
     padding: Padding = (0, 0, 0, 0)

@@ -19,6 +19,7 @@ from qbench.passes.insert_points import Insertion
 from qbench.quant.points import Point
 from qbench.quant.specs import Mode
 
+_ONLY_FLOAT = "only float layers read it"
 _MOST_AVERAGED = 2**44
 """Sums of 16-bit integers times more than this would not be safe in 64 bits."""
 
@@ -37,8 +38,9 @@ class AnnotatePass:
     narrow_weights
         Whether weights leave the smallest integer of their type unused.
     wide
-        Tensors that 8 bits cannot hold, with the reason: what reads or makes them stays in float, but for sums of
-        products that make them, in 16 bits. None: 8 bits are taken to hold everything.
+        Tensors that 8 bits cannot hold, with the reason: what reads or makes them stays in float, but for layers with
+        weights, which read them in 16 bits, and sums of products, which make them so. None: 8 bits are taken to hold
+        everything.
     included
         Nodes that run in integers even so.
     modes
@@ -55,11 +57,13 @@ class AnnotatePass:
     def __call__(self, graph: Graph) -> Graph:
         """The annotated graph; it computes what the prepared one does until qparams are bound to its points."""
         groups = find_groups(graph, self.excluded)
-        reasons = _float_reasons(graph, groups, self.excluded, self.wide, self.included)
-        wide: set[str] = set()
+        too_wide = _with_moved(groups, self.wide or {})
+        reasons = _float_reasons(graph, groups, self.excluded, None if self.wide is None else too_wide, self.included)
+        layers = [group.head for group in groups if group.head.name not in reasons and _is_layer(graph, group.head)]
+        wide = {head.inputs[0]: too_wide[head.inputs[0]] for head in layers if head.inputs[0] in too_wide}
         if self.wide is not None and _is_mixed(graph, reasons):
             sums = (group.outputs[0] for group in groups if rule_of(group.head) == QuantRule.MAC)
-            wide.update(value for value in sums if _only_float_reads(graph, value, reasons))
+            wide |= {value: _ONLY_FLOAT for value in sums if _only_float_reads(graph, value, reasons)}
         return Insertion(graph, groups, reasons, self.narrow_weights, wide, self.modes).annotated()
 
 
@@ -74,7 +78,7 @@ def points(annotated: Graph) -> dict[str, Point]:
         producer = annotated.producers.get(node.inputs[0])
         if node.inputs[0] not in annotated.constants:
             name, op = (producer.name, producer.op) if producer else (None, None)
-            found[tensor] = Point(tensor, "activation", node.output, name, op, wide=bool(node.attrs.get("wide")))
+            found[tensor] = Point(tensor, "activation", node.output, name, op, wide=str(node.attrs.get("wide", "")))
             continue
         readers = annotated.consumers[node.output]
         reader = readers[0]
@@ -124,19 +128,17 @@ def _float_reasons(
 ) -> dict[str, str]:
     """The nodes that stay in float, each with its reason."""
     integer = {value for value, t in graph.input_types().items() if t.dtype == "float32"}
-    reasons, too_wide = dict[str, str](), dict(wide or {})
+    reasons = dict[str, str]()
     before_softmax = _read_by(graph, is_softmax)
     before_float = set[str]() if wide is None else _read_by(graph, lambda node: _stays(node, included))
     for group in groups:
-        if rule_of(group.head) == QuantRule.SAME and group.head.inputs[0] in too_wide:
-            too_wide.update(dict.fromkeys(group.outputs, too_wide[group.head.inputs[0]]))
         reason = excluded.get(group.head.name) or _float_reason(graph, group.head, integer, included)
         if not reason and group.head.name in before_softmax:
             reason = "neighbour of float: only a softmax reads it"
         if not reason and group.head.name in before_float - included:
             reason = "neighbour of float: only float layers read it"
         if not reason and included.isdisjoint(node.name for node in group.nodes):
-            reason = _too_wide(group, too_wide)
+            reason = _too_wide(graph, group, wide or {})
         if reason:
             reasons[group.head.name] = reason
             reasons.update({n.name: f"neighbour of float: {n.inputs[0]} is float" for n in group.nodes[1:]})
@@ -154,10 +156,26 @@ def _float_reasons(
     return reasons
 
 
-def _too_wide(group: Group, wide: Mapping[str, str]) -> str:
+def _with_moved(groups: tuple[Group, ...], wide: Mapping[str, str]) -> dict[str, str]:
+    """Tensors that 8 bits cannot hold, and what is only moved of them."""
+    found = dict(wide)
+    for group in groups:
+        if rule_of(group.head) == QuantRule.SAME and group.head.inputs[0] in found:
+            found.update(dict.fromkeys(group.outputs, found[group.head.inputs[0]]))
+    return found
+
+
+def _too_wide(graph: Graph, group: Group, wide: Mapping[str, str]) -> str:
     """Why 8 bits are too few for what a group reads, or makes without a wide accumulator; empty where they are not."""
+    if _is_layer(graph, group.head):
+        return ""  # it reads 16 bits at twice the price of 8, and a float layer takes four times as long
     made = () if rule_of(group.head) == QuantRule.MAC else group.outputs
     return next((wide[value] for value in (*integer_operands(group.head), *made) if value in wide), "")
+
+
+def _is_layer(graph: Graph, node: Node) -> bool:
+    """Whether it multiplies data by constant weights."""
+    return rule_of(node) == QuantRule.MAC and OPS[node.op].has_weight() and node.inputs[1] in graph.constants
 
 
 def _only_float_reads(graph: Graph, value: str, reasons: Mapping[str, str]) -> bool:

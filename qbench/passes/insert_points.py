@@ -1,7 +1,7 @@
 """Where values become integers: a ``qnn.fake_quantize`` at every point of a graph whose nodes have been decided on."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from qbench.ir.batch import batch_symbol
 from qbench.ir.build import rebuild
@@ -31,7 +31,7 @@ class Insertion:
     narrow
         Whether weights leave the smallest integer of their type unused.
     wide
-        Tensors that get 16 bits.
+        Tensors that get 16 bits, with the reason.
     modes
         Nodes that stay in float and whose weights are stored as integers all the same, by mode.
     """
@@ -42,7 +42,7 @@ class Insertion:
         groups: tuple[Group, ...],
         reasons: Mapping[str, str],
         narrow: bool,
-        wide: Collection[str],
+        wide: Mapping[str, str],
         modes: Mapping[str, Mode],
     ) -> None:
         self._graph, self._groups, self._reasons = graph, groups, reasons
@@ -102,7 +102,7 @@ class Insertion:
         attrs: dict[str, Attr] = {"tensor": value}
         attrs |= {"channel_axis": axis} if axis is not None else {}
         attrs |= {"narrow": True} if self._narrow and value in graph.constants else {}
-        attrs |= {"wide": True} if value in self._wide else {}
+        attrs |= {"wide": self._wide[value]} if value in self._wide else {}
         name, outputs = self._names.fresh(f"{value}.q"), (self._quantized[value],)
         return Node(name, FakeQuantize.name, (raw,), outputs, FrozenMap(attrs), self._sources(value))
 

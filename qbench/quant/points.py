@@ -25,7 +25,7 @@ class Point:
     bias
         For a weight: the constant that is added to the products, one element per channel.
     wide
-        For an activation: sums that nothing reads in 8 bits, so that 16 cost nothing.
+        For an activation: why it has 16 bits by default; empty where it has not.
     stored
         For a weight: it is only stored as integers, since all layers that read it run in float.
     """
@@ -38,5 +38,5 @@ class Point:
     channel_axis: int | None = None
     data: str | None = None
     bias: str | None = None
-    wide: bool = False
+    wide: str = ""
     stored: bool = False

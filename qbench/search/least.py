@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
-from qbench.ir.dtypes import is_float, numpy_dtype
+from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.types import numel
@@ -15,6 +15,7 @@ from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
+from qbench.search.cost import SLOWER
 from qbench.search.nearness import Exact, evenly
 
 LADDER = (0.0, 20.0, 24.0, 27.0, 29.0, 31.0, 33.0, 35.0)
@@ -29,7 +30,7 @@ _RUNS, _MOST_MACS = 32, 1 << 38
 _WORTH = ((12.0, math.inf), (_FAIR_DB, 0.15), (_GOOD_DB, 0.04))
 """Below an output ratio in dB: the share of the time that one decibel more may cost."""
 _LEAST_GAIN_DB = 0.5
-_FLOAT_MACS, _MACS_PER_BYTE = 4, 32
+_MACS_PER_BYTE = 32
 
 
 def measure_least_db(
@@ -66,15 +67,15 @@ def measure_least_db(
     samples = max(1, min(_RUNS, _MOST_MACS // work) // len(candidates))
     exact = Exact.of(graph, data.pick(evenly(data.pieces, samples)))
     good = _GOOD_CLASSES_DB if all(graph.types[name].rank <= 2 for name in exact.outputs) else _GOOD_DB
-    best, found, tried = LADDER[0], (-math.inf, 1.0), list[str]()
+    tried: Graph | None = None
+    best, found = LADDER[0], (-math.inf, 1.0)
     for least in candidates:
         if cancel is not None and cancel.is_set():
             raise Cancelled("stopped while it was measured which tensors 8 bits can hold; a later run starts again")
         quantized = quantize_graph(prepared, statistics, config.with_value("activations.least_db", least), memo)
-        floats = [node.name for node in quantized.annotated.nodes if node.reason]
-        if found[0] > -math.inf and floats == tried:
+        if found[0] > -math.inf and quantized.annotated == tried:
             continue
-        tried = floats
+        tried = quantized.annotated
         got = min(exact.decibels(quantized.graph).values(), default=math.inf), _cost(quantized.graph)
         if _is_worth(found, got):
             best, found = least, got
@@ -97,8 +98,8 @@ def _cost(graph: Graph) -> float:
     """About how long a sample takes, in the time of writing a byte."""
     total = 0.0
     for node in graph.nodes:
-        real = any(is_float(graph.types[name].dtype) for name in node.inputs)
-        total += macs(graph, node) * (_FLOAT_MACS if real else 1) / _MACS_PER_BYTE
+        rate = max((SLOWER.get(graph.types[name].dtype, 1) for name in node.inputs), default=1)
+        total += macs(graph, node) * rate / _MACS_PER_BYTE
         total += sum(
             numel(graph.types[name].shape) * numpy_dtype(graph.types[name].dtype).itemsize for name in node.outputs
         )

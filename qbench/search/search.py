@@ -305,13 +305,10 @@ def _smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, Q
     First as many as the limit asks for, rounded with care; then ever more, as the config has them rounded.
     """
     graph, config = subject.prepared, start.config
-    heads = [
-        node for node in graph.nodes if macs(graph, node) and node.inputs[1] in subject.quantized(config).encodings
-    ]
+    known = subject.quantized(config).encodings
+    heads = [node for node in graph.nodes if macs(graph, node) and node.inputs[1] in known]
     sizes = {node.inputs[1]: graph.constants[node.inputs[1]].array.size for node in heads}
-    plain = config.with_value(
-        "weights.rounding", "nearest"
-    )  # to compare them by: with care, each takes a whole rounding
+    plain = config.with_value("weights.rounding", "nearest")  # to compare by: with care, each is a rounding of all
     names, tried = [*sizes], [NarrowWeights("", (name,)).apply(plain) for name in sizes]
     now, *then = subject.rung(RUNGS[0])([plain, *tried])
     loss = {name: (worth.noise - now.noise) / sizes[name] for name, worth in zip(names, then, strict=True)}
@@ -319,7 +316,7 @@ def _smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, Q
     spent: NDArray[np.int64] = np.cumsum(np.asarray([sizes[name] for name in ranked], np.int64))
 
     def narrowed(share: float) -> Repair:
-        count = int(np.searchsorted(spent, share * spent[-1])) + 1
+        count = int(np.searchsorted(spent, float(share * spent[-1]))) + 1
         return NarrowWeights("their loss is least for the bytes that it saves", tuple(ranked[:count]))
 
     wanted = 2 * (start.bytes - most) / spent[-1] if ranked else 0.0

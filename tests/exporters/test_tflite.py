@@ -13,7 +13,7 @@ from qbench.exporters.tflite import tflite_model
 from qbench.frontends import load
 from qbench.ir.build import build, rebuild
 from qbench.ir.frozen import Constant
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Attr, Graph
 from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
@@ -237,6 +237,20 @@ def test_what_tflite_cannot_say_is_listed_at_once(tmp_path: Path) -> None:
     assert "dilated" not in str(caught.value)
     assert "average" in str(caught.value)
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs"),
+    [
+        ("strided_slice", {"begin": (1,), "end": ("S",), "strides": (1,), "axes": (1,)}),
+        ("nn.pad", {"pad_width": ((0, 0), (0, "S"), (0, 0))}),
+        ("tile", {"reps": (1, "S", 1)}),
+    ],
+)
+def test_open_sizes_are_named(tmp_path: Path, op: str, attrs: dict[str, Attr]) -> None:
+    graph = build("open", {"x": TensorType(("N", "S", 4), "float32")}, ["y"], [node("one", op, "x", "y", **attrs)], {})
+    with pytest.raises(ExportError, match=r"'one'.*the size 'S.*load the model with shapes="):
+        export_tflite(graph, tmp_path / "none.tflite")
 
 
 def test_a_rounding_of_ones_own_is_not_tflites(tmp_path: Path) -> None:

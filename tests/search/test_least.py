@@ -69,7 +69,10 @@ def test_of_a_large_model_one_easy_sample_decides_nothing(monkeypatch: pytest.Mo
     hard[0] = 0
     monkeypatch.setattr(f"{__name__}.X", hard)
     monkeypatch.setattr("qbench.search.least._MANY_MACS", 0)
-    assert found(network(1.0)) > LADDER[0]
+    nodes = [Node("act", "tanh", ("x",), ("act",)), Node("y", "nn.dense", ("act", "w"), ("y",))]
+    weight = np.random.default_rng(0).normal(0, 0.25, (16, 16)).astype(np.float32)
+    types = {"x": TensorType(("N", 12, 16), "float32")}
+    assert found(build("net", types, ("y",), nodes, {"w": Constant(weight)})) > LADDER[0]
 
 
 def test_can_be_stopped() -> None:

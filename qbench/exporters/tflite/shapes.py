@@ -4,9 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from qbench.exporters.tflite.writer import TO_NCHW, TO_NHWC, Inexpressible, Layout, Writer, exporter
+from qbench.exporters.tflite.writer import TO_NCHW, TO_NHWC, Inexpressible, Layout, Writer, closed, exporter
 from qbench.ir.graph import Node
-from qbench.ir.types import Dim
 
 
 @exporter("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
@@ -55,10 +54,8 @@ def split(writer: Writer, node: Node) -> None:
     """SPLIT_V into parts of given sizes."""
     op, data = writer.op(node), node.inputs[0]
     layout, axis = writer.layout(data), int(op.axis) % writer.rank(data)
-    size: Dim = writer.graph.types[data].shape[axis]
-    if not isinstance(size, int):
-        raise Inexpressible("parts of an open size")
-    sizes = [end - start for start, end in pairwise((0, *op.cuts, size))]
+    ends = closed(0, *op.cuts, writer.graph.types[data].shape[axis])
+    sizes = [end - start for start, end in pairwise(ends)]
     place = TO_NHWC.index(axis) if layout == "image" else axis
     inputs = [writer.read(data, layout), writer.integers(sizes), writer.constant("axis", np.asarray(place, np.int32))]
     outputs = [writer.make(value, layout) for value in node.outputs]
@@ -74,9 +71,7 @@ def strided_slice(writer: Writer, node: Node) -> None:
     ends = mask
     for start, stop, step, axis in zip(op.begin, op.end, op.strides, op.axes, strict=True):
         place = TO_NHWC.index(axis % rank) if layout == "image" else axis % rank
-        size: Dim = writer.graph.types[data].shape[int(axis) % rank]
-        if not isinstance(size, int):
-            raise Inexpressible("a part of an open size")
+        size, start, stop = closed(writer.graph.types[data].shape[int(axis) % rank], start, stop)
         picked = range(size)[slice(start, stop, step)]
         begin[place], strides[place] = picked.start, picked.step
         end[place] = picked.stop
@@ -93,7 +88,7 @@ def pad(writer: Writer, node: Node) -> None:
     op, data = writer.op(node), node.inputs[0]
     layout = writer.layout(data)
     pairs = [op.pad_width[axis] for axis in TO_NHWC] if layout == "image" else op.pad_width
-    if np.min(pairs, initial=0) < 0 or op.mode == "edge":
+    if min(closed(*(number for pair in pairs for number in pair)), default=0) < 0 or op.mode == "edge":
         raise Inexpressible("a pad that cuts, or repeats the edge")
     inputs = [writer.read(data, layout), writer.constant("pads", np.asarray(pairs, np.int32))]
     result, q = writer.make(node.output, layout), writer.q(data)

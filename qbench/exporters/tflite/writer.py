@@ -7,12 +7,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.errors import shown
 from qbench.exporters.tflite.flat import Operator, Tensor, serialized
 from qbench.ir.dtypes import integer_range
 from qbench.ir.graph import Graph, Node
 from qbench.ir.names import fresh
 from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
+from qbench.ir.types import Dim
 
 Array = NDArray[Any]
 Layout = Literal["plain", "image"]
@@ -24,6 +26,13 @@ _SHIFT = 128
 
 class Inexpressible(Exception):
     """What TFLite has no word for; the exporter collects them all."""
+
+
+def closed(*sizes: Dim) -> list[int]:
+    """Sizes that are known; Inexpressible where one of them hangs on an open size."""
+    if opened := [size for size in sizes if isinstance(size, str)]:
+        raise Inexpressible(f"the size {shown(opened[0])} is open: load the model with shapes=")
+    return [size for size in sizes if isinstance(size, int)]
 
 
 class Writer:
@@ -132,9 +141,9 @@ class Writer:
         """Add an operator."""
         self.operators.append(Operator(code, tuple(inputs), tuple(outputs), table, options))
 
-    def integers(self, numbers: Sequence[int]) -> int:
-        """A constant list of int32."""
-        return self.constant("shape", np.asarray(list(numbers), np.int32))
+    def integers(self, numbers: Sequence[Dim]) -> int:
+        """A constant list of int32; Inexpressible where one of them hangs on an open size."""
+        return self.constant("shape", np.asarray(closed(*numbers), np.int32))
 
     def constant(self, name: str, array: Array, q: QParams | None = None) -> int:
         """A constant of the file under a name like this one."""

@@ -40,8 +40,8 @@ class FakeQuantize(_Border):
     """For a weight: the axis that scales may run along."""
     narrow: bool = False
     """Leave the smallest integer unused."""
-    wide: bool = False
-    """Sums that nothing reads in 8 bits."""
+    wide: str = ""
+    """Why it gets 16 bits by default."""
 
     def infer(self, data: TensorType) -> TensorType:
         if not is_float(data.dtype):
