@@ -45,8 +45,9 @@ class TensorSpec(StrictModel):
     symmetric: bool = False
     calibrator: CalibratorSpec = MseSpec()
     least_db: float | Literal["measured"] | None = None
-    """Tensors of which 8 bits keep less than this stay in float, see `qbench.calibration.bulk`; so do the parts of
-    normalizations. "measured": as few as make the model good. None: all that can be is quantized."""
+    """Tensors of which 8 bits keep less than this stay in float, see `qbench.calibration.bulk`, and layers with weights
+    read them in 16 bits; the parts of normalizations stay in float. "measured": as few as make the model good. None:
+    all that can be is quantized."""
 
 
 class WeightSpec(StrictModel):

@@ -248,7 +248,7 @@ def networks(draw: st.DrawFn, most_nodes: int = 8) -> Graph:
     d = _Draft(draw)
     inputs: dict[str, TensorType] = {}
     for _ in range(draw(st.integers(1, 2))):
-        shape = draw(st.sampled_from([(4, 4, 4), (4, 4), (4,), (2, 5, 3)]))
+        shape = draw(st.sampled_from([(4, 4, 4), (4, 4), (4,), (2, 5, 3), (1, 1, 6), (6, 1, 1)]))
         inputs[d.name(d.values)] = TensorType(("N", *shape), "float32")
     d.types.update(inputs)
     for _ in range(draw(st.integers(1, most_nodes))):

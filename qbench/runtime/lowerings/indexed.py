@@ -15,7 +15,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import need_work
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import as_stored
+from qbench.runtime.lowerings.operands import as_stored, gapless
 from qbench.runtime.step import Instruction
 
 
@@ -55,15 +55,16 @@ class PickLowering(Lowering):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         constant, types = self.graph.constants.get(self.data), self.graph.types
-        x = site.at(self.data) if constant is None else site.constant(as_stored(constant.array))
+        read = [] if constant is not None else [gapless(site, self.data)]
+        x = site.constant(as_stored(constant.array)) if constant is not None else read[0].place.reference
+        indices, target = gapless(site, self.indices, plain=True), gapless(site, self.output, output=True)
         steps = [self.inner * math.prod(self.sizes[k + 1 :]) for k in range(self.depth)]
         missing = [1] * (DEPTH - self.depth)
         kernel = pick_kernel(numpy_dtype(types[self.data].dtype).itemsize, np.dtype(types[self.indices].dtype).str[1:])
-        return [
-            instruction(
-                kernel, self.output, x=x, indices=site.at(self.indices), y=site.at(self.output), outer=self.outer,
-                count=self.count, x_outer=math.prod(self.sizes) * self.inner, depth=self.depth, inner=self.inner,
-                i_outer=self.count * self.depth if self.own else 0, sizes=[*self.sizes, *missing],
-                steps=[*steps, *missing],
-            )
-        ]  # fmt: skip
+        made = instruction(
+            kernel, self.output, x=x, indices=indices.place.reference, y=target.place.reference, outer=self.outer,
+            count=self.count, x_outer=math.prod(self.sizes) * self.inner, depth=self.depth, inner=self.inner,
+            i_outer=self.count * self.depth if self.own else 0, sizes=[*self.sizes, *missing], steps=[*steps, *missing],
+        )  # fmt: skip
+        copies = [copy for one in (*read, indices) for copy in one.copies]
+        return [*copies, made, *target.copies]

@@ -57,10 +57,6 @@ class Site:
     constants: list[Array] = field(default_factory=list[Array])
     scratch: list[int] = field(default_factory=list[int])
 
-    def at(self, value: str) -> int:
-        """The reference of a value's first element."""
-        return self.places[value].reference
-
     def constant(self, array: Array) -> int:
         """The reference of an array that the Program keeps. It must be contiguous."""
         assert array.flags.c_contiguous

@@ -15,6 +15,7 @@ from qbench.quant.inverse_root import NORMAL_BITS
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.step import Instruction
 
@@ -42,9 +43,10 @@ class NormalizeLowering(Lowering):
     def instructions(self, site: Site) -> Sequence[Instruction]:
         gamma, beta = (np.ascontiguousarray(self.graph.constants[name].array) for name in self.parameters)
         kernel = normalize_kernel(self.stored.name, self.op.centred, NORMAL_BITS, SHIFT)
+        source, target = gapless(site, self.data), gapless(site, self.step.outputs[0], output=True)
         made = instruction(
-            kernel, self.step.outputs[0], x=site.at(self.data), y=site.at(self.step.outputs[0]),
+            kernel, self.step.outputs[0], x=source.place.reference, y=target.place.reference,
             gamma=site.constant(gamma), beta=site.constant(beta), rows=math.prod(self.shape) // gamma.size,
             count=gamma.size, zero_point=self.zero_point, epsilon=self.op.epsilon,
         )  # fmt: skip
-        return [made]
+        return [*source.copies, made, *target.copies]

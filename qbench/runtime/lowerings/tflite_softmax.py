@@ -13,6 +13,7 @@ from qbench.ops.tflite.softmax import TfliteSoftmax
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.step import Instruction
 
 
@@ -39,8 +40,9 @@ class TfliteSoftmaxLowering(Lowering):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         table = np.ascontiguousarray(self.graph.constants[self.table].array)
+        source, target = gapless(site, self.data), gapless(site, self.step.outputs[0], output=True)
         made = instruction(
-            tflite_softmax_kernel(), self.step.outputs[0], x=site.at(self.data), y=site.at(self.step.outputs[0]),
+            tflite_softmax_kernel(), self.step.outputs[0], x=source.place.reference, y=target.place.reference,
             table=site.constant(table), rows=math.prod(self.shape[:-1]), count=self.shape[-1],
         )  # fmt: skip
-        return [made]
+        return [*source.copies, made, *target.copies]

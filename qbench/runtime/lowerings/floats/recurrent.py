@@ -15,6 +15,7 @@ from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.floats.places import float_type, need_work, operand_place
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.step import Instruction
 
 
@@ -51,16 +52,15 @@ class RecurrentLowering(Lowering):
         kernel, recurrence, offset = (self.graph.constants[name].array for name in self.weights)
         directions, pitch, units = recurrence.shape
         packed = np.ascontiguousarray(np.concatenate([kernel, recurrence], axis=2).transpose(0, 2, 1))
-        made: list[Instruction] = []
-        for state, last in zip(self.states, self.made[1:], strict=True):
-            made += copy_instructions(operand_place(site, state), site.places[last])
-        return [
-            *made,
-            instruction(
-                recurrent_kernel(self.cell), self.made[0], x=site.at(self.data), weights=site.constant(packed),
-                offset=site.constant(np.ascontiguousarray(offset)), y=site.at(self.made[0]),
-                hidden=site.at(self.made[1]), cell=site.at(self.made[-1]),
-                work=site.workspace(directions * n * 2 * pitch * 4), steps=steps, n=n, inputs=inputs, units=units,
-                directions=directions, backward=self.backward,
-            ),
-        ]  # fmt: skip
+        data, targets = gapless(site, self.data), [gapless(site, name, output=True) for name in self.made]
+        y, hidden, *_, cell = (target.place.reference for target in (*targets, targets[-1]))
+        before = [*data.copies]
+        for state, last in zip(self.states, targets[1:], strict=True):
+            before += copy_instructions(operand_place(site, state), last.place)
+        made = instruction(
+            recurrent_kernel(self.cell), self.made[0], x=data.place.reference, weights=site.constant(packed),
+            offset=site.constant(np.ascontiguousarray(offset)), y=y, hidden=hidden, cell=cell,
+            work=site.workspace(directions * n * 2 * pitch * 4), steps=steps, n=n, inputs=inputs, units=units,
+            directions=directions, backward=self.backward,
+        )  # fmt: skip
+        return [*before, made, *(copy for target in targets for copy in target.copies)]
