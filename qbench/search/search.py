@@ -305,9 +305,9 @@ def _smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, Q
     First as many as the limit asks for, rounded with care; then ever more, as the config has them rounded.
     """
     graph, config = subject.prepared, start.config
-    known = subject.quantized(config).encodings
-    heads = [node for node in graph.nodes if macs(graph, node) and node.inputs[1] in known]
-    sizes = {node.inputs[1]: graph.constants[node.inputs[1]].array.size for node in heads}
+    known = graph.constants.keys() & subject.quantized(config).encodings.keys()
+    read = [node.inputs[1] for node in graph.nodes if macs(graph, node) and node.inputs[1] in known]
+    sizes = {name: graph.constants[name].array.size for name in read}
     plain = config.with_value("weights.rounding", "nearest")  # to compare by: with care, each is a rounding of all
     names, tried = [*sizes], [NarrowWeights("", (name,)).apply(plain) for name in sizes]
     now, *then = subject.rung(RUNGS[0])([plain, *tried])

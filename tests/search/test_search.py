@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 
 from qbench.errors import DataError
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant
+from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
 from qbench.search.front import Found, Front, Limits
 from qbench.search.ledger import Ledger
 from qbench.session.session import Session
+from tests.passes.quantizable import node
 from tests.search.planted import GRAPH, X, session
 
 
@@ -92,6 +96,25 @@ def test_bytes_are_saved_where_they_are_wanted():
     assert front.best.bytes <= start.bytes - 200
     sizes = [row.bytes for row in front.rows if "int4 weights" in row.label]
     assert min(sizes) < start.bytes
+
+
+def test_as_many_weights_as_the_limit_asks_for_are_narrowed_first_and_with_care():
+    rng = np.random.default_rng(0)
+    nodes = [
+        node("a", "nn.dense", "x wa", "a"),
+        node("scores", "nn.batch_matmul", "a x", "s", transpose_rhs=True),  # its second factor is no weight
+        node("b", "nn.dense", "s wb", "y"),
+    ]
+    weights = {"wa": rng.normal(size=(16, 16)), "wb": rng.normal(size=(8, 6))}
+    constants = {name: Constant(array.astype(np.float32)) for name, array in weights.items()}
+    graph = build("pair", {"x": TensorType(("N", 6, 16), "float32")}, ["y"], nodes, constants)
+    s = Session(graph, rng.normal(size=(48, 6, 16)).astype(np.float32), preset="int8")
+    start = s.search(seconds=1e-9).rows[0]
+    front = s.search(max_bytes=start.bytes - 100)
+    assert front.met
+    assert front.rows[1].label.startswith("round weights sequentially, int4 weights")
+    assert front.rows[1].bytes <= start.bytes - 100
+    assert front.rows[1].config.weights.rounding == "sequential"
 
 
 def test_it_begins_before_what_is_left_to_be_measured_was():
