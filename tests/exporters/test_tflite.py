@@ -239,6 +239,20 @@ def test_what_tflite_cannot_say_is_listed_at_once(tmp_path: Path) -> None:
     assert not target.exists()
 
 
+def test_kernels_make_as_many_bits_as_they_read(tmp_path: Path) -> None:
+    """LiteRT dies of a file in which they do not."""
+    rng = np.random.default_rng(0)
+    nodes = [node("a", "nn.dense", "x w", "a"), node("b", "nn.dense", "a w", "b"), node("c", "tanh", "b", "y")]
+    constants = {"w": Constant(rng.normal(size=(4, 4)).astype(np.float32))}
+    graph = build("two", {"x": TensorType((1, 4), "float32")}, ["y"], nodes, constants)
+    config = QuantConfig().override_tensor("a", dtype="int16", symmetric=True)
+    with pytest.raises(ExportError, match=r"'a'.*int16 of uint8 data(.|\n)*'b'.*uint8 of int16 data"):
+        export_tflite(
+            Session(graph, rng.normal(size=(1, 4)).astype(np.float32), config=config), tmp_path / "none.tflite"
+        )
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize(
     ("op", "attrs"),
     [

@@ -49,6 +49,10 @@ def followers(writer: Writer, head: Node) -> Followers:
         check_rounding(after, head.op)
         last = after
         writer.done.add(after.name)
+        read, made = (graph.qparams[value].dtype for value in (head.inputs[0], after.output))
+        if ("16" in read) != ("16" in made):
+            told = 'keep it in float, or give both one dtype (preset="int8" does)'
+            raise Inexpressible(f"{made} of {read} data, while kernels make as many bits as they read: {told}")
         after = _alone(graph, last)
     activation = None if after is None else activation_of(writer, after)
     if after is not None and activation is not None:
