@@ -1,5 +1,6 @@
 """Take out of each bias what rounding the weights adds on average."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +16,7 @@ from qbench.ir.mapped import release
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
 from qbench.ir.op import Array, QuantRule, bind, is_op
-from qbench.ops.products import SumOfProducts
+from qbench.ops.products import SumOfProducts, TransposedConvolution
 from qbench.ops.qnn.border import FakeQuantize
 from qbench.passes.groups import remembered_groups, rule_of
 from qbench.passes.pipeline import Remembering
@@ -74,23 +75,26 @@ class CorrectBiasPass(Remembering):
         return str(producer.attrs["tensor"]) if is_op(producer, FakeQuantize) else value
 
     @staticmethod
-    def _weight(graph: Graph, head: Node) -> tuple[Constant, FakeQuantize, int] | None:
-        """The weight of a layer, outputs first, what rounds it, and its groups; None where it is no constant."""
+    def _weight(graph: Graph, head: Node) -> tuple[Constant, FakeQuantize, SumOfProducts] | None:
+        """The weight of a layer, what rounds it, and the layer; None where it is no constant, or has no channels."""
         layer = bind(head)
-        if not isinstance(layer, SumOfProducts) or layer.channels.weight != 0:
+        if not isinstance(layer, SumOfProducts) or layer.channels.weight is None:
             return None
         fake = graph.producers.get(head.inputs[1])
         if fake is None or fake.inputs[0] not in graph.constants:
             return None
         op = bind(fake, graph.qparams)
-        return (graph.constants[fake.inputs[0]], op, layer.groups) if isinstance(op, FakeQuantize) else None
+        return (graph.constants[fake.inputs[0]], op, layer) if isinstance(op, FakeQuantize) else None
 
 
 def _corrected(
-    weight: Constant, rounding: FakeQuantize, groups: int, bias: Constant, means: tuple[float, ...]
+    weight: Constant, rounding: FakeQuantize, layer: SumOfProducts, bias: Constant, means: tuple[float, ...]
 ) -> Constant | None:
     """The bias less what rounding the weight adds; None where the means are not those of the layer's input."""
-    shift = _shift(weight.array.astype(np.float64) - rounding.compute(weight.array), np.asarray(means), groups)
+    error = weight.array.astype(np.float64) - rounding.compute(weight.array)
+    if isinstance(layer, TransposedConvolution):  # a pixel of its result sums the weights of one phase of the strides
+        error = error.transpose(1, 0, 2, 3) / math.prod(layer.strides)
+    shift = _shift(error, np.asarray(means), layer.groups)
     release(weight.array)
     return None if shift is None else Constant(np.add(bias.array, shift, dtype=np.float64).astype(np.float32))
 

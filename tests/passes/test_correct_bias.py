@@ -7,7 +7,7 @@ import pytest
 
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Attr, Graph
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.passes.annotate import AnnotatePass, bind_qparams
@@ -38,6 +38,22 @@ def test_the_mean_of_each_channel_is_that_of_the_float_model(groups: int) -> Non
     exact, before, after = (run(g, {"x": x})["y"] for g in (graph, rounded, corrected))
     np.testing.assert_allclose(after, exact, atol=1e-4)
     assert np.abs(before - exact).max() > 0.1
+
+
+def test_of_a_transposed_convolution_it_is_the_mean_over_all_phases() -> None:
+    rng = np.random.default_rng(7)
+    attrs: dict[str, Attr] = {"strides": (2, 1), "padding": (1, 1, 1, 1)}
+    nodes = [node("up", "nn.conv2d_transpose", "x w", "u", **attrs), node("bias", "nn.bias_add", "u b", "y")]
+    weight = rng.normal(size=(4, 3, 4, 3)).astype(np.float32)
+    constants = {"w": Constant(weight), "b": Constant(rng.normal(size=3).astype(np.float32))}
+    graph = build("g", {"x": TensorType(("N", 4, 6, 6), "float32")}, ["y"], nodes, constants)
+    means = (1.0, -2.0, 3.0, 0.5)
+    x = np.broadcast_to(np.float32(means).reshape(1, 4, 1, 1), (1, 4, 6, 6))
+    rounded = bound(graph)
+    corrected = CorrectBiasPass(FrozenMap({"x": means}))(rounded)
+    inner = [run(g, {"x": x})["y"][:, :, 2:-2, 2:-2].mean(axis=(0, 2, 3)) for g in (graph, rounded, corrected)]
+    np.testing.assert_allclose(inner[2], inner[0], atol=1e-4)
+    assert np.abs(inner[1] - inner[0]).max() > 0.05
 
 
 def test_unknown_means_change_nothing() -> None:
