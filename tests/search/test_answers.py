@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,14 @@ def test_a_program_costs_as_much_as_itself():
     wide = watch.cost(s.prepared)
     assert wide.ms > 0
     assert wide.bytes == constant_bytes(s.prepared)
+
+
+@pytest.mark.parametrize("ticks", [0, 7])
+def test_a_clock_that_ticks_seldom_or_never_is_enough(monkeypatch: pytest.MonkeyPatch, ticks: int):
+    """Single runs take no time by it; a few take a tick."""
+    asked = itertools.count()
+    monkeypatch.setattr("qbench.search.cost.time.thread_time", lambda: ticks * (next(asked) // 7) / 1000)
+    s = session()
+    watch = Stopwatch({"x": X[:1]})
+    costs = [watch.cost(graph).ms for graph in (s.quantized().graph, s.prepared)]
+    assert all(0 < ms < 100 for ms in costs)
