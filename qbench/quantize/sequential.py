@@ -188,10 +188,7 @@ def _round(
     share = 0.0
     if shortcut is not None:  # what was lost there counts as further inputs of the float network's layer
         share = unit_of(flow.asked(_Lost(shortcut), max)) / unit
-        exact = np.concatenate(
-            [weights, np.broadcast_to(share * np.eye(weights.shape[1]), (len(weights), *2 * weights.shape[1:2]))],
-            axis=2,
-        )
+        exact = np.concatenate([weights, share * np.stack([np.eye(weights.shape[1])] * len(weights))], axis=2)
     wanted = max(1, (_INPUTS[0] + _INPUTS[1] * weights.shape[2]) // len(flow.chunks))
     found = flow.asked(_Taken(head, array.shape, shortcut, share, unit, wanted), _merged)
     fitted, *back = (found[held] for held in sorted(found))

@@ -19,7 +19,7 @@ from qbench.runtime.programs import Programs
 
 _TICK = 1e-6  # milliseconds
 _LEAST, _SECONDS, _MOST = 9, 0.4, 2.0  # turns, how long they take at least, and when no other begins
-_MACS_PER_BYTE = 32  # 8-bit products in about the time that it takes to write a byte
+MACS_PER_BYTE = 32  # 8-bit products in about the time that it takes to write a byte
 _FLOATS = 3  # times as long as its bytes take a float to compute: measured of SiLU
 SLOWER = {"int16": 2, "float16": 4, "float32": 4}  # products than 8-bit ones
 
@@ -102,7 +102,7 @@ def effort(graph: Graph) -> float:
     total = 0.0
     for node in graph.nodes:
         rate = SLOWER.get(graph.types[node.inputs[0]].dtype, 1) if node.inputs else 1
-        total += rate * macs(graph, node) / _MACS_PER_BYTE
+        total += rate * macs(graph, node) / MACS_PER_BYTE
         made = [graph.types[value] for value in node.outputs]
         total += sum(
             numel(t.shape) * numpy_dtype(t.dtype).itemsize * (_FLOATS if is_float(t.dtype) else 1) for t in made

@@ -15,7 +15,7 @@ from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
-from qbench.search.cost import SLOWER
+from qbench.search.cost import MACS_PER_BYTE, SLOWER
 from qbench.search.nearness import Exact, evenly
 
 LADDER = (0.0, 20.0, 24.0, 27.0, 29.0, 31.0, 33.0, 35.0)
@@ -30,7 +30,6 @@ _RUNS, _MOST_MACS = 32, 1 << 38
 _WORTH = ((12.0, math.inf), (_FAIR_DB, 0.15), (_GOOD_DB, 0.04))
 """Below an output ratio in dB: the share of the time that one decibel more may cost."""
 _LEAST_GAIN_DB = 0.5
-_MACS_PER_BYTE = 32
 
 
 def measure_least_db(
@@ -99,7 +98,7 @@ def _cost(graph: Graph) -> float:
     total = 0.0
     for node in graph.nodes:
         rate = max((SLOWER.get(graph.types[name].dtype, 1) for name in node.inputs), default=1)
-        total += macs(graph, node) * rate / _MACS_PER_BYTE
+        total += macs(graph, node) * rate / MACS_PER_BYTE
         total += sum(
             numel(graph.types[name].shape) * numpy_dtype(graph.types[name].dtype).itemsize for name in node.outputs
         )

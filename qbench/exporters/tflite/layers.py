@@ -1,10 +1,11 @@
 """Sums of products: convolutions, transposed and depthwise ones too, fully connected layers, matrix products."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
-from qbench.exporters.tflite.fused import followers
+from qbench.exporters.tflite.fused import Followers, followers
 from qbench.exporters.tflite.windows import windowed
 from qbench.exporters.tflite.writer import Inexpressible, Writer, exporter
 from qbench.ir.graph import Node
@@ -53,13 +54,9 @@ def conv2d_transpose(writer: Writer, node: Node) -> None:
     size, filters = writer.integers(sizes), writer.stored(weight, array.transpose(1, 2, 3, 0), 0)
     inputs = _without_absent([size, filters, writer.read(data, "image"), _bias(writer, node, after.bias)])
     options = {**dict(zip(_KEYS, op.strides, strict=True)), "padding": padding}
-    result = writer.make(after.output, "image")
-    if after.activation == "NONE":
-        writer.emit("TRANSPOSE_CONV", inputs, [result], "TransposeConvOptions", **options)
-        return
-    raw = writer.scratch(f"{after.output}.raw", result, writer.q(after.output))
-    writer.emit("TRANSPOSE_CONV", inputs, [raw], "TransposeConvOptions", **options)
-    writer.emit(after.activation, [raw], [result])
+    _emit_apart(
+        writer, after, "TRANSPOSE_CONV", inputs, writer.make(after.output, "image"), "TransposeConvOptions", options
+    )
 
 
 def _undone(writer: Writer, node: Node, sizes: list[int], window: tuple[int, ...]) -> str:
@@ -103,14 +100,20 @@ def batch_matmul(writer: Writer, node: Node) -> None:
     op, after, q = writer.op(node), followers(writer, node), writer.q(node.inputs[0])
     if q is not None and q.dtype == "uint8":
         raise Inexpressible("matrix products of uint8")
-    result = writer.make(after.output)
     inputs = [writer.read(value) for value in node.inputs]
     options = {"adj_x": op.transpose_lhs, "adj_y": op.transpose_rhs}
+    _emit_apart(writer, after, "BATCH_MATMUL", inputs, writer.make(after.output), "BatchMatMulOptions", options)
+
+
+def _emit_apart(
+    writer: Writer, after: Followers, code: str, inputs: list[int], result: int, table: str, options: dict[str, Any]
+) -> None:
+    """An operator that fuses no activation, and the activation as one of its own."""
     if after.activation == "NONE":
-        writer.emit("BATCH_MATMUL", inputs, [result], "BatchMatMulOptions", **options)
+        writer.emit(code, inputs, [result], table, **options)
         return
     raw = writer.scratch(f"{after.output}.raw", result, writer.q(after.output))
-    writer.emit("BATCH_MATMUL", inputs, [raw], "BatchMatMulOptions", **options)
+    writer.emit(code, inputs, [raw], table, **options)
     writer.emit(after.activation, [raw], [result])
 
 

@@ -1,6 +1,6 @@
 """Steps that want rows, where these are parts of something larger, with gaps between them.
 
-Images are cut and joined in place. Those of one row and one column lie alike in every order of their axes, so that
+Images are cut in place. Those of one row and one column lie alike in every order of their axes, so that
 nothing but the gaps tells the parts from rows.
 """
 
@@ -17,7 +17,7 @@ from tests.runtime.lowerings.agree import assert_agree
 from tests.runtime.lowerings.layers import node
 from tests.runtime.lowerings.test_tflite import Arrays, agree, legal
 
-Q, OUT = QParams(0.1, 3, "uint8"), QParams(1 / 256, 0, "uint8")
+Q = QParams(0.1, 3, "uint8")
 NARROW, SUMS = QParams(1 / 256, 0, "uint8"), QParams(1e-6, 0, "int32")
 X = np.random.default_rng(0).integers(0, 256, (6, 1, 1, 20)).astype(np.uint8)
 CUT = ("strided_slice", "t", "s", {"begin": (5,), "end": (13,), "strides": (1,), "axes": (3,)})
@@ -34,14 +34,6 @@ def test_what_is_read_was_cut_in_place(kind: str) -> None:
     before = ("qnn.unary", "x", "t", {"function": "nn.relu", "semantics": "tflite"})
     qs = {"x": Q, "t": Q, "s": Q, "y": made}
     agree(legal({"x": X}, qs, [before, CUT, (op, reads, "y", attrs)], constants), {"x": X})
-
-
-def test_what_is_made_is_joined_in_place() -> None:
-    soft = {"semantics": "tflite"}
-    nodes = [("qnn.softmax", "x", "a", soft), ("qnn.softmax", "z", "b", soft)]
-    nodes += [("qnn.concatenate", "a b", "y", {"axis": 3, "semantics": "tflite"})]
-    feeds = {"x": X, "z": X[::-1].copy()}
-    agree(legal(feeds, {"x": Q, "z": Q, "a": OUT, "b": OUT, "y": OUT}, nodes), feeds)
 
 
 def test_what_is_picked_from_was_cut_in_place() -> None:
