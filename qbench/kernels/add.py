@@ -18,7 +18,7 @@ from qbench.kernels.memory import view
 from qbench.kernels.rounding import rescale_one, rescale_plain, round_shift
 from qbench.kernels.rows import Elementwise, walk_pairs
 from qbench.kernels.split import at, share
-from qbench.kernels.walk import extent, extents, index_of, stretch
+from qbench.kernels.walk import extent, extents, index_of, onward, stretch
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
 SumKind = Literal["once", "each", "float32", "fused", "tflite"]
@@ -61,14 +61,15 @@ def add_kernel(kind: SumKind, a: Stored, b: Stored, y: Stored, rounding: Roundin
         a = view(bases, args.a, extent(sizes, of_a), a_type)
         b = view(bases, args.b, extent(sizes, of_b), b_type)
         y = view(bases, args.y, extent(sizes, of_y), y_type)
+        place, count = stretch(sizes, first, end)
         while first < end:
-            place, count = stretch(sizes, first, end)
             start_a, start_b, start_y = index_of(place, of_a), index_of(place, of_b), index_of(place, of_y)
             if args.a3 == 1 and args.b3 == 1:  # the steps are constants for the compiler, so it makes vectors
                 add_row(args, a, b, y, start_a, 1, start_b, 1, start_y, count)
             else:
                 add_row(args, a, b, y, start_a, args.a3, start_b, args.b3, start_y, count)
             first += count
+            place, count = onward(sizes, place, end - first)
 
     name = f"add.{kind}.{a}.{b}.{y}.{rounding}{'.plain' if plain else ''}"
     return Kernel(name, record(a="i8", b="i8", y="i8", **_WALK, **_PARAMETERS), add)

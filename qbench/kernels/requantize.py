@@ -9,7 +9,7 @@ from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import finisher
 from qbench.kernels.split import at, share
-from qbench.kernels.walk import extent, extents, index_of, stretch
+from qbench.kernels.walk import extent, extents, index_of, onward, stretch
 from qbench.quant.rounding import Rounding
 
 Narrow = Literal["u1", "i2", "u2"]
@@ -51,11 +51,12 @@ def requantize_kernel(x: Wide, y: Wide, rounding: Rounding, plain: bool) -> Kern
         many = extent(sizes, of_m)
         mantissa, shift = view(bases, args.mantissa, many, np.int32), view(bases, args.shift, many, np.int32)
         multiplier = view(bases, args.multiplier, many, np.float32)
+        place, count = stretch(sizes, first, end)
         while first < end:
-            place, count = stretch(sizes, first, end)
             start_x, start_m, start_y = index_of(place, of_x), index_of(place, of_m), index_of(place, of_y)
             row(args, x, mantissa, shift, multiplier, y, start_x, args.x3, start_m, args.m3, start_y, count)
             first += count
+            place, count = onward(sizes, place, end - first)
 
     name = f"requantize.{x}.{y}.{rounding}{'.plain' if plain else ''}"
     return Kernel(name, record(x="i8", y="i8", **extents("x", "m", "y"), zero="i8", **_PARAMETERS), requantize)
@@ -102,8 +103,8 @@ def multiply_kernel(
         many = extent(sizes, of_m)
         mantissa, shift = view(bases, args.mantissa, many, np.int32), view(bases, args.shift, many, np.int32)
         multiplier = view(bases, args.multiplier, many, np.float32)
+        place, count = stretch(sizes, first, end)
         while first < end:
-            place, count = stretch(sizes, first, end)
             start_a, start_b = index_of(place, of_a), index_of(place, of_b)
             start_m, start_y = index_of(place, of_m), index_of(place, of_y)
             row(
@@ -111,6 +112,7 @@ def multiply_kernel(
                 start_y, count,
             )  # fmt: skip
             first += count
+            place, count = onward(sizes, place, end - first)
 
     fields = record(a="i8", b="i8", y="i8", **extents("a", "b", "m", "y"), zero_a="i4", zero_b="i4", **_PARAMETERS)
     mode = f"{rounding}{'.plain' if plain else ''}{'' if offset is None else f'.first{offset}'}"

@@ -9,7 +9,7 @@ from numba.extending import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
-from qbench.kernels.walk import extents, index_of, stretch
+from qbench.kernels.walk import extents, index_of, onward, stretch
 
 KINDS = {"bool": "u1", "int32": "i4", "int64": "i8", "float32": "f4"}
 """NumPy's letters for the memory of each dtype that these kernels know: a bool is a byte, 0 or 1."""
@@ -70,8 +70,8 @@ def typed_kernel(function: str, kinds: tuple[str, ...], result: str) -> Kernel:
     def run(args, bases, thread, threads):
         sizes = args.n0, args.n1, args.n2, args.n3
         position, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 16)
+        place, count = stretch(sizes, position, end)
         while position < end:
-            place, count = stretch(sizes, position, end)
             a_step, b_step, c_step = args.a3, args.b3, args.c3
             at = index_of(place, (args.a0, args.a1, args.a2, a_step)) * a_size
             a = view(bases, args.a + at, (count - 1) * a_step + 1, of_a)
@@ -83,6 +83,7 @@ def typed_kernel(function: str, kinds: tuple[str, ...], result: str) -> Kernel:
             for i in range(count):
                 y[i] = of_y(value(a[i * a_step], b[i * b_step], c[i * c_step]))
             position += count
+            place, count = onward(sizes, place, end - position)
 
     fields = record(**dict.fromkeys(["a", "b", "c", "y"], "i8"), **extents("a", "b", "c", "y"))
     return Kernel(f"{function}.{'.'.join(kinds)}.{result}", fields, run)

@@ -89,10 +89,23 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 @register_jitable
 def stretch(sizes: Any, first: Any, end: Any) -> Any:
     """The four indices of the element number `first`, and how many up to `end` lie on the last axis from there."""
-    _, n1, n2, n3 = sizes
+    n1, n2, n3 = max(sizes[1], 1), max(sizes[2], 1), max(sizes[3], 1)
     row = first // n3
     i3 = first - row * n3
     return (row // (n1 * n2), row // n2 % n1, row % n2, i3), min(n3 - i3, end - first)
+
+
+@register_jitable
+def onward(sizes: Any, place: Any, left: Any) -> Any:
+    """What `stretch` says of the row behind that of `place`, with so many elements left; it divides by nothing."""
+    _, n1, n2, n3 = sizes
+    i0, i1, i2, _ = place
+    i2 += 1
+    if i2 == n2:
+        i2, i1 = 0, i1 + 1
+        if i1 == n1:
+            i1, i0 = 0, i0 + 1
+    return (i0, i1, i2, 0), min(n3, left)
 
 
 @register_jitable

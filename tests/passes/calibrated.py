@@ -42,13 +42,17 @@ class Calibrated:
         return RealizePass(self.rounding)(self.fake)
 
 
+_NETWORKS = networks()
+
+
 @st.composite
 def calibrated(
     draw: st.DrawFn,
     dtypes: Sequence[str] = ("uint8", "int8", "int16"),
     weights: Sequence[str] = ("int8", "uint8", "int16", "int4", "uint4"),
+    graphs: st.SearchStrategy[Graph] = _NETWORKS,
 ) -> Calibrated:
-    graph, rounding = draw(networks()), draw(st.sampled_from(ROUNDINGS))
+    graph, rounding = draw(graphs), draw(st.sampled_from(ROUNDINGS))
     feeds = feeds_of(graph, draw(st.integers(1, 3)))
     values, annotated = every_value(graph, feeds), AnnotatePass()(graph)
     assume(all(np.isfinite(array).all() and np.abs(array).max(initial=0) < 1e6 for array in values.values()))

@@ -261,3 +261,31 @@ def networks(draw: st.DrawFn, most_nodes: int = 8) -> Graph:
     also = draw(st.lists(st.sampled_from(d.activations() + list(d.constants)), max_size=2))
     outputs = dict.fromkeys([last, *also])
     return build("random", inputs, outputs, d.nodes, d.constants)
+
+
+BUILDERS = dict.fromkeys((*_IMAGE, *_ANY, _matmul))
+"""What adds a node or two to a network, each once."""
+
+
+@st.composite
+def behind_a_cut(draw: st.DrawFn, builder: Builder) -> Graph:
+    """Networks in which what a builder adds reads a part of an image, or an image that is part of a larger one."""
+    d = _Draft(draw)
+    x = d.name(d.values)
+    inputs = {x: TensorType(("N", 3, 4, 4), "float32")}
+    d.types.update(inputs)
+    d.node("nn.conv2d", x, d.constant(draw(st.sampled_from([4, 5])), 3, 1, 1))  # images that it makes lie otherwise
+    axis = draw(st.sampled_from([1, 1, 2, 3]))
+    part = whole = d.nodes[-1].output
+    if draw(st.booleans()):
+        size = d.sizes(whole)[axis - 1]
+        begin, step = draw(st.tuples(st.integers(0, 1), st.sampled_from([1, 1, 2])))
+        d.node("strided_slice", whole, begin=(begin,), end=(size - 1 + begin,), strides=(step,), axes=(axis,))
+        part = d.nodes[-1].output
+    else:
+        d.node("concatenate", *draw(st.permutations([whole, x] if axis == 1 else [whole] * 2)), axis=axis)
+    if draw(st.integers(0, 3)) == 3:
+        d.node("transpose", part, axes=(0, *draw(st.permutations(range(1, 4)))))
+        part = d.nodes[-1].output
+    builder(d, part)
+    return build("cut", inputs, dict.fromkeys([d.nodes[-1].outputs[-1], d.nodes[1].output]), d.nodes, d.constants)

@@ -21,7 +21,7 @@ from qbench.runtime.program import Program
 from qbench.runtime.programs import plan
 from tests.passes.calibrated import Calibrated, Values, calibrated, feeds_of
 from tests.passes.quantizable import every_value
-from tests.passes.random_graphs import networks
+from tests.passes.random_graphs import BUILDERS, behind_a_cut, networks
 from tests.runtime.lowerings.agree import LEVELS
 
 
@@ -42,6 +42,18 @@ def test_quantized_networks(level: Level, network: Calibrated, threads: int) -> 
 @given(graph=networks(), half=st.booleans(), samples=st.integers(1, 3), threads=st.integers(1, 3))
 def test_float_networks(level: Level, graph: Graph, half: bool, samples: int, threads: int) -> None:
     check(Float16Pass()(graph) if half else graph, feeds_of(graph, samples), level, threads)
+
+
+@pytest.mark.parametrize("builder", range(len(BUILDERS)))
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(data=st.data(), threads=st.integers(1, 3), level=st.sampled_from(LEVELS))
+def test_what_is_read_is_part_of_something_larger(
+    builder: int, data: st.DataObject, threads: int, level: Level
+) -> None:
+    graphs = behind_a_cut(tuple(BUILDERS)[builder])
+    network = data.draw(calibrated(("uint8", "int8", "int16"), ("int8", "uint8"), graphs))
+    check(LegalizePass()(network.realized), network.feeds, level, threads)
+    check(network.graph, network.feeds, level, threads)
 
 
 def check(graph: Graph, feeds: Values, level: Level, threads: int) -> None:

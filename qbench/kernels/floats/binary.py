@@ -11,7 +11,7 @@ from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
-from qbench.kernels.walk import extents, index_of, stretch
+from qbench.kernels.walk import extents, index_of, onward, stretch
 
 
 def _operator(body: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -57,8 +57,8 @@ def binary_kernel(operator: str, dtype: FloatType, level: Level) -> Kernel:
         sizes = args.n0, args.n1, args.n2, args.n3
         position, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 16)
         low, high = args.low, args.high
+        place, count = stretch(sizes, position, end)
         while position < end:
-            place, count = stretch(sizes, position, end)
             at = index_of(place, (args.a0, args.a1, args.a2, args.a3))
             a = view(bases, args.a + at * size, (count - 1) * args.a3 + 1, kind)
             at = index_of(place, (args.b0, args.b1, args.b2, args.b3))
@@ -76,6 +76,7 @@ def binary_kernel(operator: str, dtype: FloatType, level: Level) -> Kernel:
                 for i in range(count):
                     store(y, i, min(max(apply(load(a, i * args.a3), load(b, i * args.b3)), low), high))
             position += count
+            place, count = onward(sizes, place, end - position)
 
     arguments = record(a="i8", b="i8", y="i8", **extents("a", "b", "y"), low="f4", high="f4")
     return Kernel(f"float.binary.{operator}.{kept.name}", arguments, run)

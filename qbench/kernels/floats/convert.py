@@ -5,7 +5,7 @@ from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
-from qbench.kernels.walk import extents, index_of, stretch
+from qbench.kernels.walk import extents, index_of, onward, stretch
 
 
 @makes_kernels
@@ -26,8 +26,8 @@ def convert_kernel(source: FloatType, target: FloatType, level: Level) -> Kernel
     def run(args, bases, thread, threads):
         sizes = args.n0, args.n1, args.n2, args.n3
         position, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 16)
+        place, count = stretch(sizes, position, end)
         while position < end:
-            place, count = stretch(sizes, position, end)
             step = args.x3
             at = index_of(place, (args.x0, args.x1, args.x2, args.x3))
             x = view(bases, args.x + at * size, (count - 1) * step + 1, kind)
@@ -40,5 +40,6 @@ def convert_kernel(source: FloatType, target: FloatType, level: Level) -> Kernel
                 for i in range(count):
                     store(y, i, load(x, i * step))
             position += count
+            place, count = onward(sizes, place, end - position)
 
     return Kernel(f"float.convert.{given.name}.{wanted.name}", record(x="i8", y="i8", **extents("x", "y")), run)

@@ -6,7 +6,7 @@ from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
-from qbench.kernels.walk import extents, index_of, stretch
+from qbench.kernels.walk import extents, index_of, onward, stretch
 
 
 @makes_kernels
@@ -35,8 +35,8 @@ def unary_kernel(function: str, dtype: FloatType, level: Level) -> Kernel:
         sizes = args.n0, args.n1, args.n2, args.n3
         position, end = share(args.n0 * args.n1 * args.n2 * args.n3, thread, threads, 16)
         alpha, beta = args.alpha, args.beta
+        place, count = stretch(sizes, position, end)
         while position < end:
-            place, count = stretch(sizes, position, end)
             step = args.x3
             at = index_of(place, (args.x0, args.x1, args.x2, args.x3))
             x = view(bases, args.x + at * size, (count - 1) * step + 1, kind)
@@ -49,6 +49,7 @@ def unary_kernel(function: str, dtype: FloatType, level: Level) -> Kernel:
                 for i in range(count):
                     store(y, i, apply(load(x, i * step), alpha, beta))
             position += count
+            place, count = onward(sizes, place, end - position)
 
     arguments = record(x="i8", y="i8", **extents("x", "y"), alpha="f4", beta="f4")
     return Kernel(f"float.unary.{function}.{kept.name}", arguments, run)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind, is_op
 from qbench.kernels.levels import Level
@@ -11,7 +13,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.places import borderless, operand_place, strides_within
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site
-from qbench.runtime.lowerings.operands import common_layouts, need_walks, walks_of
+from qbench.runtime.lowerings.operands import common_layouts, need_walks, repeated, walks_of
 from qbench.runtime.step import Place
 
 
@@ -40,6 +42,11 @@ class BroadcastLowering(Lowering):
         by_name = dict(zip(names, [*places, *places[:1] * (len(names) - len(places))], strict=True))
         steps = {name: strides_within(place, y.natural_shape, y.axes) for name, place in by_name.items()}
         memory = {name: (place.reference, place.dtype.itemsize) for name, place in {**by_name, "y": y}.items()}
+        for name, value in zip(names, self.step.head.inputs, strict=False):
+            if value in self.graph.constants:
+                array = np.ascontiguousarray(self.graph.constants[value].array)
+                array, steps[name] = repeated(array, steps[name], y)
+                memory[name] = site.constant(array), array.itemsize
         return walks_of(y.shape, memory, **steps, y=y.strides)
 
 

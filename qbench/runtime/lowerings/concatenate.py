@@ -10,6 +10,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, lowers
+from qbench.runtime.lowerings.operands import joined_layouts
 from qbench.runtime.step import Instruction
 
 
@@ -23,8 +24,7 @@ class ConcatenateLowering(Lowering):
             raise Refused("a constant is joined")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        common = home[self.step.outputs[0]]
-        return Layouts(dict.fromkeys(self.step.inputs(self.graph), common), {self.step.outputs[0]: common})
+        return joined_layouts(home, self.step.inputs(self.graph), self.step.outputs[0])
 
     def joined(self) -> int:
         op = bind(self.step.head)

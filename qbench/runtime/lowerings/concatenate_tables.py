@@ -14,7 +14,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout
+from qbench.runtime.lowerings.operands import as_stored, gapless, joined_layouts
 from qbench.runtime.step import Instruction, Place, row_major
 
 
@@ -36,8 +36,7 @@ class ConcatenateTablesLowering(Lowering):
             raise Refused(f"its types are {', '.join(sorted(dtypes))}")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        common = plain_layout(home[self.output])
-        return Layouts(dict.fromkeys(self.parts, common), {self.output: common})
+        return joined_layouts(home, self.parts, self.output)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         op = bind(self.step.head)

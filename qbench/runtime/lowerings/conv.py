@@ -222,18 +222,19 @@ class ConvLowering(Tiled):
         out, inner, height, width = weights.shape
         n, out_height, out_width, _ = site.places[self.output].shape
         pixels = n * out_height * out_width
-        taps, depth = (height, width * inner) if self.joins_rows else (height * width, inner)
+        joins_rows = self.joins_rows and x.strides[2] == inner  # not where the channels are part of more
+        taps, depth = (height, width * inner) if joins_rows else (height * width, inner)
         tile = choose_tile(site.level, pixels, out // op.groups, taps * depth, self.x)
         ordered = _ordered(weights, op.groups, taps, depth)
         evenly = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0) and _even(x)
         table = None
         if not evenly or self._cut:
-            table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, self.joins_rows)
+            table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, joins_rows)
         if table is not None and self._cut:
             rest = _ordered((self.products.weights.integers - weights).astype(np.int8), op.groups, taps, depth)[0]
-            table, ordered = _with_rest(table, ordered[0], rest, self.joins_rows)
+            table, ordered = _with_rest(table, ordered[0], rest, joins_rows)
             taps, depth = ordered.shape[2:]
-        start = x.reference - _border(op, x) if self.joins_rows else x.reference
+        start = x.reference - _border(op, x) if joins_rows else x.reference
         geometry = Geometry(pixels, taps, depth, op.groups, x.strides[2], start)
         return self.tiled(site, geometry, tile, table, ordered)
 

@@ -1,6 +1,7 @@
 """What lowerings of elementwise kernels share: operands as kernels see them, memory without gaps."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from qbench.runtime.lowerings.lowering import Layouts, Refused, Site
 from qbench.runtime.step import Instruction, Place, row_major
 
 _WALKS = 16  # instead of one, each an instruction
+_SHORT_ROW = 128  # elements; to begin one costs as much
+_REPEATED = 2**16  # bytes of a constant at most, half of what the nearest caches hold at least
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,13 @@ def common_layouts(graph: Graph, step: Fused, home: Mapping[str, Layout]) -> Lay
     return Layouts(inputs_as, {output: common})
 
 
+def joined_layouts(home: Mapping[str, Layout], parts: Collection[str], output: str) -> Layouts:
+    """Of a concatenation: as its parts lie where they agree, else what the result gets where nothing is asked for."""
+    common = {plain_layout(home[name]) for name in parts}
+    layout = common.pop() if len(common) == 1 else plain_layout(home[output])
+    return Layouts(dict.fromkeys(parts, layout), {output: layout})
+
+
 def need_walks(graph: Graph, step: Fused) -> None:
     """Refuse shapes of more than four axes that row-major memory does not let be walked as a few at most."""
     shape = shape_of(graph, step.outputs[0])
@@ -120,8 +130,31 @@ def operand(site: Site, name: str, result: Place) -> Operand:
         shape, strides = place.natural_shape, place.natural_strides
         return Operand(place.reference, place.dtype.str[1:], spread(shape, strides, result))
     array = as_stored(constant.array)
-    strides = spread(array.shape, row_major(array.shape), result)
+    array, strides = repeated(array, spread(array.shape, row_major(array.shape), result), result)
     return Operand(site.constant(array), array.dtype.str[1:], strides)
+
+
+def repeated(array: Array, strides: tuple[int, ...], result: Place) -> tuple[Array, tuple[int, ...]]:
+    """A constant written out as often as a small result repeats it, if it would else be walked in short rows.
+
+    Parameters
+    ----------
+    array
+        Row-major.
+    strides
+        As :func:`spread` gives them.
+
+    Returns
+    -------
+    The array that is to be walked, and its strides along the axes of the result's memory.
+    """
+    walk = walks(result.shape, x=strides, y=result.strides)[0][1]
+    rows, count = walk["n3"], math.prod(result.shape)
+    if rows >= min(_SHORT_ROW, count) or count * array.itemsize > _REPEATED or not result.contiguous:
+        return array, strides
+    steps = tuple(stride * array.itemsize for stride in strides)
+    whole = np.ascontiguousarray(np.lib.stride_tricks.as_strided(array, result.shape, steps, writeable=False))
+    return whole, row_major(whole.shape)
 
 
 def spread(shape: Sequence[int], strides: Sequence[int], result: Place) -> tuple[int, ...]:

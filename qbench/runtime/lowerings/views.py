@@ -14,6 +14,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, lowers
+from qbench.runtime.lowerings.operands import plain_layout
 from qbench.runtime.step import Instruction, Place
 
 
@@ -79,7 +80,7 @@ class TransposeLowering(_View):
 
 @lowers(Split, StridedSlice)
 class SliceLowering(_View):
-    """Parts of an image, as long as its channels stay side by side."""
+    """Parts of an image, in the order in which it lies, as long as what is innermost stays side by side."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -106,7 +107,10 @@ class SliceLowering(_View):
         ]
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        return Layouts({self.source: CHANNELS_LAST}, dict.fromkeys(self.step.outputs, CHANNELS_LAST))
+        here = plain_layout(home[self.source])
+        inner = next(reversed(here.order(shape_of(self.graph, self.source))), 1)
+        common = here if all(cuts[inner].step == 1 for cuts in self.cuts) else CHANNELS_LAST
+        return Layouts({self.source: common}, dict.fromkeys(self.step.outputs, common))
 
     def alias(self, places: Mapping[str, Place], layouts: Mapping[str, Layout]) -> Mapping[str, Place]:
         """Where each part starts, and the steps between its elements."""

@@ -122,12 +122,20 @@ class _PlaceAll:
             if axis is None:
                 continue
             whole, start = step.task.step.outputs[0], 0
+            if not _evenly(self.laid_out.layouts[whole], shape_of(self.graph, whole), axis):
+                continue
             for name in step.task.step.head.inputs:
                 alike = self.laid_out.layouts[name] == self.laid_out.layouts[whole]
                 if name in free and alike and step.reads[name] == name:
                     free.remove(name)
                     yield name, (whole, axis, start)
                 start += shape_of(self.graph, name)[axis]
+
+
+def _evenly(layout: Layout, shape: tuple[int, ...], axis: int) -> bool:
+    """Whether rows of a part along an axis lie equally far apart, as kernels write them: not with gaps between some."""
+    along = layout.axes.index(axis)
+    return along == len(shape) - 1 or all(shape[outer] == 1 for outer in layout.axes[:along])
 
 
 def _bytes(place: Place, layout: Layout) -> int:

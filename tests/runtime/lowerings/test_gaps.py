@@ -1,6 +1,6 @@
-"""Steps that want rows, where these are parts of something larger, with gaps between them.
+"""Steps that want rows or windows, where these are parts of something larger, with gaps between them.
 
-Images are cut in place. Those of one row and one column lie alike in every order of their axes, so that
+Images are cut and joined in place. Those of one row and one column lie alike in every order of their axes, so that
 nothing but the gaps tells the parts from rows.
 """
 
@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
+from qbench.passes.annotate import AnnotatePass
+from qbench.passes.legalize import LegalizePass
 from tests.graphs import graph_of
+from tests.passes.calibrated import Calibrated
+from tests.passes.quantizable import every_value, min_max_qparams
 from tests.runtime.lowerings.agree import assert_agree
 from tests.runtime.lowerings.layers import node
 from tests.runtime.lowerings.test_tflite import Arrays, agree, legal
@@ -44,3 +49,43 @@ def test_what_is_picked_from_was_cut_in_place() -> None:
         node("take", "s at", "y", axis=3),
     ]
     assert_agree(graph_of(feeds, nodes, "y", {}), feeds)
+
+
+def quantized(graph: Graph, feeds: Arrays) -> Graph:
+    values, annotated = every_value(graph, feeds), AnnotatePass()(graph)
+    q = min_max_qparams(annotated, values, "uint8", False, "int8", False)
+    return LegalizePass()(Calibrated(graph, feeds, values, annotated, q, "tflite_double").realized)
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3])
+@pytest.mark.parametrize("parts", ["t u", "t t"])
+def test_convolutions_write_into_what_their_results_are_joined_to(axis: int, parts: str) -> None:
+    rng = np.random.default_rng(0)
+    feeds: Arrays = {"x": rng.normal(size=(2, 3, 4, 4)).astype(np.float32)}
+    weights: Arrays = {name: rng.normal(size=(4, 3, 1, 1)).astype(np.float32) for name in "vw"}
+    nodes = [
+        node("nn.conv2d", "x v", "t"),
+        node("nn.conv2d", "x w", "u"),
+        node("concatenate", parts, "y", axis=axis),
+    ]
+    graph = graph_of(feeds, nodes, "y", **weights)
+    agree(graph, feeds)
+    agree(quantized(graph, feeds), feeds)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_windows_over_a_few_of_the_channels(channels: int) -> None:
+    rng = np.random.default_rng(0)
+    feeds: Arrays = {"x": rng.normal(size=(2, 3, 4, 4)).astype(np.float32)}
+    weights: Arrays = {
+        "v": rng.normal(size=(6, 3, 1, 1)).astype(np.float32),
+        "w": rng.normal(size=(5, channels, 3, 2)).astype(np.float32),
+    }
+    nodes = [
+        node("nn.conv2d", "x v", "t"),
+        node("strided_slice", "t", "s", begin=(1,), end=(1 + channels,), strides=(1,), axes=(1,)),
+        node("nn.conv2d", "s w", "y"),
+    ]
+    graph = graph_of(feeds, nodes, "y", **weights)
+    agree(graph, feeds)
+    agree(quantized(graph, feeds), feeds)

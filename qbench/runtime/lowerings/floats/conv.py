@@ -90,16 +90,17 @@ class FloatConvLowering(WeightedLowering):
     def instructions(self, site: Site) -> Sequence[Instruction]:
         op, weights = self.op, self.weights
         given = in_order(site.places[self.data], CHANNELS_LAST.axes)
+        joins_rows = self.joins_rows and given.strides[2] == weights.shape[1]  # not where channels are part of more
         x, before = (given, []) if self.joins_rows else widened(site, given)
         y, after = result(site, in_order(site.places[self.output], CHANNELS_LAST.axes))
         out, inner, height, width = weights.shape
         n, out_height, out_width, _ = y.shape
-        taps, depth = (height, width * inner) if self.joins_rows else (height * width, inner)
+        taps, depth = (height, width * inner) if joins_rows else (height * width, inner)
         groups, channels, pixels = op.groups, out // op.groups, n * out_height * out_width
         tile, lanes = choose_tile(site.level, pixels, channels, x.strides[2]), panel_lanes(site.level)
         table = 0
         if (height, width, *op.strides, *op.padding) != (1, 1, 1, 1, 0, 0, 0, 0) or pitch_of(x) is None:
-            offsets = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, self.joins_rows)
+            offsets = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, joins_rows)
             table = site.constant(offsets)
 
         def pack() -> NDArray[np.float32]:
@@ -108,7 +109,7 @@ class FloatConvLowering(WeightedLowering):
 
         packed = site.packed(self.graph.constants[self.weight_name], ("float", tile, lanes, groups, taps), pack)
         start = x.reference
-        if self.joins_rows:
+        if joins_rows:
             start -= 4 * (op.padding[0] * x.strides[1] + op.padding[1] * x.strides[2])
         low, high = clamp(self.step)
         made = instruction(
