@@ -269,7 +269,7 @@ BUILDERS = dict.fromkeys((*_IMAGE, *_ANY, _matmul))
 
 @st.composite
 def behind_a_cut(draw: st.DrawFn, builder: Builder) -> Graph:
-    """Networks in which what a builder adds reads a part of an image, or an image that is part of a larger one."""
+    """Networks in which what a builder adds reads and makes parts of images, or whole ones that are parts of others."""
     d = _Draft(draw)
     x = d.name(d.values)
     inputs = {x: TensorType(("N", 3, 4, 4), "float32")}
@@ -288,4 +288,9 @@ def behind_a_cut(draw: st.DrawFn, builder: Builder) -> Graph:
         d.node("transpose", part, axes=(0, *draw(st.permutations(range(1, 4)))))
         part = d.nodes[-1].output
     builder(d, part)
+    made = d.nodes[-1].outputs[-1]
+    if draw(st.booleans()) and d.types[made].rank > 1:
+        d.node("nn.relu", made)
+        joined = draw(st.permutations([made, d.nodes[-1].output]))
+        d.node("concatenate", *joined, axis=draw(st.integers(1, d.types[made].rank - 1)))
     return build("cut", inputs, dict.fromkeys([d.nodes[-1].outputs[-1], d.nodes[1].output]), d.nodes, d.constants)

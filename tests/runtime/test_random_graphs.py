@@ -47,7 +47,7 @@ def test_float_networks(level: Level, graph: Graph, half: bool, samples: int, th
 @pytest.mark.parametrize("builder", range(len(BUILDERS)))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data(), threads=st.integers(1, 3), level=st.sampled_from(LEVELS))
-def test_what_is_read_is_part_of_something_larger(
+def test_what_is_read_and_made_is_part_of_something_larger(
     builder: int, data: st.DataObject, threads: int, level: Level
 ) -> None:
     graphs = behind_a_cut(tuple(BUILDERS)[builder])

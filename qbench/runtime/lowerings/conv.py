@@ -22,6 +22,7 @@ from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.products import Products, products
 from qbench.runtime.lowerings.windows import input_offsets
 from qbench.runtime.step import Instruction, Place
@@ -327,11 +328,9 @@ class DenseLowering(Tiled):
         return Layouts({self.products.data: row_major(rank)}, {self.output: row_major(rank)})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        x, weights = site.places[self.products.data], self.weights
+        x, weights = gapless(site, self.products.data), self.weights
         units, depth = weights.shape
-        if not x.contiguous:
-            raise AssertionError(f"{self.products.data} has gaps")
-        rows = math.prod(x.shape[:-1])
+        rows = math.prod(x.place.shape[:-1])
         tile = choose_tile(site.level, rows, units, depth, self.x)
-        geometry = Geometry(rows, 1, depth, 1, depth, x.reference)
-        return [self.tiled(site, geometry, tile, None, weights.reshape(1, units, 1, depth))]
+        geometry = Geometry(rows, 1, depth, 1, depth, x.place.reference)
+        return [*x.copies, self.tiled(site, geometry, tile, None, weights.reshape(1, units, 1, depth))]
