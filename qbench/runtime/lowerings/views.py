@@ -109,7 +109,8 @@ class SliceLowering(_View):
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         here = plain_layout(home[self.source])
         inner = next(reversed(here.order(shape_of(self.graph, self.source))), 1)
-        common = here if all(cuts[inner].step == 1 for cuts in self.cuts) else CHANNELS_LAST
+        beside = all(cuts[inner].step == 1 and len(cuts[inner]) > 1 for cuts in self.cuts)
+        common = here if beside else CHANNELS_LAST
         return Layouts({self.source: common}, dict.fromkeys(self.step.outputs, common))
 
     def alias(self, places: Mapping[str, Place], layouts: Mapping[str, Layout]) -> Mapping[str, Place]:
