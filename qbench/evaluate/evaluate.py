@@ -155,13 +155,17 @@ def evaluate_output(
     cache: ValueCache,
     cancel: Cancel | None = None,
     executor: Executor | None = None,
+    keep: bool = True,
 ) -> OutputReport:
-    """The output's part of :func:`evaluate`, for those who need no more: no layer in between is compared."""
+    """The output's part of :func:`evaluate`, for those who need no more: no layer in between is compared.
+
+    What is made goes to the cache where it is to be kept: where others will start from it.
+    """
     cache.begin()
     outputs = _outputs(quantized)
     choice = _choice(quantized, outputs, data)
     ends = _real(quantized, outputs)
-    found = measure(quantized, data, outputs, choice, cache, cancel=cancel, executor=executor, ends=ends)
+    found = measure(quantized, data, outputs, choice, cache, cancel=cancel, executor=executor, ends=ends, keep=keep)
     return _output(found, outputs, data, "evaluation")
 
 

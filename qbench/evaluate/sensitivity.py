@@ -16,6 +16,7 @@ from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
+from qbench.report.entries import OutputReport
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,14 +57,16 @@ def sensitivity(
 
     layers = [node for node in prepared.graph.nodes if OPS[node.op].rule == QuantRule.MAC]
     rows, memo = list[dict[str, object]](), Memo()
+
+    def measured(tried: QuantConfig, keep: bool) -> OutputReport:
+        return evaluate_output(quantize_graph(prepared, statistics, tried, memo), data, cache, cancel, executor, keep)
+
+    start = config
+    for layer in layers if mode == "quantized" else ():
+        start = start.override_layer(layer.name, keep_float=True)
+    measured(start, keep=True)  # which all others share with up to their layer
     for done, layer in enumerate(layers):
-        in_float = [layer.name] if mode == "float" else [other.name for other in layers if other is not layer]
-        tried = config
-        for name in in_float:
-            tried = tried.override_layer(name, keep_float=True)
-        if mode == "quantized":
-            tried = tried.override_layer(layer.name, keep_float=False)
-        output = evaluate_output(quantize_graph(prepared, statistics, tried, memo), data, cache, cancel, executor)
+        output = measured(start.override_layer(layer.name, keep_float=mode == "float"), keep=False)
         rows.append({"name": layer.name, "op": layer.op, "sqnr_db": output.sqnr_db, "agreement": output.agreement})
         if progress is not None:
             progress(done + 1, len(layers))

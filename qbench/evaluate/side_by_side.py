@@ -82,6 +82,7 @@ def measure(
     elements: int | None = None,
     executor: Executor | None = None,
     ends: Iterable[Pair] = (),
+    keep: bool = True,
 ) -> Measured:
     """Compare the pairs, and the predictions of `output`; what the cache knows is neither run nor compared again.
 
@@ -95,6 +96,8 @@ def measure(
         About how many elements of each value are compared in each sample, evenly spread; None: all of them.
     ends
         Of the pairs those that are compared sample by sample too, in all their elements.
+    keep
+        Whether values go to the cache, for those who will start from them.
     """
     graphs = quantized.prepared, quantized.graph
     keys = value_keys(graphs[0], cache.memo), value_keys(graphs[1], cache.memo)
@@ -118,7 +121,7 @@ def measure(
     if not todo and not losing and total is not None:
         return Measured(found, right, losses_, *ran)
     predicted = [output] if output and total is None else []
-    compare = _Comparison(quantized, todo, every, predicted, losing, data.labels, data.pieces, elements is None)
+    compare = _Comparison(quantized, todo, every, predicted, losing, data.labels, data.pieces, elements is None, keep)
     if elements is None and executor is None:
         chunks = data.chunks()
         workers = min(default_threads(), -(-data.pieces // data.layout.pieces_per_chunk))
@@ -163,6 +166,8 @@ class _Comparison:
         that are compared sample by sample.
     whole
         Whether chunks are compared element by element.
+    keep
+        Whether values go to the cache.
     """
 
     quantized: Quantized
@@ -173,6 +178,7 @@ class _Comparison:
     labels: NDArray[np.int64] | None
     pieces: int
     whole: bool
+    keep: bool
 
     def __call__(
         self, chunk: Chunk, cache: ValueCache | None = None, threads: int = 1, cancel: Cancel | None = None
@@ -207,6 +213,7 @@ class _Comparison:
             self.labels,
             self.pieces,
             self.whole,
+            self.keep,
         )
         return _Comparison, given
 
@@ -216,11 +223,11 @@ class _Comparison:
                 cache.begin()
                 keys = [value_keys(graph, cache.memo) for graph in (self.quantized.prepared, self.quantized.graph)]
                 programs = programs_of(self.quantized, self.every, cache)
-                kept = (
-                    _kept(self.quantized, self.pieces, cache.budget_bytes)
-                    if self.whole
-                    else _ends(self.quantized, programs[1].of(chunk.feeds), cache.budget_bytes // self.pieces)
-                )
+                kept: tuple[Collection[str], Collection[str]] = ((), ())
+                if self.keep and self.whole:
+                    kept = _kept(self.quantized, self.pieces, cache.budget_bytes)
+                elif self.keep:
+                    kept = _ends(self.quantized, programs[1].of(chunk.feeds), cache.budget_bytes // self.pieces)
                 self._planned = [_Side(*side) for side in zip(programs, keys, kept, strict=True)]
             return self._planned
 

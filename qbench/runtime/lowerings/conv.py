@@ -49,6 +49,10 @@ class Geometry:
     """Reference of what offsets count from."""
 
 
+_PER_CHANNEL = ("bias", "mantissa", "shift", "multiplier", "scales")
+"""Fields of the kernel; all but the first only where sums are rescaled."""
+
+
 class Tiled(Lowering):
     """A sum of products by tiles; the others say where its pixels are."""
 
@@ -106,6 +110,18 @@ class Tiled(Lowering):
         rounds_down = self.y == "u1" and self.level in ISAS and ISAS[self.level].rounds_down
         return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier, rounds_down)
 
+    def _per_channel(self, epilogue: EpilogueName, groups: int, tile: Tile, lanes: int) -> dict[str, NDArray[Any]]:
+        """What is added to sums, and what they are rescaled by, as tiles take it."""
+        found, bias = self.products.rescaling, self.products.bias
+        made = {"bias": pack_channels(bias if epilogue == "exact" else bias.astype(np.int32), groups, tile, lanes)}
+        if found is None:
+            return made
+        for name in ("mantissa", "shift", "multiplier"):
+            made[name] = pack_channels(getattr(found, name), groups, tile, lanes)
+        zero_point = found.zero_point if self.y == "u1" else 0
+        numbers = found.mantissa, found.shift, found.multiplier, zero_point
+        return made | {"scales": pack_scales(epilogue, *numbers, groups, tile, lanes)}
+
     def tiled(
         self,
         site: Site,
@@ -139,18 +155,11 @@ class Tiled(Lowering):
 
         packed = site.packed(constant, form, pack)
 
-        def spread(values: NDArray[Any]) -> int:
-            return site.constant(pack_channels(values, groups, tile, lanes))
-
-        scales = 0
-        if found is not None:
-            numbers = found.mantissa, found.shift, found.multiplier, found.zero_point if self.y == "u1" else 0
-            scales = site.constant(pack_scales(epilogue, *numbers, groups, tile, lanes))
-        bias = self.products.bias if epilogue == "exact" else self.products.bias.astype(np.int32)
+        per_channel = self.once((tile, groups), lambda: self._per_channel(epilogue, groups, tile, lanes))
         out, read = into or site.places[self.output], max(geometry.depth + group, tile.vectors * lanes)
         run_taps, run_steps = geometry.taps, geometry.depth
         if epilogue == "exact" and self.x == "i2":
-            run_taps, run_steps = _run(weights, group)
+            run_taps, run_steps = self.once("run", lambda: _run(weights, group))
         return instruction(
             conv_kernel(site.level, tile, epilogue, self.x, self.y, self.each),
             self.output,
@@ -159,11 +168,7 @@ class Tiled(Lowering):
             table=0 if table is None else site.constant(table),
             weights=site.constant(packed),
             out=out.reference,
-            bias=spread(bias),
-            mantissa=spread(found.mantissa) if found else 0,
-            shift=spread(found.shift) if found else 0,
-            multiplier=spread(found.multiplier) if found else 0,
-            scales=scales,
+            **dict.fromkeys(_PER_CHANNEL, 0) | {name: site.constant(values) for name, values in per_channel.items()},
             pixels=geometry.pixels,
             taps=geometry.taps,
             depth=geometry.depth,

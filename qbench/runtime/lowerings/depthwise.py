@@ -64,7 +64,10 @@ class DepthwiseLowering(Lowering):
         )
         sweep = choose_sweep(site.level, kernel, op.strides, op.dilation, (out.shape[1], out.shape[2]))
         per_channel = self.products.bias, found.mantissa, found.shift, found.multiplier
-        packed, blocks = pack_depthwise(site.level, sweep, epilogue, weights, *per_channel, found.zero_point)
+        packed, blocks = self.once(
+            (sweep, epilogue),
+            lambda: pack_depthwise(site.level, sweep, epilogue, weights, *per_channel, found.zero_point),
+        )
         bias, mantissa, shift, multiplier = map(site.constant, per_channel)
         made = instruction(
             depthwise_kernel(site.level, sweep, epilogue, self.products.weights.wide),

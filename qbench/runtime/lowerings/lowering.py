@@ -19,6 +19,8 @@ from qbench.runtime.layout import Layout
 from qbench.runtime.memory import held
 from qbench.runtime.step import Instruction, Place
 
+Packed = TypeVar("Packed")
+
 
 class Refused(Exception):
     """A lowering has no kernel for this step; the text says why. The step is then split, or left to the interpreter."""
@@ -97,6 +99,7 @@ class Lowering(ABC):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         self.step, self.graph, self.level = step, graph, level
         self._lowered: tuple[object, tuple[Instruction, ...], Site] | None = None
+        self._packed: dict[Hashable, Any] = {}
 
     @property
     def pointers(self) -> Mapping[str, tuple[int, ...]]:
@@ -116,6 +119,12 @@ class Lowering(ABC):
             self._lowered = last = where, made, site
         site.constants, site.scratch = last[2].constants, last[2].scratch
         return last[1]
+
+    def once(self, form: Hashable, pack: Callable[[], Packed]) -> Packed:
+        """What `pack` makes of the step's constants in a form: packed once, however often places move."""
+        if form not in self._packed:
+            self._packed[form] = pack()
+        return self._packed[form]
 
     @abstractmethod
     def instructions(self, site: Site) -> Sequence[Instruction]:
