@@ -11,8 +11,8 @@ from qbench.progress import Progress
 from qbench.quant.config import QuantConfig
 from qbench.search.attribution import Attribution
 from qbench.search.cost import Cost
-from qbench.search.joint import PRICE, Edit, Joint, Rung, gain_db, joint_gains, promising, score
-from qbench.search.judge import Worth
+from qbench.search.joint import PRICE, Edit, Joint, Rung, gain_db, joint_gains, promising
+from qbench.search.judge import Worth, noise
 from qbench.search.proposals import cheap_repairs, global_repairs, group_repairs, in_float
 from qbench.search.quality import Quality
 from qbench.search.regions import Region, regions_of
@@ -59,14 +59,17 @@ class Advice:
 
     @property
     def score(self) -> float:
-        """Share of what was lost that comes back, for the time that it costs; on the samples that choices see."""
+        """Share of what was lost that comes back, for the time that it costs; on the samples that choices see.
+
+        Where there is no metric, of the error's power on all samples: those that it was found on are few.
+        """
         now, then, best = (
             quality.metric if quality.chosen_on is None else quality.chosen_on
             for quality in (self.before, self.after, self.exact)
         )
-        if not math.isfinite(best) or best <= now:
-            return score(self.worth_before, self.worth)
         dearer = max(0.0, self.worth.effort / self.worth_before.effort - 1)
+        if not math.isfinite(best) or best <= now:
+            return (1 - noise(self.after.sqnr_db) / noise(self.before.sqnr_db)) / (PRICE + dearer)
         return min((then - now) / (best - now), 1.0) / (PRICE + dearer)
 
 

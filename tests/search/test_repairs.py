@@ -21,9 +21,12 @@ from qbench.ir.graph import Graph
 from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import call
+from qbench.search.advice import Advice
+from qbench.search.cost import Cost
 from qbench.search.joint import gain_db, joint_gains, score
 from qbench.search.judge import Worth
 from qbench.search.proposals import cheap_repairs, global_repairs
+from qbench.search.quality import Quality
 from qbench.search.regions import Region, groups_of, regions_of
 from qbench.search.repairs import (
     Calibrate,
@@ -131,6 +134,15 @@ def test_what_is_not_needed_is_left_out_and_interaction_is_told():
 def test_gain_where_the_output_was_no_number(before: float, after: float, gain: float):
     assert gain_db(Worth(before, 1.0), Worth(after, 1.0)) == gain
     assert score(Worth(before, 1.0), Worth(after, 1.0)) == pytest.approx(20.0 if gain else 0.0)
+
+
+def test_a_repair_is_worth_what_it_gives_on_all_the_data():
+    def advice(on_few: float, on_all: float) -> Advice:
+        before, after, exact = (Quality(db, None, None, db) for db in (20.0, 20.0 + on_all, math.inf))
+        worths = Worth(20.0 + on_few, 1.0), Worth(20.0, 1.0)
+        return Advice(KeepFloat("", ("a",)), on_few, before, after, exact, Cost(1.0, 1), Cost(1.0, 1), *worths)
+
+    assert advice(4.0, -0.7).score < 0 < advice(4.0, 0.5).score < advice(1.0, 0.6).score < advice(0.5, 2.0).score
 
 
 def test_regions_are_sets_of_groups_that_lose_something():
