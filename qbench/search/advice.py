@@ -98,14 +98,17 @@ def advise(
         if helps or worth.sqnr_db > now.sqnr_db + _LEAST_DB:
             gains.append((repair, worth))
     before, exact, cost = subject.quality(config), subject.float_quality, subject.cost(config)
-    found = list[Advice]()
-    for done, (repair, worth) in enumerate(gains):
+    found = dict[tuple[str, float, Quality], Advice]()
+    for done, (repair, worth) in enumerate(sorted(gains, key=lambda gain: (gain[1].effort, len(gain[0].where)))):
         if progress is not None:
             progress(done, len(gains))
         repaired = repair.apply(config)
-        measured = subject.quality(repaired), exact, subject.cost(repaired), cost
-        found.append(Advice(repair, gain_db(now, worth), before, *measured, worth, now))
-    return tuple(sorted(found, key=lambda advice: -advice.score))
+        after = subject.quality(repaired)
+        alike = repair.what, worth.sqnr_db, after  # to the last bit: what more is named gives nothing more
+        if alike not in found:
+            measured = before, after, exact, subject.cost(repaired), cost
+            found[alike] = Advice(repair, gain_db(now, worth), *measured, worth, now)
+    return tuple(sorted(found.values(), key=lambda advice: -advice.score))
 
 
 def regional(

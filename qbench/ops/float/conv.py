@@ -1,5 +1,7 @@
 """Convolutions, NCHW data and OIHW weights."""
 
+from functools import lru_cache
+
 from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType
@@ -36,12 +38,17 @@ def _swept(op: Op, data: TensorType, window: Window, axis: int, size: Dim) -> Di
         require(count >= 1, told)
         return count
     reach, stride, after = window.reach[axis], window.strides[axis], window.padding[axis + 2]
-    free = size_of(size) + (window.padding[axis] + after - reach)
-    if not window.ceil_mode:
-        return (free // stride + 1).dim
     # a last window that begins behind the data would not count, which hangs on the size
-    require(after + stride <= reach, f"{op.name}: {size} must be a number in ceil_mode; fix the size of that input")
-    return ((free / stride).ceil() + 1).dim
+    told = f"{op.name}: {size} must be a number in ceil_mode; fix the size of that input"
+    require(not window.ceil_mode or after + stride <= reach, told)
+    return _open_count(size, window.padding[axis] + after - reach, stride, window.ceil_mode)
+
+
+@lru_cache(maxsize=4096)
+def _open_count(size: str, more: int, stride: int, ceil_mode: bool) -> Dim:
+    """Windows over an open size: worked out once, though every pass asks again."""
+    free = size_of(size) + more
+    return (((free / stride).ceil() if ceil_mode else free // stride) + 1).dim
 
 
 @register
