@@ -105,3 +105,34 @@ def scaled_kernel() -> Kernel:
 
     names = ("y", "ranges", "weight_sums", "weight_scales", "bias", "samples", "rows", "channels")
     return Kernel("by_range.scaled", record(**dict.fromkeys(names, "i8"), low="f4", high="f4"), finish)
+
+
+@makes_kernels
+def parameters_kernel() -> Kernel:
+    """The scale (float32) and the zero point (uint8) of one sample whose range was found."""
+
+    def write(args: Any, bases: Any, thread: int, threads: int) -> None:
+        if thread == 0:
+            found = _scale(view(bases, args.ranges, 2 * PIECES, np.float32))
+            view(bases, args.scale, 1, np.float32)[0] = found[0]
+            view(bases, args.zero_point, 1, np.uint8)[0] = np.uint8(np.int32(found[1]))
+
+    return Kernel("by_range.parameters", record(**dict.fromkeys(("ranges", "scale", "zero_point"), "i8")), write)
+
+
+@makes_kernels
+def centred_kernel() -> Kernel:
+    """``sum - zero_point * weight_sum`` in place of int32 sums of codes; the zero point is a code too."""
+
+    def finish(args: Any, bases: Any, thread: int, threads: int) -> None:
+        channels = args.channels
+        zero = np.int32(view(bases, args.zero_point, 1, np.uint8)[0])
+        weight_sums = view(bases, args.weight_sums, channels, np.int32)
+        begin, end = share(args.rows, thread, threads)
+        for row in range(begin, end):
+            y = view(bases, args.y + 4 * row * channels, channels, np.int32)
+            for c in range(channels):
+                y[at(c)] = np.int32(y[at(c)] - np.int32(zero * weight_sums[at(c)]))
+
+    names = ("y", "zero_point", "weight_sums", "rows", "channels")
+    return Kernel("by_range.centred", record(**dict.fromkeys(names, "i8")), finish)

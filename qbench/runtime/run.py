@@ -235,7 +235,7 @@ class Run:
                     for name in step.inputs:
                         if name in self._schedule.read:
                             buffer, parts = self._schedule.read[name].leave(1)
-                            values[name] = parts[0]
+                            values[name] = parts[0, ...]  # a view, also where it has no axes
                             self._lend(self._schedule.read[name], buffer)
                 native(segment, image)
                 if step is not None:

@@ -19,6 +19,7 @@ from qbench.kernels.move import copy_fields, copy_kernel
 from qbench.kernels.nan import nan_kernel
 from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
 from qbench.kernels.tally import means_kernel, tally_kernel
+from qbench.ops.onnx.dynamic import DynamicQuantize
 from qbench.ops.qnn.border import Quantize
 from qbench.ops.qnn.dynamic import DynamicDense
 from qbench.runtime.instruction_table import Table
@@ -94,7 +95,9 @@ class Schedule:
         """The ports of values that interpreted steps write, for one sample."""
         self.tallied: dict[str, tuple[int, int]] = {}
         """Buffers of tally and totals, for those of the observed values that kernels count."""
-        self.quantized = frozenset(node.inputs[0] for node in plan.graph.nodes if is_op(node, Quantize, DynamicDense))
+        self.quantized = frozenset(
+            node.inputs[0] for node in plan.graph.nodes if is_op(node, Quantize, DynamicDense, DynamicQuantize)
+        )
         """The float values that are quantized within the plan."""
         self.checked: dict[str, int] = {}
         """Buffers that say whether values that are quantized within the program hold NaN."""

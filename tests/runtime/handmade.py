@@ -86,7 +86,7 @@ def planned(graph: Graph, seed: int, interpreted: frozenset[str] = frozenset()) 
 
     def internal(name: str) -> None:
         nonlocal top
-        axes = (0, *map(int, 1 + random.permutation(len(shape) - 1)))
+        axes = (0, *map(int, 1 + random.permutation(max(len(shape) - 1, 0))))[: len(shape)]
         sizes = tuple(shape[axis] for axis in axes)
         strides, stride = [0] * len(sizes), 1
         for axis in range(len(sizes) - 1, -1, -1):

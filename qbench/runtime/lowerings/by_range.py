@@ -1,24 +1,124 @@
-"""Dense layers whose data are quantized by the range that they have at run time."""
+"""Data that are quantized by the range that they have at run time, and matrix products of them."""
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
-from qbench.kernels.by_range import PIECES, dynamic_codes_kernel, range_kernel, scaled_kernel
+from qbench.kernels.by_range import (
+    PIECES,
+    centred_kernel,
+    dynamic_codes_kernel,
+    parameters_kernel,
+    range_kernel,
+    scaled_kernel,
+)
+from qbench.kernels.levels import Level
 from qbench.kernels.shape import choose_tile
 from qbench.ops.integer.products import IntegerDense
+from qbench.ops.onnx.dynamic import DynamicQuantize, MatmulInteger
 from qbench.ops.qnn.dynamic import DynamicDense
-from qbench.runtime.layout import Layout, row_major
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.conv import Geometry, Tiled
-from qbench.runtime.lowerings.floats.places import clamp
-from qbench.runtime.lowerings.lowering import Layouts, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.products import Products, centred_weights
+from qbench.runtime.lowerings.floats.places import clamp, need_work
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import gapless, plain_layout
+from qbench.runtime.lowerings.products import CentredWeights, Products, centred_weights
 from qbench.runtime.step import Instruction
 
 _LARGEST = 2**31 - 1
+
+
+def _products(data: str, weights: CentredWeights) -> Products:
+    """Of codes, from which no zero point is taken yet."""
+    bound = weights.absolute_sums * 2 * 255
+    if bound.max(initial=0) > _LARGEST:
+        raise Refused(f"its sums could reach {bound.max()}, beyond 32 bits")
+    return Products(IntegerDense(), data, "uint8", 0, weights, np.zeros(len(bound), np.int64), bound, None)
+
+
+@lowers(DynamicQuantize)
+class DynamicQuantizeLowering(Lowering):
+    """Range, integers, and the numbers that they go by, which are values too."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data = step.head.inputs[0]
+        need_work(graph, self.data)
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        here, (codes, *numbers) = plain_layout(home[self.data]), self.step.outputs
+        return Layouts({self.data: here}, {codes: here, **dict.fromkeys(numbers, row_major(0))})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        codes, scale, zero_point = self.step.outputs
+        source = gapless(site, self.data)
+        target = gapless(site, codes, source.place.axes, output=True)
+        ranges, x, count = site.workspace(8 * PIECES), source.place.reference, math.prod(source.place.shape)
+        return [
+            *source.copies,
+            instruction(range_kernel(), f"{codes}: range", x=x, ranges=ranges, samples=1, count=count),
+            instruction(
+                dynamic_codes_kernel(), codes, x=x, out=target.place.reference, ranges=ranges, samples=1, count=count
+            ),
+            instruction(
+                parameters_kernel(), scale, ranges=ranges, scale=site.places[scale].reference,
+                zero_point=site.places[zero_point].reference,
+            ),
+            *target.copies,
+        ]  # fmt: skip
+
+
+@lowers(MatmulInteger)
+class MatmulIntegerLowering(Tiled):
+    """The tiles of integer layers on codes, of which the zero point is taken when the sums are there."""
+
+    def read(self) -> Products:
+        data, weight, zero, weight_zero = self.step.head.inputs
+        if (
+            weight not in self.graph.constants
+            or weight_zero not in self.graph.constants
+            or zero in self.graph.constants
+        ):
+            raise Refused("what is multiplied by is no constant, or its data have a known zero point")
+        if len(shape_of(self.graph, weight)) != 2 or len(shape_of(self.graph, data)) < 2:
+            raise Refused("it is no product of rows and one matrix")
+        zeros = tuple(map(int, self.graph.constants[weight_zero].array.ravel()))
+        weights = centred_weights(self.constant, zeros[0] if len({*zeros}) == 1 else zeros)
+        if weights.wide:
+            raise Refused("its weights less their zero points are no 8-bit integers")
+        return _products(data, weights)
+
+    @cached_property
+    def constant(self) -> Constant:
+        """The weights with a row for each output."""
+        return Constant(np.ascontiguousarray(self.graph.constants[self.step.head.inputs[1]].array.T))
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        data, zero = self.products.data, self.step.head.inputs[2]
+        rows = row_major(self.graph.types[data].rank)
+        return Layouts({data: rows, zero: row_major(self.graph.types[zero].rank)}, {self.output: rows})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        source, target = gapless(site, self.products.data), gapless(site, self.output, output=True)
+        rows, (units, depth) = math.prod(source.place.shape[:-1]), self.weights.shape
+        tile = choose_tile(site.level, rows, units, depth, self.x)
+        geometry = Geometry(rows, 1, depth, 1, depth, source.place.reference)
+        zero_point = site.places[self.step.head.inputs[2]].reference
+        return [
+            *source.copies,
+            self.tiled(site, geometry, tile, None, self.weights.reshape(1, units, 1, depth), target.place),
+            instruction(
+                centred_kernel(), f"{self.output}: centred", y=target.place.reference, zero_point=zero_point,
+                weight_sums=site.constant(self.products.weights.sums.astype(np.int32)), rows=rows, channels=units,
+            ),
+            *target.copies,
+        ]  # fmt: skip
 
 
 @lowers(DynamicDense)
@@ -31,12 +131,7 @@ class DynamicDenseLowering(Tiled):
         data, weight, scale = self.step.head.inputs
         if weight not in self.graph.constants or scale not in self.graph.constants:
             raise Refused("its weights are no constants")
-        weights = centred_weights(self.graph.constants[weight])
-        bound = weights.absolute_sums * 2 * 255
-        if bound.max(initial=0) > _LARGEST:
-            raise Refused(f"its sums could reach {bound.max()}, beyond 32 bits")
-        zeros = np.zeros(len(bound), np.int64)
-        return Products(IntegerDense(), data, "uint8", 0, weights, zeros, bound, None)
+        return _products(data, centred_weights(self.graph.constants[weight]))
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         rows = row_major(self.graph.types[self.products.data].rank)

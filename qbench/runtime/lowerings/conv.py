@@ -3,12 +3,14 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType
+from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, is_op
 from qbench.kernels.conv import conv_kernel
@@ -80,6 +82,11 @@ class Tiled(Lowering):
     def output(self) -> str:
         return self.step.outputs[0]
 
+    @cached_property
+    def constant(self) -> Constant:
+        """The weights as they are kept."""
+        return self.graph.constants[self.step.head.inputs[1]]
+
     @property
     def _groups(self) -> int:
         return self.products.op.groups if isinstance(self.products.op, IntegerConv2d) else 1
@@ -144,7 +151,6 @@ class Tiled(Lowering):
         """
         lanes, group = packing(site.level, "i2" if self.each else self.x)
         found, epilogue = self.products.rescaling, self.epilogue
-        constant = self.graph.constants[self.step.head.inputs[1]]
         zeros = self.products.op.weight_zero_point, self.products.weights.zeroed
         form = tile, lanes, self.x, self.each, weights.shape, zeros
         groups, channels = weights.shape[:2]
@@ -153,7 +159,7 @@ class Tiled(Lowering):
             flat = weights.reshape(channels, -1)
             return pack_each(flat, tile, site.level) if self.each else pack_weights(weights, tile, lanes, group)
 
-        packed = site.packed(constant, form, pack)
+        packed = site.packed(self.constant, form, pack)
 
         per_channel = self.once((tile, groups), lambda: self._per_channel(epilogue, groups, tile, lanes))
         out, read = into or site.places[self.output], max(geometry.depth + group, tile.vectors * lanes)

@@ -1,0 +1,75 @@
+"""Integers by the range that data have at run time, and products of them: the interpreter's, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from qbench.errors import DataError
+from qbench.ir.graph import Graph
+from qbench.kernels.levels import Level
+from qbench.runtime.programs import plan
+from tests.graphs import graph_of
+from tests.runtime.lowerings.agree import LEVELS, assert_agree
+from tests.runtime.lowerings.layers import node
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def ranged(x: NDArray[np.float32], **constants: NDArray[Any]) -> Graph:
+    """x -> DynamicQuantizeLinear -> MatMulInteger; what both make leaves."""
+    nodes = [
+        node("nn.relu" if (x >= 0).all() else "negative", "x", "t"),
+        node("qnn.dynamic_quantize", "t", "q"),
+        node("integer.matmul_dynamic", "q w zero z", "sums"),
+    ]
+    nodes[1] = type(nodes[1])("q", "qnn.dynamic_quantize", ("t",), ("q", "scale", "zero"))
+    return graph_of({"x": x}, nodes, "sums", **constants)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), level=st.sampled_from(LEVELS), threads=st.integers(1, 3),
+    shape=st.lists(st.integers(1, 9), min_size=1, max_size=3), depth=st.integers(1, 70), units=st.integers(1, 40),
+    kind=st.sampled_from(["int8", "uint8"]), zeros=st.sampled_from(["none", "one", "each"]),
+    offset=st.sampled_from([-1.0, 0.0, 2.0]),
+)  # fmt: skip
+def test_products(
+    seed: int, level: Level, threads: int, shape: list[int], depth: int, units: int, kind: str, zeros: str,
+    offset: float,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(*shape, depth)) + offset).astype(np.float32)
+    middle = 128 if kind == "uint8" else 0
+    at = {"none": np.array(middle), "one": np.array([middle]), "each": np.full(units, middle)}[zeros]
+    w = (rng.integers(-100, 101, (depth, units)) + middle).astype(kind)
+    if zeros == "each":
+        at = at + rng.integers(-20, 21, units)
+    graph = ranged(x, w=w, z=at.astype(kind))
+    assert_agree(graph, {"x": x}, keep=("q", "scale", "zero"), level=level, threads=threads)
+
+
+def test_weights_of_nine_bits_are_left_to_the_interpreter() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    w = np.array([[0], [255], [7], [8], [9]], np.uint8)
+    assert_agree(ranged(x, w=w, z=np.array(0, np.uint8)), {"x": x}, fallbacks=1)
+
+
+@pytest.mark.parametrize("value", [0.0, -2.0, 3.0])
+def test_data_that_are_all_alike(value: float) -> None:
+    x = np.full((3, 5), value, np.float32)
+    w = np.arange(10, dtype=np.int8).reshape(5, 2)
+    assert_agree(ranged(x, w=w, z=np.array(0, np.int8)), {"x": x}, keep=("q", "scale", "zero"))
+
+
+def test_nan_is_an_error() -> None:
+    x = np.ones((3, 5), np.float32)
+    graph = ranged(x, w=np.ones((5, 2), np.int8), z=np.array(0, np.int8))
+    x[1, 2] = np.nan
+    with pytest.raises(DataError, match="NaN"):
+        plan(graph).run({"x": x})
