@@ -326,3 +326,11 @@ def test_values_whose_samples_lie_along_another_axis():
     some = program.run(x, keep=["joined"], sample=5)["joined"]
     np.testing.assert_array_equal(some, np.moveaxis(expected["joined"], 1, 0).reshape(5, -1)[:, ::5])
     np.testing.assert_array_equal(program.run(start={"joined": made["joined"]})["y"], expected["y"])
+
+
+def test_an_interpreted_step_reads_a_number_when_it_is_there():
+    program = chain(shape=(), steps=3, interpreted=frozenset({"n2"}))
+    x = np.full((), 3, np.float32)
+    wanted = interpreter.run(program.graph, {"v0": x})
+    for name, array in program.run(x).items():
+        np.testing.assert_array_equal(array, wanted[name])
