@@ -122,17 +122,28 @@ def parameters_kernel() -> Kernel:
 
 @makes_kernels
 def centred_kernel() -> Kernel:
-    """``sum - zero_point * weight_sum`` in place of int32 sums of codes; the zero point is a code too."""
+    """Products less zero points in place of int32 sums of codes: ``sum - x_zero * weight_sum - weight_zero * x_sum``.
+
+    There `x_sum` is that of a row of `depth` codes x, less x_zero each; it is not asked for where `centred` says that
+    no weight has a zero point.
+    """
 
     def finish(args: Any, bases: Any, thread: int, threads: int) -> None:
-        channels = args.channels
+        depth, channels = args.depth, args.channels
         zero = np.int32(view(bases, args.zero_point, 1, np.uint8)[0])
         weight_sums = view(bases, args.weight_sums, channels, np.int32)
+        weight_zeros = view(bases, args.weight_zeros, channels, np.int32)
         begin, end = share(args.rows, thread, threads)
         for row in range(begin, end):
             y = view(bases, args.y + 4 * row * channels, channels, np.int32)
+            total = np.int32(0)
+            if not args.centred:
+                x = view(bases, args.x + row * depth, depth, np.uint8)
+                for i in range(depth):
+                    total = np.int32(total + np.int32(x[at(i)]) - zero)
             for c in range(channels):
-                y[at(c)] = np.int32(y[at(c)] - np.int32(zero * weight_sums[at(c)]))
+                less = np.int32(np.int32(zero * weight_sums[at(c)]) + np.int32(total * weight_zeros[at(c)]))
+                y[at(c)] = np.int32(y[at(c)] - less)
 
-    names = ("y", "zero_point", "weight_sums", "rows", "channels")
+    names = ("x", "y", "zero_point", "weight_sums", "weight_zeros", "rows", "depth", "channels", "centred")
     return Kernel("by_range.centred", record(**dict.fromkeys(names, "i8")), finish)

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
@@ -32,6 +34,11 @@ from qbench.runtime.lowerings.products import CentredWeights, Products, centred_
 from qbench.runtime.step import Instruction
 
 _LARGEST = 2**31 - 1
+
+
+def _middle(integers: NDArray[Any]) -> int:
+    """What 8-bit integers are stored less of, as int8."""
+    return 128 if integers.dtype == np.uint8 else 0
 
 
 def _products(data: str, weights: CentredWeights) -> Products:
@@ -88,16 +95,20 @@ class MatmulIntegerLowering(Tiled):
             raise Refused("what is multiplied by is no constant, or its data have a known zero point")
         if len(shape_of(self.graph, weight)) != 2 or len(shape_of(self.graph, data)) < 2:
             raise Refused("it is no product of rows and one matrix")
-        zeros = tuple(map(int, self.graph.constants[weight_zero].array.ravel()))
-        weights = centred_weights(self.constant, zeros[0] if len({*zeros}) == 1 else zeros)
-        if weights.wide:
-            raise Refused("its weights less their zero points are no 8-bit integers")
-        return _products(data, weights)
+        return _products(data, centred_weights(self.constant))
 
     @cached_property
     def constant(self) -> Constant:
-        """The weights with a row for each output."""
-        return Constant(np.ascontiguousarray(self.graph.constants[self.step.head.inputs[1]].array.T))
+        """The weights with a row for each output, and without their zero points: int8."""
+        weight = self.graph.constants[self.step.head.inputs[1]].array.T
+        return Constant(np.ascontiguousarray((weight.astype(np.int16) - _middle(weight)).astype(np.int8)))
+
+    @cached_property
+    def weight_zeros(self) -> NDArray[np.int32]:
+        """Of each output."""
+        zeros = self.graph.constants[self.step.head.inputs[3]].array
+        made = zeros.astype(np.int32).ravel() - _middle(zeros)
+        return np.ascontiguousarray(np.broadcast_to(made, len(self.constant.array)))
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         data, zero = self.products.data, self.step.head.inputs[2]
@@ -114,8 +125,10 @@ class MatmulIntegerLowering(Tiled):
             *source.copies,
             self.tiled(site, geometry, tile, None, self.weights.reshape(1, units, 1, depth), target.place),
             instruction(
-                centred_kernel(), f"{self.output}: centred", y=target.place.reference, zero_point=zero_point,
-                weight_sums=site.constant(self.products.weights.sums.astype(np.int32)), rows=rows, channels=units,
+                centred_kernel(), f"{self.output}: centred", x=source.place.reference, y=target.place.reference,
+                zero_point=zero_point, weight_sums=site.constant(self.products.weights.sums.astype(np.int32)),
+                weight_zeros=site.constant(self.weight_zeros), rows=rows, depth=depth, channels=units,
+                centred=not self.weight_zeros.any(),
             ),
             *target.copies,
         ]  # fmt: skip
