@@ -121,29 +121,42 @@ def parameters_kernel() -> Kernel:
 
 
 @makes_kernels
-def centred_kernel() -> Kernel:
-    """Products less zero points in place of int32 sums of codes: ``sum - x_zero * weight_sum - weight_zero * x_sum``.
+def fill_kernel() -> Kernel:
+    """The zero point, a code, all over `count` bytes."""
 
-    There `x_sum` is that of a row of `depth` codes x, less x_zero each; it is not asked for where `centred` says that
-    no weight has a zero point.
+    def fill(args: Any, bases: Any, thread: int, threads: int) -> None:
+        first, end = share(args.count, thread, threads, 64)
+        zero = view(bases, args.zero_point, 1, np.uint8)[0]
+        out = view(bases, args.out + first, end - first, np.uint8)
+        for i in range(end - first):
+            out[at(i)] = zero
+
+    return Kernel("by_range.fill", record(**dict.fromkeys(("out", "count", "zero_point"), "i8")), fill)
+
+
+@makes_kernels
+def centred_kernel() -> Kernel:
+    """Products less zero points of int32 sums of codes: ``sum - x_zero * weight_sum - weight_zero * x_sum``.
+
+    Each row has `width` sums for `channels` results: where weights have zero points, the last one is of the `depth`
+    codes alone, so that `x_sum` is that less x_zero for each.
     """
 
     def finish(args: Any, bases: Any, thread: int, threads: int) -> None:
-        depth, channels = args.depth, args.channels
+        width, channels = args.width, args.channels
         zero = np.int32(view(bases, args.zero_point, 1, np.uint8)[0])
         weight_sums = view(bases, args.weight_sums, channels, np.int32)
         weight_zeros = view(bases, args.weight_zeros, channels, np.int32)
         begin, end = share(args.rows, thread, threads)
         for row in range(begin, end):
+            sums = view(bases, args.sums + 4 * row * width, width, np.int32)
             y = view(bases, args.y + 4 * row * channels, channels, np.int32)
             total = np.int32(0)
-            if not args.centred:
-                x = view(bases, args.x + row * depth, depth, np.uint8)
-                for i in range(depth):
-                    total = np.int32(total + np.int32(x[at(i)]) - zero)
+            if width > channels:
+                total = np.int32(sums[at(channels)] - np.int32(zero * np.int32(args.depth)))
             for c in range(channels):
                 less = np.int32(np.int32(zero * weight_sums[at(c)]) + np.int32(total * weight_zeros[at(c)]))
-                y[at(c)] = np.int32(y[at(c)] - less)
+                y[at(c)] = np.int32(sums[at(c)] - less)
 
-    names = ("x", "y", "zero_point", "weight_sums", "weight_zeros", "rows", "depth", "channels", "centred")
+    names = ("sums", "y", "zero_point", "weight_sums", "weight_zeros", "rows", "width", "depth", "channels")
     return Kernel("by_range.centred", record(**dict.fromkeys(names, "i8")), finish)

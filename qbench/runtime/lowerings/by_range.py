@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,23 +16,25 @@ from qbench.kernels.by_range import (
     PIECES,
     centred_kernel,
     dynamic_codes_kernel,
+    fill_kernel,
     parameters_kernel,
     range_kernel,
     scaled_kernel,
 )
 from qbench.kernels.levels import Level
 from qbench.kernels.shape import choose_tile
-from qbench.ops.integer.products import IntegerDense
-from qbench.ops.onnx.dynamic import DynamicQuantize, MatmulInteger
+from qbench.ops.integer.products import IntegerConv2d, IntegerDense
+from qbench.ops.onnx.dynamic import ConvInteger, DynamicQuantize, MatmulInteger
 from qbench.ops.qnn.dynamic import DynamicDense
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import Layout, row_major, shape_of
-from qbench.runtime.lowerings.conv import Geometry, Tiled
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
+from qbench.runtime.lowerings.conv import ConvLowering, Geometry, Tiled
+from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.floats.places import clamp, need_work
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless, plain_layout
 from qbench.runtime.lowerings.products import CentredWeights, Products, centred_weights
-from qbench.runtime.step import Instruction
+from qbench.runtime.step import Instruction, Place
 
 _LARGEST = 2**31 - 1
 
@@ -41,12 +44,12 @@ def _middle(integers: NDArray[Any]) -> int:
     return 128 if integers.dtype == np.uint8 else 0
 
 
-def _products(data: str, weights: CentredWeights) -> Products:
+def _products(data: str, weights: CentredWeights, op: IntegerDense | IntegerConv2d) -> Products:
     """Of codes, from which no zero point is taken yet."""
     bound = weights.absolute_sums * 2 * 255
     if bound.max(initial=0) > _LARGEST:
         raise Refused(f"its sums could reach {bound.max()}, beyond 32 bits")
-    return Products(IntegerDense(), data, "uint8", 0, weights, np.zeros(len(bound), np.int64), bound, None)
+    return Products(op, data, "uint8", 0, weights, np.zeros(len(bound), np.int64), bound, None)
 
 
 @lowers(DynamicQuantize)
@@ -81,57 +84,145 @@ class DynamicQuantizeLowering(Lowering):
         ]  # fmt: skip
 
 
-@lowers(MatmulInteger)
-class MatmulIntegerLowering(Tiled):
+class _Centred(Tiled):
     """The tiles of integer layers on codes, of which the zero point is taken when the sums are there."""
 
     def read(self) -> Products:
         data, weight, zero, weight_zero = self.step.head.inputs
-        if (
-            weight not in self.graph.constants
-            or weight_zero not in self.graph.constants
-            or zero in self.graph.constants
-        ):
+        constants = self.graph.constants
+        if weight not in constants or weight_zero not in constants or zero in constants:
             raise Refused("what is multiplied by is no constant, or its data have a known zero point")
-        if len(shape_of(self.graph, weight)) != 2 or len(shape_of(self.graph, data)) < 2:
-            raise Refused("it is no product of rows and one matrix")
-        return _products(data, centred_weights(self.constant))
+        return _products(data, centred_weights(self.constant), self.integer_op())
+
+    def integer_op(self) -> IntegerDense | IntegerConv2d:
+        """What its sums of codes are; Refused where there are no tiles for it."""
+        raise NotImplementedError
+
+    def rows(self, weight: NDArray[Any]) -> NDArray[Any]:
+        """Weights with a row for each output."""
+        return weight
 
     @cached_property
     def constant(self) -> Constant:
-        """The weights with a row for each output, and without their zero points: int8."""
-        weight = self.graph.constants[self.step.head.inputs[1]].array.T
-        return Constant(np.ascontiguousarray((weight.astype(np.int16) - _middle(weight)).astype(np.int8)))
+        """The weights without their zero points, int8; where they have some, a further output sums the data."""
+        weight = self.rows(self.graph.constants[self.step.head.inputs[1]].array)
+        whole = (weight.astype(np.int16) - _middle(weight)).astype(np.int8)
+        alone = [np.ones_like(whole[:1])] if self.weight_zeros.any() else []
+        return Constant(np.concatenate([whole, *alone]))
 
     @cached_property
     def weight_zeros(self) -> NDArray[np.int32]:
-        """Of each output."""
+        """Of each output, or one for all."""
         zeros = self.graph.constants[self.step.head.inputs[3]].array
-        made = zeros.astype(np.int32).ravel() - _middle(zeros)
-        return np.ascontiguousarray(np.broadcast_to(made, len(self.constant.array)))
+        return zeros.astype(np.int32).ravel() - _middle(zeros)
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         data, zero = self.products.data, self.step.head.inputs[2]
-        rows = row_major(self.graph.types[data].rank)
-        return Layouts({data: rows, zero: row_major(self.graph.types[zero].rank)}, {self.output: rows})
+        rank = self.graph.types[data].rank
+        layout = CHANNELS_LAST if isinstance(self.products.op, IntegerConv2d) else row_major(rank)
+        return Layouts({data: layout, zero: row_major(self.graph.types[zero].rank)}, {self.output: layout})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        source, target = gapless(site, self.products.data), gapless(site, self.output, output=True)
-        rows, (units, depth) = math.prod(source.place.shape[:-1]), self.weights.shape
-        tile = choose_tile(site.level, rows, units, depth, self.x)
-        geometry = Geometry(rows, 1, depth, 1, depth, source.place.reference)
-        zero_point = site.places[self.step.head.inputs[2]].reference
+        target = gapless(site, self.output, output=True)
+        channels, width = target.place.shape[-1], len(self.weights)
+        sums = target.place
+        if width > channels:
+            shape = (*sums.shape[:-1], width)
+            start = site.workspace(4 * math.prod(shape))
+            sums = replace(Place.dense(start >> 48, sums.dtype, shape), axes=sums.axes)
+        weights, zeros = self.products.weights.sums[:channels], np.broadcast_to(self.weight_zeros, channels)
         return [
-            *source.copies,
-            self.tiled(site, geometry, tile, None, self.weights.reshape(1, units, 1, depth), target.place),
+            *self.summed(site, sums),
             instruction(
-                centred_kernel(), f"{self.output}: centred", x=source.place.reference, y=target.place.reference,
-                zero_point=zero_point, weight_sums=site.constant(self.products.weights.sums.astype(np.int32)),
-                weight_zeros=site.constant(self.weight_zeros), rows=rows, depth=depth, channels=units,
-                centred=not self.weight_zeros.any(),
+                centred_kernel(), f"{self.output}: centred", sums=sums.reference, y=target.place.reference,
+                zero_point=site.places[self.step.head.inputs[2]].reference,
+                weight_sums=site.constant(weights.astype(np.int32)),
+                weight_zeros=site.constant(np.ascontiguousarray(zeros)), rows=math.prod(sums.shape[:-1]),
+                width=width, depth=math.prod(self.weights.shape[1:]), channels=channels,
             ),
             *target.copies,
         ]  # fmt: skip
+
+    def summed(self, site: Site, sums: Place) -> Sequence[Instruction]:
+        """The sums of codes."""
+        raise NotImplementedError
+
+
+@lowers(MatmulInteger)
+class MatmulIntegerLowering(_Centred):
+    """Rows times one matrix."""
+
+    def integer_op(self) -> IntegerDense:
+        data, weight, *_ = self.step.head.inputs
+        if len(shape_of(self.graph, weight)) != 2 or len(shape_of(self.graph, data)) < 2:
+            raise Refused("it is no product of rows and one matrix")
+        return IntegerDense()
+
+    def rows(self, weight: NDArray[Any]) -> NDArray[Any]:
+        return weight.T
+
+    def summed(self, site: Site, sums: Place) -> Sequence[Instruction]:
+        source, (units, depth) = gapless(site, self.products.data), self.weights.shape
+        rows = math.prod(sums.shape[:-1])
+        geometry = Geometry(rows, 1, depth, 1, depth, source.place.reference)
+        tile = choose_tile(site.level, rows, units, depth, self.x)
+        return [*source.copies, self.tiled(site, geometry, tile, None, self.weights.reshape(1, units, 1, depth), sums)]
+
+
+@lowers(ConvInteger)
+class ConvIntegerLowering(_Centred, ConvLowering):
+    """Any window; where it is padded, of a copy with the zero point all around."""
+
+    @cached_property
+    def constant(self) -> Constant:
+        """As others have it; of depthwise ones less their zero points, for 16 bits hold them there."""
+        if not self._is_depthwise:
+            return super().constant
+        weight, zeros = (self.graph.constants[self.step.head.inputs[i]].array.astype(np.int16) for i in (1, 3))
+        return Constant(weight - zeros.reshape(-1, 1, 1, 1))
+
+    @cached_property
+    def weight_zeros(self) -> NDArray[np.int32]:
+        """As others have them; none of depthwise ones."""
+        return np.zeros(1, np.int32) if self._is_depthwise else super().weight_zeros
+
+    @property
+    def _given(self) -> ConvInteger:
+        op = bind(self.step.head)
+        assert isinstance(op, ConvInteger)
+        return op
+
+    @property
+    def _is_depthwise(self) -> bool:
+        outputs, inner, *_ = shape_of(self.graph, self.step.head.inputs[1])
+        return 1 < outputs == self._given.groups and inner == 1
+
+    def integer_op(self) -> IntegerConv2d:
+        op = self._given
+        if op.groups > 1 and self.weight_zeros.any():
+            raise Refused("its weights have zero points, and each group would need sums of its data")
+        return IntegerConv2d(strides=op.strides, dilation=op.dilation, groups=op.groups)
+
+    def summed(self, site: Site, sums: Place) -> Sequence[Instruction]:
+        data, padding = self.products.data, self._given.padding
+        x, before = site.places[data], list[Instruction]()
+        if any(padding):
+            x, before = self._padded(site, padding)
+        moved = replace(site, places={**site.places, data: x, self.output: sums})
+        return [*before, *ConvLowering.instructions(self, moved)]
+
+    def _padded(self, site: Site, padding: tuple[int, int, int, int]) -> tuple[Place, list[Instruction]]:
+        x, (top, left, bottom, right) = site.places[self.products.data], padding
+        n, height, width, channels = x.shape
+        shape = (n, height + top + bottom, width + left + right, channels)
+        start = site.workspace(math.prod(shape))
+        whole = replace(Place.dense(start >> 48, x.dtype, shape), axes=x.axes, flipped=x.flipped)
+        inside = whole.offset + top * whole.strides[1] + left * whole.strides[2]
+        zero_point = site.places[self.step.head.inputs[2]].reference
+        filled = instruction(
+            fill_kernel(), f"{self.output}: padding", out=start, count=whole.nbytes, zero_point=zero_point
+        )
+        return whole, [filled, *copy_instructions(x, replace(whole, offset=inside, shape=x.shape))]
 
 
 @lowers(DynamicDense)
@@ -144,7 +235,7 @@ class DynamicDenseLowering(Tiled):
         data, weight, scale = self.step.head.inputs
         if weight not in self.graph.constants or scale not in self.graph.constants:
             raise Refused("its weights are no constants")
-        return _products(data, centred_weights(self.graph.constants[weight]))
+        return _products(data, centred_weights(self.graph.constants[weight]), IntegerDense())
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         rows = row_major(self.graph.types[self.products.data].rank)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from qbench.errors import DataError
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, Node
 from qbench.kernels.levels import Level
 from qbench.runtime.programs import plan
 from tests.graphs import graph_of
@@ -25,10 +25,9 @@ def ranged(x: NDArray[np.float32], **constants: NDArray[Any]) -> Graph:
     """x -> DynamicQuantizeLinear -> MatMulInteger; what both make leaves."""
     nodes = [
         node("nn.relu" if (x >= 0).all() else "negative", "x", "t"),
-        node("qnn.dynamic_quantize", "t", "q"),
+        Node("q", "qnn.dynamic_quantize", ("t",), ("q", "scale", "zero")),
         node("integer.matmul_dynamic", "q w zero z", "sums"),
     ]
-    nodes[1] = type(nodes[1])("q", "qnn.dynamic_quantize", ("t",), ("q", "scale", "zero"))
     return graph_of({"x": x}, nodes, "sums", **constants)
 
 
@@ -52,6 +51,38 @@ def test_products(
         at = middle + rng.integers(-128, 128, 1 if zeros == "one" else units)
     graph = ranged(x, w=w, z=at.astype(kind))
     assert_agree(graph, {"x": x}, keep=("q", "scale", "zero"), level=level, threads=threads)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), level=st.sampled_from(LEVELS), threads=st.integers(1, 3),
+    inner=st.integers(1, 6), outputs=st.integers(1, 20), groups=st.sampled_from(["one", "two", "each"]),
+    window=st.tuples(*[st.integers(1, 3)] * 2), strides=st.tuples(*[st.integers(1, 2)] * 2),
+    padding=st.tuples(*[st.integers(0, 2)] * 4), kind=st.sampled_from(["int8", "uint8"]),
+    zeros=st.sampled_from(["middle", "one", "each"]),
+)  # fmt: skip
+def test_convolutions(
+    seed: int, level: Level, threads: int, inner: int, outputs: int, groups: str, window: tuple[int, int],
+    strides: tuple[int, int], padding: tuple[int, int, int, int], kind: str, zeros: str,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    count = {"one": 1, "two": 2, "each": max(2, outputs)}[groups]
+    inner, outputs = (1, count) if groups == "each" else (inner, outputs * count)
+    x = (rng.normal(size=(2, inner * count, 5, 6)) + rng.uniform(-1, 1)).astype(np.float32)
+    middle = 128 if kind == "uint8" else 0
+    w = (rng.integers(-128, 128, (outputs, inner, *window)) + middle).astype(kind)
+    at = np.array(middle)
+    if zeros != "middle":
+        at = middle + rng.integers(-128, 128, 1 if zeros == "one" else outputs)
+    attrs = {"strides": strides, "padding": padding, "groups": count}
+    nodes = [
+        node("negative", "x", "t"),
+        Node("q", "qnn.dynamic_quantize", ("t",), ("q", "scale", "zero")),
+        node("integer.conv2d_dynamic", "q w zero z", "sums", **attrs),
+    ]
+    graph = graph_of({"x": x}, nodes, "sums", w=w, z=at.astype(kind))
+    fallbacks = int(groups == "two" and bool((at != middle).any()))
+    assert_agree(graph, {"x": x}, level=level, threads=threads, fallbacks=fallbacks)
 
 
 @pytest.mark.parametrize("value", [0.0, -2.0, 3.0])
