@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from qbench.errors import ClusterError, shown
@@ -35,12 +35,13 @@ def connected(address: str) -> Generator[Any]:
     if local is not None:
         workers = None if local[1] is None else max(1, int(local[1]))
         here: dict[str, Any] = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-        with (
-            dask.config.set({"distributed.deploy.lost-worker-timeout": _PATIENCE}),
-            LocalCluster(n_workers=workers, threads_per_worker=1, **here) as cluster,
-            Client(cluster) as client,
-        ):
-            yield client
+        with dask.config.set({"distributed.deploy.lost-worker-timeout": _PATIENCE}):
+            cluster = LocalCluster(n_workers=workers, threads_per_worker=1, **here)
+            try:
+                with Client(cluster) as client:
+                    yield client
+            finally:
+                close(cluster)
         return
     if "://" not in address:
         raise ClusterError(
@@ -55,3 +56,13 @@ def connected(address: str) -> Generator[Any]:
         ) from error
     with client:
         yield client
+
+
+def close(cluster: Any) -> None:
+    """Close a Dask cluster, workers of which may have died.
+
+    At the end Dask raises a KeyError where it hears of a death when it has forgotten the worker already
+    (``SpecCluster._update_worker_status`` of distributed 2026.8); its processes have ended by then.
+    """
+    with suppress(KeyError):
+        cluster.close()

@@ -1,6 +1,7 @@
 """Data that are quantized by the range that they have at run time, and matrix products of them."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -92,11 +93,12 @@ class _Centred(Tiled):
         constants = self.graph.constants
         if weight not in constants or weight_zero not in constants or zero in constants:
             raise Refused("what is multiplied by is no constant, or its data have a known zero point")
-        return _products(data, centred_weights(self.constant), self.integer_op())
+        op = self.integer_op()  # which may refuse
+        return _products(data, centred_weights(self.constant), op)
 
+    @abstractmethod
     def integer_op(self) -> IntegerDense | IntegerConv2d:
         """What its sums of codes are; Refused where there are no tiles for it."""
-        raise NotImplementedError
 
     def rows(self, weight: NDArray[Any]) -> NDArray[Any]:
         """Weights with a row for each output."""
@@ -143,9 +145,9 @@ class _Centred(Tiled):
             *target.copies,
         ]  # fmt: skip
 
+    @abstractmethod
     def summed(self, site: Site, sums: Place) -> Sequence[Instruction]:
         """The sums of codes."""
-        raise NotImplementedError
 
 
 @lowers(MatmulInteger)
