@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from qbench.ir.op import Array
 from qbench.kernels.move import copy_fields, copy_kernel
 from qbench.runtime.layout import Border, Layout
-from qbench.runtime.lowerings.lowering import instruction
-from qbench.runtime.step import Instruction, Place
+from qbench.runtime.lowerings.lowering import Site, instruction
+from qbench.runtime.step import Instruction, Place, row_major
 
 _FLIP = 0x80
 _ZERO = np.zeros(1, np.int64)
@@ -31,6 +32,14 @@ def copy_instructions(source: Place, target: Place, layout: Layout | None = None
     if layout and any(layout.border):
         made += fill_instructions(target, layout)
     return made
+
+
+def copy_constant(site: Site, array: Array, target: Place) -> Instruction:
+    """Copy a constant, with values of int8, to a place of its shape."""
+    array = np.ascontiguousarray(array)
+    strides = [row_major(array.shape)[axis] for axis in target.axes]
+    flip = _FLIP if target.flipped else 0
+    return _copy(site.constant(array), strides, target.reference, target.shape, target, flip)
 
 
 def fill_instructions(target: Place, layout: Layout) -> Iterator[Instruction]:

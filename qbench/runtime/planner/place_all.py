@@ -125,8 +125,8 @@ class _PlaceAll:
             if not _evenly(self.laid_out.layouts[whole], shape_of(self.graph, whole), axis):
                 continue
             for name in step.task.step.head.inputs:
-                alike = self.laid_out.layouts[name] == self.laid_out.layouts[whole]
-                if name in free and alike and step.reads[name] == name:
+                layouts = self.laid_out.layouts
+                if name in free and layouts[name] == layouts[whole] and step.reads[name] == name:
                     free.remove(name)
                     yield name, (whole, axis, start)
                 start += shape_of(self.graph, name)[axis]

@@ -80,3 +80,17 @@ def test_take(axis) -> None:
     indices = np.array([1, -1, 0, 1])
     graph = graph_of({"x": ("int8", (2, 3, 4, 5))}, ("take", "x i", "y", {"axis": axis}), constants={"i": indices})
     check(graph)
+
+
+@settings(max_examples=40)
+@given(shape=SHAPES, dtype=DTYPE, seed=SEED, data=st.data(), first=st.booleans())
+def test_concatenation_with_a_constant(shape, dtype, seed, data, first) -> None:
+    """As the class token of a vision transformer is joined: it is no value that a step made."""
+    axis = data.draw(st.sampled_from([axis for axis, size in enumerate(shape) if isinstance(size, int)]))
+    rest = tuple(1 if isinstance(size, str) else size for size in shape)
+    token = (*rest[:axis], data.draw(st.integers(1, 3)), *rest[axis + 1 :])
+    made = np.random.default_rng(seed).integers(-100, 100, token)
+    shape = rest  # a constant has no open sizes, so neither has what it is joined to
+    names = "token x" if first else "x token x"
+    constants = {"token": made.astype(dtype)}
+    check(graph_of({"x": (dtype, shape)}, ("concatenate", names, "y", {"axis": axis}), constants=constants), seed)
