@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
 from qbench.passes.annotate import AnnotatePass
@@ -51,9 +52,9 @@ def test_what_is_picked_from_was_cut_in_place() -> None:
     assert_agree(graph_of(feeds, nodes, "y", {}), feeds)
 
 
-def quantized(graph: Graph, feeds: Arrays) -> Graph:
+def quantized(graph: Graph, feeds: Arrays, dtype: DType = "uint8") -> Graph:
     values, annotated = every_value(graph, feeds), AnnotatePass()(graph)
-    q = min_max_qparams(annotated, values, "uint8", False, "int8", False)
+    q = min_max_qparams(annotated, values, dtype, False, "int8", False)
     return LegalizePass()(Calibrated(graph, feeds, values, annotated, q, "tflite_double").realized)
 
 
@@ -71,6 +72,29 @@ def test_convolutions_write_into_what_their_results_are_joined_to(axis: int, par
     graph = graph_of(feeds, nodes, "y", **weights)
     agree(graph, feeds)
     agree(quantized(graph, feeds), feeds)
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3])
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_a_constant_is_joined_between_convolutions(axis: int, dtype: DType) -> None:
+    """In their memory channels come last, and int8 lies as codes."""
+    rng = np.random.default_rng(0)
+    feeds: Arrays = {"x": rng.normal(size=(2, 3, 4, 4)).astype(np.float32)}
+    shape = [2, 4, 4, 4]
+    shape[axis] = 3
+    constants: Arrays = {
+        "v": rng.normal(size=(4, 3, 1, 1)).astype(np.float32),
+        "k": rng.normal(size=shape).astype(np.float32),
+        "w": rng.normal(size=(5, 7 if axis == 1 else 4, 3, 3)).astype(np.float32),
+    }
+    nodes = [
+        node("nn.conv2d", "x v", "t"),
+        node("concatenate", "k t", "u", axis=axis),
+        node("nn.conv2d", "u w", "y"),
+    ]
+    graph = graph_of(feeds, nodes, "y", **constants)
+    agree(graph, feeds)
+    agree(quantized(graph, feeds, dtype), feeds)
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
