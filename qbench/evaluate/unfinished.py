@@ -47,7 +47,7 @@ def told_of(quantized: Quantized, data: Dataset, error: NotANumberError) -> str:
     graph = quantized.graph
     nodes = _leading_to(graph, error.value)
     programs = Programs(graph, [name for node in nodes for name in node.outputs])
-    for number, feeds in enumerate(data):
+    for number, feeds in enumerate(data.pieces_in_order()):
         values = {**feeds, **programs.of(feeds).run(feeds, keep=programs.keep)}
         values |= {name: constant.array for name, constant in graph.constants.items()}
         first = next((node for node in nodes if any(_has_nan(values[name]) for name in node.outputs)), None)
@@ -56,7 +56,7 @@ def told_of(quantized: Quantized, data: Dataset, error: NotANumberError) -> str:
             ranges = ", ".join(f"{shown(name)} from {_range(graph, name, values[name])}" for name in reads)
             makers = ", ".join(map(shown, _makers(quantized, first))) or shown(first.name)
             return (
-                f"layer {shown(first.name)} ({first.op}) gives NaN in sample {number}: it reads {ranges}. Nothing "
+                f"layer {shown(first.name)} ({first.op}) gives NaN in sample {number * data.layout.step}: it reads {ranges}. Nothing "
                 f"after it was measured. Keep in float what makes these: override({makers}, keep_float=True)"
             )
     return str(error)

@@ -23,7 +23,6 @@ Floats = NDArray[np.float64]
 _BLOCK = 64  # columns that pass on what they lose to the rest together
 _SCALES = np.linspace(0.35, 1.0, 27)
 _TINY = 1e-12
-_SWEEPS = 3  # in which each weight is looked at once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,9 @@ def best_scales(weights: Floats, second: Floats, levels: Levels, together: bool 
     return found
 
 
-def rounded(weights: Floats, second: Floats, scales: Floats, zeros: Floats, levels: Levels, damping: float) -> Floats:
+def rounded(
+    weights: Floats, second: Floats, scales: Floats, zeros: Floats, levels: Levels, damping: float, sweeps: int = 3
+) -> Floats:
     """Weights on their levels, rounded column by column, the columns of the largest inputs first.
 
     Parameters
@@ -108,6 +109,8 @@ def rounded(weights: Floats, second: Floats, scales: Floats, zeros: Floats, leve
         The integers that there are.
     damping
         In units of the mean of H's diagonal: how much less is taken over by other columns.
+    sweeps
+        How often each weight is looked at once more, beside all others.
     """
     depth = weights.shape[2]
     raised = _raised(second, damping * _level(second))
@@ -128,7 +131,7 @@ def rounded(weights: Floats, second: Floats, scales: Floats, zeros: Floats, leve
             left[:, :, at + 1 : last] -= error * factor[:, at : at + 1, at + 1 : last]
         left[:, :, last:] -= passed @ factor[:, first:last, last:]
     wanted = np.take_along_axis(weights, order[:, None], 2)
-    for _ in range(_SWEEPS):
+    for _ in range(sweeps):
         _settle(made, wanted, raised, grids, levels)
     return np.take_along_axis(made, np.argsort(order, axis=1)[:, None], 2)
 

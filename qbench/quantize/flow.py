@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +24,7 @@ from qbench.passes.groups import Group
 from qbench.progress import Cancel
 from qbench.runtime.feeds import check_feeds
 from qbench.runtime.programs import Programs
+from qbench.runtime.team import default_threads
 
 T = TypeVar("T")
 Values = Mapping[str, Array]
@@ -74,7 +77,7 @@ class Flow:
     def asked(self, function: Callable[[Both, int], T], merge: Callable[..., T]) -> T:
         """What a function says of each chunk and its number, merged."""
         if self.cluster is None:
-            return reduce(merge, map(function, self.chunks, range(len(self.chunks))))
+            return reduce(merge, self._here(function, self.chunks, range(len(self.chunks))))
         calls = [(chunk, number) for number, chunk in enumerate(self.chunks)]
         return gathered([self.cluster.submit_merged(function, calls, merge)], self.cancel)[0]
 
@@ -99,8 +102,13 @@ class Flow:
 
     def _each(self, work: Callable[[Any], Both], given: Sequence[Any]) -> Flow:
         if self.cluster is None:
-            return replace(self, chunks=[*map(work, given)])
+            return replace(self, chunks=[*self._here(work, given)])
         return replace(self, chunks=gathered([*map(partial(self.cluster.held, work), given)], self.cancel))
+
+    def _here(self, work: Callable[..., T], *given: Iterable[Any]) -> Iterator[T]:
+        """What work makes of each, in order, on as many threads as there are processors."""
+        with ThreadPoolExecutor(default_threads(), thread_name_prefix="qbench rounding") as pool:
+            yield from pool.map(work, *given)
 
     @cached_property
     def _last(self) -> dict[str, int]:
@@ -142,6 +150,7 @@ class _Stretch:
     _planned: dict[FrozenMap[str, int], tuple[Programs, Programs]] = field(
         init=False, default_factory=dict[FrozenMap[str, int], tuple[Programs, Programs]]
     )
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __reduce__(self) -> tuple[type[_Stretch], tuple[object, ...]]:
         return _Stretch, (self.nodes, self.types, self.wanted, self.constants, self.others)
@@ -151,9 +160,11 @@ class _Stretch:
         left = [{k: v for k, v in values.items() if k in self.wanted} for values in chunk[:2]]
         if not outputs:
             return Both(left[0], left[1], chunk.sizes)
-        if chunk.sizes not in self._planned:
-            exact, rounded = self.constants, {**self.constants, **self.others}
-            self._planned[chunk.sizes] = self._programs(chunk, outputs, exact), self._programs(chunk, outputs, rounded)
+        with self._lock:
+            if chunk.sizes not in self._planned:
+                sides = self.constants, {**self.constants, **self.others}
+                exact, rounded = (self._programs(chunk, outputs, constants) for constants in sides)
+                self._planned[chunk.sizes] = exact, rounded
         exact, rounded = map(_run, self._planned[chunk.sizes], chunk[:2], left)
         return Both(exact, rounded, chunk.sizes)
 
@@ -168,4 +179,4 @@ class _Stretch:
 
 def _run(programs: Programs, values: Values, left: Values) -> Values:
     feeds = {name: values[name] for name in programs.graph.inputs}
-    return {**left, **programs.of(feeds).run(feeds)}
+    return {**left, **programs.of(feeds).run(feeds, threads=1)}

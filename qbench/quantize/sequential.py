@@ -1,6 +1,6 @@
 """Round weights one layer after the other, each so that its output is the float network's as nearly as can be."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
@@ -27,15 +27,38 @@ from qbench.quantize.flow import Both, Flow
 from qbench.quantize.unfold import can_unfold, folded, placed, places, unfolded, unfolded_weight
 
 _BUDGET = 1 << 29  # bytes of values that are kept at a time
-_SAMPLES, _CHUNK = 256, 8  # of calibration data, and how many run together
-_FEWEST = 3  # chunks
-_INPUTS = (4096, 8)  # rows of inputs that moments are taken of: so many, and so many more for each input of a sum
-_RIDGES = (0.01, 0.1, 1.0)
+_CHUNK, _FEWEST = 8, 3  # samples that run together; and chunks
 _FEW_RIDGE = 0.3  # where there is nothing to hold back
 _DAMPING = (0.01, 0.1)  # at least so much, and so much of the ridge
 _HELD = 4  # each such chunk is held back to choose the ridge
-_BITS = 8
 _DEAD = 0.1  # of the scale given: a channel of zeros keeps it, since it suits the bias
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How much data weights of so many bits are rounded by: the finer they are, the less there is to gain.
+
+    Parameters
+    ----------
+    samples
+        Of calibration data.
+    inputs
+        Rows of inputs that moments are taken of: so many, and so many more for each input of a sum.
+    ridges
+        Which one is best is seen on data held back.
+    sweeps
+        How often each weight is looked at once more.
+    """
+
+    samples: int
+    inputs: tuple[int, int]
+    ridges: Sequence[float]
+    sweeps: int
+
+
+_BITS = 8
+_EFFORTS = {_BITS: _Effort(48, (1024, 2), (1.0,), 0), 4: _Effort(256, (4096, 8), (0.01, 0.1, 1.0), 3)}
+"""By the most bits that they are for."""
 
 _Parts = tuple[Moments, Moments | None]
 """Of the chunks that weights are fitted to, and of those that are held back."""
@@ -63,7 +86,7 @@ def round_sequentially(
         Of the weights: their type, and whether there is a scale for each channel. Scales are chosen anew, but those of
         overrides and those that suit a bias.
     data
-        Calibration data; some 256 samples are used.
+        Calibration data; some 256 samples are used, some 48 for weights of 8 bits.
     layers
         Names of those whose weights are rounded so; None: all. The others' go to the nearest integer.
     narrow
@@ -90,7 +113,8 @@ def round_sequentially(
     if not todo:
         return FrozenMap(found)
     end, where = max(todo), executor if isinstance(executor, Cluster) else None
-    chunks = _chunks(data, where is not None)
+    effort = _effort(encodings[weight].qparams for weight in todo.values())
+    chunks = _chunks(data, effort.samples, where is not None)
     nearest = {
         w: _nearest(graph.constants[w].array, encodings[w].qparams) for at, w in all_of.items() if at not in todo
     }
@@ -106,7 +130,8 @@ def round_sequentially(
                 if at in todo:
                     if todo[at] not in found:
                         shortcut = _shortcut(graph, groups[at], flow.alive(at - 1))
-                        found[todo[at]] = _round(graph, groups[at], shortcut, encodings[todo[at]], leading, narrow)
+                        given = graph, groups[at], shortcut, encodings[todo[at]], leading, narrow, effort
+                        found[todo[at]] = _round(*given)
                         if progress is not None:
                             progress(len(found), len(todo))
                     made = found[todo[at]]
@@ -151,9 +176,15 @@ def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> st
     return name if encodings[name].qparams.qmax < 2**_BITS else None
 
 
-def _chunks(data: Dataset, elsewhere: bool) -> list[Feeds]:
+def _effort(qparams: Iterable[QParams]) -> _Effort:
+    """What the coarsest of some weights need."""
+    levels = min(each.qmax - each.qmin for each in qparams)
+    return _EFFORTS[min(bits for bits in _EFFORTS if levels < 2**bits)]
+
+
+def _chunks(data: Dataset, samples: int, elsewhere: bool) -> list[Feeds]:
     """Samples evenly spread, in chunks; the samples of each are spread evenly, too."""
-    count = min(data.pieces, max(1, _SAMPLES // data.layout.step))
+    count = min(data.pieces, max(1, samples // data.layout.step))
     chosen = np.linspace(0, data.pieces - 1, count).round().astype(np.int64).tolist()
     if not data.layout.batched:
         return data.groups([[piece] for piece in chosen], elsewhere)
@@ -178,7 +209,13 @@ def _shortcut(graph: Graph, group: Group, alive: Collection[str]) -> str | None:
 
 
 def _round(
-    graph: Graph, group: Group, shortcut: str | None, encoding: Encoding, flow: Flow, narrow: bool
+    graph: Graph,
+    group: Group,
+    shortcut: str | None,
+    encoding: Encoding,
+    flow: Flow,
+    narrow: bool,
+    effort: _Effort,
 ) -> RoundedWeight:
     """Round one weight, and correct the bias after it."""
     head = group.head
@@ -189,11 +226,12 @@ def _round(
     if shortcut is not None:  # what was lost there counts as further inputs of the float network's layer
         share = unit_of(flow.asked(_Lost(shortcut), max)) / unit
         exact = np.concatenate([weights, share * np.stack([np.eye(weights.shape[1])] * len(weights))], axis=2)
-    wanted = max(1, (_INPUTS[0] + _INPUTS[1] * weights.shape[2]) // len(flow.chunks))
+    least, more = effort.inputs
+    wanted = max(1, (least + more * weights.shape[2]) // len(flow.chunks))
     found = flow.asked(_Taken(head, array.shape, shortcut, share, unit, wanted), _merged)
     fitted, *back = (found[held] for held in sorted(found))
     parts = fitted, back[0] if back else None
-    second, product, ridge = _chosen(weights, exact, parts, _bias_node(graph, group) is not None)
+    second, product, ridge = _chosen(weights, exact, parts, effort.ridges, _bias_node(graph, group) is not None)
     wanted, qparams = targets(weights, second, product, ridge), encoding.qparams
     low, (scales, zeros) = qparams.qmin + (1 if narrow and qparams.qmin < 0 else 0), _grid(qparams, weights)
     levels = Levels(low, qparams.qmax, qparams.zero_points[0] if len({*qparams.zero_points}) == 1 else None)
@@ -211,7 +249,7 @@ def _round(
             zero_point=points[0] if whole else tuple(points),
         )
     grid, damping = _grid(qparams, weights), max(_DAMPING[0], _DAMPING[1] * ridge)
-    made = least_squares.rounded(wanted, second, *grid, levels, damping)
+    made = least_squares.rounded(wanted, second, *grid, levels, damping, effort.sweeps)
     real = _nearest(folded(made, array).astype(np.float32), qparams)
     return RoundedWeight(real, qparams, _bias(graph, group, exact, unfolded_weight(head, real.array), parts))
 
@@ -274,7 +312,9 @@ def _merged(*parts: Mapping[bool, Moments]) -> dict[bool, Moments]:
     return found
 
 
-def _chosen(weights: Array, exact: Array, parts: _Parts, centre: bool) -> tuple[Array, Array, float]:
+def _chosen(
+    weights: Array, exact: Array, parts: _Parts, ridges: Sequence[float], centre: bool
+) -> tuple[Array, Array, float]:
     """Moments of all inputs and of them with the float output; the ridge that does best on those held back."""
     fitted, back = parts
 
@@ -284,9 +324,12 @@ def _chosen(weights: Array, exact: Array, parts: _Parts, centre: bool) -> tuple[
 
     if back is None:
         return *of(fitted), _FEW_RIDGE
+    everything = of(fitted.merge(back))
+    if len(ridges) == 1:
+        return *everything, ridges[0]
     unseen = of(back)
-    losses = [loss(targets(weights, *of(fitted), ridge), *unseen) for ridge in _RIDGES]
-    return *of(fitted.merge(back)), _RIDGES[int(np.argmin(losses))]
+    losses = [loss(targets(weights, *of(fitted), ridge), *unseen) for ridge in ridges]
+    return *everything, ridges[int(np.argmin(losses))]
 
 
 def _best_grid(wanted: Array, second: Array, levels: Levels, qparams: QParams) -> tuple[Array, Array]:

@@ -43,7 +43,7 @@ def unfolded(node: Node, data: Array, shape: Sequence[int], every: int, first: i
     if isinstance(op, DenseProduct):
         return data.reshape(1, -1, data.shape[-1])[:, first::every]
     window = _window(node, shape)
-    (top, left, bottom, right), strides, size = window.padding, window.strides, window.size
+    (top, left, *_), strides, size = window.padding, window.strides, window.size
     samples, channels = data.shape[:2]
     groups = int(getattr(op, "groups", 1))
     rows, columns = window.counts((data.shape[2], data.shape[3]))
@@ -52,9 +52,12 @@ def unfolded(node: Node, data: Array, shape: Sequence[int], every: int, first: i
     if size == (1, 1) and not any(window.padding):  # data may lie in any order of axes: a reshape would copy all of it
         points = data[:, :, y, x].reshape(samples, groups, channels // groups, len(taken))
         return points.transpose(1, 0, 3, 2).reshape(groups, -1, channels // groups)
-    dy, dx = np.arange(size[0]) * window.dilation[0], np.arange(size[1]) * window.dilation[1]
-    padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right))) if any(window.padding) else data
-    taps = padded[:, :, y[:, None, None] + dy[:, None], x[:, None, None] + dx]  # samples, channels, places, kh, kw
+    y = y[:, None, None] + np.arange(size[0])[:, None] * window.dilation[0] - top
+    x = x[:, None, None] + np.arange(size[1]) * window.dilation[1] - left
+    height, width = data.shape[2:]
+    taps = data[:, :, y.clip(0, height - 1), x.clip(0, width - 1)]  # samples, channels, places, kh, kw
+    if any(window.padding):
+        taps *= (y >= 0) & (y < height) & (x >= 0) & (x < width)
     split = taps.reshape(samples, groups, channels // groups, len(taken), *size)
     return split.transpose(1, 0, 3, 2, 4, 5).reshape(groups, samples * len(taken), -1)
 

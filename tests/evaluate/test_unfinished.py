@@ -15,7 +15,7 @@ from qbench.report.report import Report
 from qbench.session.session import Session
 
 
-def ratio() -> Graph:
+def ratio(batch: str | int = "N") -> Graph:
     """A dense layer over what is left of a small number after 8 bits, and a dense layer behind that."""
     rng = np.random.default_rng(0)
     weights = {name: Constant(rng.uniform(0.5, 2, (6, 6)).astype(np.float32)) for name in ("w1", "w2")}
@@ -35,7 +35,7 @@ def ratio() -> Graph:
         Node("fc2", "nn.dense", ("r", "w2"), ("y",), no, sources=("fc2",)),
         Node("beside", "nn.relu", ("a",), ("z",), no, sources=("beside",)),
     ]
-    types = {"x": TensorType(("N", 6), "float32"), "big": TensorType(("N", 2), "float32")}
+    types = {"x": TensorType((batch, 6), "float32"), "big": TensorType((batch, 2), "float32")}
     constants = weights | {"tiny": Constant(np.array([1e-4], np.float32))}
     return build("ratio", types, ("y", "z"), nodes, constants)
 
@@ -61,6 +61,11 @@ def test_goes_up_to_the_layer_and_names_it(report: Report) -> None:
     assert measured["fc2"] is None and report.output.sqnr_db is None
     assert report.stopped in str(report) and json.loads(report.to_json())["stopped"] == report.stopped
     assert Report.from_data(report.to_data()) == report
+
+
+def test_a_fixed_batch_is_told_of_as_well(data: dict[str, np.ndarray]) -> None:
+    report = Session(ratio(1), data, preset="int8").run(progress=False)
+    assert report.stopped is not None and "layer 'ratio' (divide) gives NaN in sample 0" in report.stopped
 
 
 def test_what_it_advises_helps(data: dict[str, np.ndarray]) -> None:
