@@ -26,9 +26,11 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "maximum": _operator(lambda a, b: a if a > b or a != a else b),
     "minimum": _operator(lambda a, b: a if a < b or a != a else b),
     "power": _operator(lambda a, b: np.power(a, b)),
+    "square": _operator(lambda a, b: a * a),
+    "cube": _operator(lambda a, b: np.float32(np.float64(a) * np.float64(a) * np.float64(a))),
     "prelu": _operator(lambda a, b: a if a > np.float32(0) else a * b),
 }
-"""``f(a, b) -> float32`` by the name of the op without its dialect."""
+"""``f(a, b) -> float32`` by the name of the op without its dialect; two powers that need no logarithm have their own."""
 
 
 @makes_kernels

@@ -1,4 +1,4 @@
-"""Layer and RMS normalization along rows, instance normalization of channels."""
+"""Layer and RMS normalization along rows, instance normalization of channels, side by side or each in one piece."""
 
 import numpy as np
 
@@ -109,3 +109,48 @@ def instance_norm_kernel(dtype: FloatType, level: Level) -> Kernel:
 
     sizes = ["x", "y", "gamma", "beta", "samples", "pixels", "channels"]
     return Kernel(f"float.instance_norm.{kept.name}", record(**dict.fromkeys(sizes, "i8"), epsilon="f4"), run)
+
+
+@makes_kernels
+def row_norm_kernel(dtype: FloatType, level: Level) -> Kernel:
+    """Each row over the root of its variance, times a gamma, plus a beta: those of its channel.
+
+    Returns
+    -------
+    Kernel
+        Its fields are x and y, the references; gamma and beta, of float32 vectors; rows and columns, the sizes;
+        channels, of which rows are in turn; epsilon, which is added below the root.
+    """
+    kept = storage(dtype, level)
+    element, size, load, store = kept.dtype, kept.size, kept.load, kept.store
+
+    def run(args, bases, thread, threads):
+        columns, channels = args.columns, args.channels
+        whole = columns // _LANES * _LANES
+        gamma, beta = view(bases, args.gamma, channels, np.float32), view(bases, args.beta, channels, np.float32)
+        sums = stack_array(_LANES, np.float64)
+        for row in range(*share(args.rows, thread, threads)):
+            x = view(bases, args.x + row * columns * size, columns, element)
+            y = view(bases, args.y + row * columns * size, columns, element)
+            sums[:] = 0.0
+            for start in range(0, whole, _LANES):
+                for lane in range(_LANES):
+                    sums[lane] += load(x, at(start + lane))
+            for i in range(whole, columns):
+                sums[0] += load(x, at(i))
+            mean = np.float32(sums.sum() / columns)
+            sums[:] = 0.0
+            for start in range(0, whole, _LANES):
+                for lane in range(_LANES):
+                    away = load(x, at(start + lane)) - mean
+                    sums[lane] += away * away
+            for i in range(whole, columns):
+                away = load(x, at(i)) - mean
+                sums[0] += away * away
+            root = np.sqrt(np.float32(sums.sum() / columns) + args.epsilon)
+            scale, offset = np.divide(gamma[at(row % channels)], root), beta[at(row % channels)]
+            for i in range(columns):
+                store(y, at(i), (load(x, at(i)) - mean) * scale + offset)
+
+    sizes = ["x", "y", "gamma", "beta", "rows", "columns", "channels"]
+    return Kernel(f"float.row_norm.{kept.name}", record(**dict.fromkeys(sizes, "i8"), epsilon="f4"), run)

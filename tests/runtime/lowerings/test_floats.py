@@ -72,6 +72,31 @@ def test_instance_norm(shape, dtype):
     assert_agree(graph, {"x": x}, threads=2)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("shape, groups", [((2, 35, 6, 5), 5), ((1, 16, 40), 1), ((3, 4, 2, 3), 4)])
+def test_group_norm(shape, groups, dtype):
+    """A reshape makes groups of channels, whose numbers follow each other in memory."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=shape) * 3 + rng.normal(size=(1, shape[1], *(1 for _ in shape[2:])))).astype(dtype)
+    vectors = {name: rng.normal(size=groups).astype(dtype) for name in ("gamma", "beta")}
+    nodes = [
+        node("reshape", "x", "r", newshape=(shape[0], groups, -1)),
+        node("nn.instance_norm", "r gamma beta", "n", epsilon=1e-3),
+        node("reshape", "n", "y", newshape=shape),
+    ]
+    graph = graph_of({"x": x}, nodes, "y", **vectors)
+    assert_agree(graph, {"x": x}, threads=2)
+    assert "row_norm" in {step.kernel.split(".")[1] for step in plan(graph).profile({"x": x}) if "." in step.kernel}
+
+
+@pytest.mark.parametrize("exponent", [2.0, 3.0, 2.5])
+def test_powers_of_a_constant(exponent):
+    x = np.random.default_rng(0).normal(size=(2, 3, 40)).astype(np.float32)
+    x = x if exponent % 1 == 0 else np.abs(x)
+    graph = graph_of({"x": x}, [node("power", "x e", "y")], "y", e=np.float32(exponent).reshape(1))
+    assert_agree(graph, {"x": x}, threads=2)
+
+
 @settings(max_examples=60)
 @given(
     channels=st.tuples(st.sampled_from([1, 2, 3, 8, 20]), st.sampled_from([1, 7, 16, 33, 70])),

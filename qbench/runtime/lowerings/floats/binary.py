@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import Epilogue
+from qbench.ir.op import Epilogue, is_op
 from qbench.kernels.floats.binary import OPERATORS, binary_kernel
 from qbench.kernels.levels import Level
 from qbench.ops.float.activation import PRelu
 from qbench.ops.float.dense import BiasAdd
-from qbench.ops.float.elementwise import Binary
+from qbench.ops.float.elementwise import Binary, Power
 from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.broadcasting import BroadcastLowering, PerChannelMixin
 from qbench.runtime.lowerings.floats.places import (
@@ -17,6 +17,8 @@ from qbench.runtime.lowerings.floats.places import (
 )
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
+
+_POWERS = ((2.0, "square"), (3.0, "cube"))
 
 
 @lowers(Binary, rank=5)
@@ -30,6 +32,14 @@ class BinaryLowering(BroadcastLowering):
         self.dtype, self.output = float_type(graph, *step.head.inputs), step.outputs[0]
         if self.function not in OPERATORS:
             raise Refused(f"there is no kernel for {step.head.op}")
+
+    @property
+    def function(self) -> str:
+        """A power by its exponent where multiplications do."""
+        head = self.step.head
+        exponent = self.graph.constants.get(head.inputs[1]) if is_op(head, Power) else None
+        whole = (name for value, name in _POWERS if exponent is not None and (exponent.array == value).all())
+        return next(whole, super().function)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         kernel, (low, high) = binary_kernel(self.function, self.dtype, site.level), clamp(self.step)

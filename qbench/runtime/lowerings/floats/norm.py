@@ -7,7 +7,7 @@ import numpy as np
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
-from qbench.kernels.floats.norm import instance_norm_kernel, norm_kernel
+from qbench.kernels.floats.norm import instance_norm_kernel, norm_kernel, row_norm_kernel
 from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.levels import Level
 from qbench.ops.float.norm import InstanceNorm, LayerNorm, RMSNorm
@@ -59,11 +59,17 @@ class FloatNormLowering(_Norm):
 
 @lowers(InstanceNorm, rank=5)
 class InstanceNormLowering(_Norm):
-    """Channels lie last in memory."""
+    """Channels lie last in memory, or first where the data does so at home, as a group of channels made by a reshape."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.layout = Layout((0, *range(2, self.rank), 1))
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        lies, row_major = home[self.data], Layout(tuple(range(self.rank)))
+        if not any(lies.border) and lies.same(row_major, self.graph.types[self.data].shape):
+            self.layout = row_major
+        return super().layouts(home)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         x, y = (in_order(site.places[name], self.layout.axes) for name in (self.data, self.output))
@@ -75,8 +81,14 @@ class InstanceNormLowering(_Norm):
         op = bind(self.step.head)
         assert isinstance(op, InstanceNorm)
         gamma, beta = (site.constant(site.graph.constants[name].array.astype(np.float32)) for name in self.parameters)
-        made = instruction(
-            instance_norm_kernel(dtype, site.level), self.output, x=x.reference, y=y.reference, gamma=gamma, beta=beta,
-            samples=x.shape[0], pixels=math.prod(x.shape[1:-1]), channels=x.shape[-1], epsilon=op.epsilon,
-        )  # fmt: skip
-        return [*before, made, *after]
+        by_axis = dict(zip(x.axes, x.shape, strict=True))
+        samples, channels = by_axis.pop(0), by_axis.pop(1)
+        sizes, pixels = {"channels": channels}, math.prod(by_axis.values())
+        if self.layout.axes[1] == 1:
+            kernel = row_norm_kernel(dtype, site.level)
+            sizes |= {"rows": samples * channels, "columns": pixels}
+        else:
+            kernel = instance_norm_kernel(dtype, site.level)
+            sizes |= {"samples": samples, "pixels": pixels}
+        fields = {"x": x.reference, "y": y.reference, "gamma": gamma, "beta": beta, "epsilon": op.epsilon}
+        return [*before, instruction(kernel, self.output, **fields, **sizes), *after]
