@@ -56,8 +56,9 @@ def told_of(quantized: Quantized, data: Dataset, error: NotANumberError) -> str:
             ranges = ", ".join(f"{shown(name)} from {_range(graph, name, values[name])}" for name in reads)
             makers = ", ".join(map(shown, _makers(quantized, first))) or shown(first.name)
             return (
-                f"layer {shown(first.name)} ({first.op}) gives NaN in sample {number * data.layout.step}: it reads {ranges}. Nothing "
-                f"after it was measured. Keep in float what makes these: override({makers}, keep_float=True)"
+                f"layer {shown(first.name)} ({first.op}) gives NaN in sample {number * data.layout.step}: it reads "
+                f"{ranges}. Nothing after it was measured. Keep in float what makes these: "
+                f"override({makers}, keep_float=True)"
             )
     return str(error)
 

@@ -30,7 +30,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "cube": _operator(lambda a, b: np.float32(np.float64(a) * np.float64(a) * np.float64(a))),
     "prelu": _operator(lambda a, b: a if a > np.float32(0) else a * b),
 }
-"""``f(a, b) -> float32`` by the name of the op without its dialect; two powers that need no logarithm have their own."""
+"""``f(a, b) -> float32`` by the name of the op without its dialect; and two powers that products make."""
 
 
 @makes_kernels

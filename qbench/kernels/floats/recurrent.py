@@ -1,4 +1,7 @@
-"""Recurrent layers in float32: both products of a time step, its gates, and the states that go round."""
+"""Recurrent layers in float32: the product with the state, the gates, and the states that go round.
+
+The product with the data waits for no state, so it is made for all steps ahead.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +18,12 @@ _one, _sigmoid, _tanh = np.float32(1), FUNCTIONS["sigmoid"], FUNCTIONS["tanh"]
 
 
 @register_jitable
-def _add_product(x: Any, weights: Any, first: Any, count: Any, pitch: Any, column: Any, sums: Any) -> None:
-    """``sums[column:] += x @ weights[first : first + count, column:]``, four rows of the weights at a time."""
+def _add_product(x: Any, weights: Any, count: Any, pitch: Any, column: Any, sums: Any) -> None:
+    """``sums[column:] += x @ weights[:count, column:]``, four rows of the weights at a time."""
     whole = count // 4 * 4
     for k in range(0, whole, 4):
         a, b, c, d = x[k], x[k + 1], x[k + 2], x[k + 3]
-        row = (first + k) * pitch
+        row = k * pitch
         for i in range(column, pitch):
             sums[at(i)] += (
                 a * weights[at(row + i)]
@@ -29,7 +32,7 @@ def _add_product(x: Any, weights: Any, first: Any, count: Any, pitch: Any, colum
                 + d * weights[at(row + 3 * pitch + i)]
             )
     for k in range(whole, count):
-        a, row = x[k], (first + k) * pitch
+        a, row = x[k], k * pitch
         for i in range(column, pitch):
             sums[at(i)] += a * weights[at(row + i)]
 
@@ -102,40 +105,40 @@ def recurrent_kernel(cell: str) -> Kernel:
     Returns
     -------
     Kernel
-        Its fields are references: x (steps, n, size), weights (directions, size + units, gates * units: the kernel's
-        rows, then the recurrence's), offset (directions, 2, gates * units), y (steps, directions, n, units), hidden and
-        cell (directions, n, units: the first states, which become the last), work (directions, n, 2, gates * units);
-        and sizes. Direction number `backward` and those behind it go through the steps from the last one.
+        Its fields are references: given (steps, n, directions, gates * units: the products with the data and their
+        offsets), weights (directions, units, gates * units: the recurrence's), offset (directions, gates * units: the
+        recurrence's), y (steps, directions, n, units), hidden and cell (directions, n, units: the first states, which
+        become the last), work (directions, n, gates * units); and sizes. Direction number `backward` and those behind
+        it go through the steps from the last one.
     """
     (gates, advance), resets = CELLS[cell], cell == "gru"
 
     def run(args, bases, thread, threads):
-        steps, n, size, units = args.steps, args.n, args.inputs, args.units
+        steps, n, units = args.steps, args.n, args.units
         pitch = gates * units
         first, end = share(args.directions * n, thread, threads)
         for item in range(first, end):
             way, sample = item // n, item % n
-            weights = view(bases, args.weights + way * (size + units) * pitch * 4, (size + units) * pitch, np.float32)
-            offset = view(bases, args.offset + way * 2 * pitch * 4, 2 * pitch, np.float32)
-            given = view(bases, args.work + item * 2 * pitch * 4, pitch, np.float32)
-            again = view(bases, args.work + (item * 2 + 1) * pitch * 4, pitch, np.float32)
+            weights = view(bases, args.weights + way * units * pitch * 4, units * pitch, np.float32)
+            offset = view(bases, args.offset + way * pitch * 4, pitch, np.float32)
+            again = view(bases, args.work + item * pitch * 4, pitch, np.float32)
             hidden = view(bases, args.hidden + item * units * 4, units, np.float32)
             state = view(bases, args.cell + item * units * 4, units, np.float32)
             for step in range(steps):
                 t = steps - 1 - step if way >= args.backward else step
-                x = view(bases, args.x + (t * n + sample) * size * 4, size, np.float32)
+                place = ((t * n + sample) * args.directions + way) * pitch
+                given = view(bases, args.given + place * 4, pitch, np.float32)
                 for i in range(pitch):
-                    given[i], again[i] = offset[i], offset[at(pitch + i)]
-                _add_product(x, weights, 0, size, pitch, 0, given)
-                _add_product(hidden, weights, size, units, pitch, 0, again)
+                    again[i] = offset[i]
+                _add_product(hidden, weights, units, pitch, 0, again)
                 if resets:
-                    _reset(given, again, hidden, offset[pitch:], units)
-                    _add_product(again[units : 2 * units], weights, size, units, pitch, 2 * units, again)
+                    _reset(given, again, hidden, offset, units)
+                    _add_product(again[units : 2 * units], weights, units, pitch, 2 * units, again)
                 advance(given, again, hidden, state, units)
                 y = view(bases, args.y + ((t * args.directions + way) * n + sample) * units * 4, units, np.float32)
                 for i in range(units):
                     y[i] = hidden[i]
 
-    names = ("x", "weights", "offset", "y", "hidden", "cell", "work")
-    sizes = ("steps", "n", "inputs", "units", "directions", "backward")
+    names = ("given", "weights", "offset", "y", "hidden", "cell", "work")
+    sizes = ("steps", "n", "units", "directions", "backward")
     return Kernel(f"float.{cell}", record(**dict.fromkeys((*names, *sizes), "i8")), run)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.ir.frozen import Constant
 from qbench.kernels.floats.conv import choose_chunk, choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.pack import pack_channels, pack_weights
 from qbench.ops.float.dense import Dense
@@ -13,7 +14,7 @@ from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.conv import WeightedLowering
 from qbench.runtime.lowerings.floats.places import clamp, in_order, pitch_of, result, widened
 from qbench.runtime.lowerings.lowering import Layouts, Site, instruction, lowers
-from qbench.runtime.step import Instruction
+from qbench.runtime.step import Instruction, Place
 
 
 @lowers(Dense, rank=5)
@@ -28,34 +29,60 @@ class FloatDenseLowering(WeightedLowering):
         axes = range(self.graph.types[self.data].rank)
         x, before = widened(site, in_order(site.places[self.data], axes))
         y, after = result(site, in_order(site.places[self.output], axes))
-        (units, depth), pixels = self.weights.shape, math.prod(x.shape[:-1])
-        tile, lanes = choose_tile(site.level, pixels, units, depth), panel_lanes(site.level)
-
-        def pack() -> NDArray[np.float32]:
-            return pack_weights(self.weights.reshape(1, units, 1, depth), tile, lanes, 1)
-
-        packed = site.packed(self.graph.constants[self.weight_name], ("float", tile, lanes, 1, 1), pack)
-        low, high = clamp(self.step)
-        made = instruction(
-            float_conv_kernel(site.level, tile),
-            self.output,
-            x=x.reference,
-            zeros=0,
-            table=0,
-            weights=site.constant(packed),
-            bias=site.constant(pack_channels(self.bias, 1, tile, lanes)),
-            out=y.reference,
-            pixels=pixels,
-            taps=1,
-            depth=depth,
-            groups=1,
-            channels=units,
-            pitch=pitch_of(x) or 0,
-            group_pitch=0,
-            out_pitch=pitch_of(y) or 0,
-            group_out=0,
-            chunk=choose_chunk(tile, pixels, depth, packed.nbytes),
-            low=low,
-            high=high,
-        )
+        made = product(site, self.output, x, y, self.graph.constants[self.weight_name], self.bias, clamp(self.step))
         return [*before, made, *after]
+
+
+def product(
+    site: Site,
+    name: str,
+    x: Place,
+    y: Place,
+    weight: Constant,
+    bias: NDArray[np.float32],
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Instruction:
+    """Rows times a constant weight.
+
+    Parameters
+    ----------
+    site, name
+        Where the instruction is made, and the value that it makes.
+    x, y
+        float32 rows of even pitch.
+    weight
+        ``[..., columns of x]``; what is ahead counts the columns of y.
+    bias
+        One number for each column of y.
+    bounds
+        Of the results.
+    """
+    depth, pixels, units = x.shape[-1], math.prod(x.shape[:-1]), y.shape[-1]
+    tile, lanes = choose_tile(site.level, pixels, units, depth), panel_lanes(site.level)
+
+    def pack() -> NDArray[np.float32]:
+        return pack_weights(weight.array.astype(np.float32, copy=False).reshape(1, units, 1, depth), tile, lanes, 1)
+
+    packed = site.packed(weight, ("float", tile, lanes, 1, 1), pack)
+    return instruction(
+        float_conv_kernel(site.level, tile),
+        name,
+        x=x.reference,
+        zeros=0,
+        table=0,
+        weights=site.constant(packed),
+        bias=site.constant(pack_channels(bias, 1, tile, lanes)),
+        out=y.reference,
+        pixels=pixels,
+        taps=1,
+        depth=depth,
+        groups=1,
+        channels=units,
+        pitch=pitch_of(x) or 0,
+        group_pitch=0,
+        out_pitch=pitch_of(y) or 0,
+        group_out=0,
+        chunk=choose_chunk(tile, pixels, depth, packed.nbytes),
+        low=bounds[0],
+        high=bounds[1],
+    )

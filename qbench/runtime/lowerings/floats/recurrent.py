@@ -1,6 +1,7 @@
-"""Recurrent layers: one instruction for all their steps, behind copies of the states that they begin with."""
+"""Recurrent layers: the product with the data of all steps, copies of the states at first, then all steps."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from qbench.ops.onnx.dynamic import DynamicLstm
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
-from qbench.runtime.lowerings.floats.places import float_type, need_work, operand_place
+from qbench.runtime.lowerings.floats.dense import product
+from qbench.runtime.lowerings.floats.places import float_type, need_work, operand_place, scratch
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.step import Instruction
@@ -49,18 +51,21 @@ class RecurrentLowering(Lowering):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         steps, n, inputs = shape_of(self.graph, self.data)
-        kernel, recurrence, offset = (self.graph.constants[name].array for name in self.weights)
+        kernel, recurrence, offset = (self.graph.constants[name] for name in self.weights)
         directions, pitch, units = recurrence.shape
-        packed = np.ascontiguousarray(np.concatenate([kernel, recurrence], axis=2).transpose(0, 2, 1))
+        packed = np.ascontiguousarray(recurrence.array.transpose(0, 2, 1))
+        offsets = np.ascontiguousarray(offset.array.reshape(directions, 2, pitch).swapaxes(0, 1))
         data, targets = gapless(site, self.data), [gapless(site, name, output=True) for name in self.made]
         y, hidden, *_, cell = (target.place.reference for target in (*targets, targets[-1]))
-        before = [*data.copies]
+        given = scratch(site, (steps * n, directions * pitch), (0, 1))
+        rows = replace(data.place, shape=(steps * n, inputs), strides=(inputs, 1), axes=(0, 1))
+        before = [*data.copies, product(site, self.made[0], rows, given, kernel, offsets[0].reshape(-1))]
         for state, last in zip(self.states, targets[1:], strict=True):
             before += copy_instructions(operand_place(site, state), last.place)
         made = instruction(
-            recurrent_kernel(self.cell), self.made[0], x=data.place.reference, weights=site.constant(packed),
-            offset=site.constant(np.ascontiguousarray(offset)), y=y, hidden=hidden, cell=cell,
-            work=site.workspace(directions * n * 2 * pitch * 4), steps=steps, n=n, inputs=inputs, units=units,
-            directions=directions, backward=self.backward,
+            recurrent_kernel(self.cell), self.made[0], given=given.reference, weights=site.constant(packed),
+            offset=site.constant(offsets[1]), y=y, hidden=hidden, cell=cell,
+            work=site.workspace(directions * n * pitch * 4), steps=steps, n=n, units=units, directions=directions,
+            backward=self.backward,
         )  # fmt: skip
         return [*before, made, *(copy for target in targets for copy in target.copies)]
