@@ -12,7 +12,7 @@ from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.levels import Level
 from qbench.ops.float.norm import InstanceNorm, LayerNorm, RMSNorm
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import Layout, shape_of
+from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, rows_of, widened
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.step import Instruction
@@ -61,14 +61,9 @@ class FloatNormLowering(_Norm):
 class InstanceNormLowering(_Norm):
     """Channels lie last in memory, or first where those of the data do, as groups made by a reshape."""
 
-    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
-        super().__init__(step, graph, level)
-        self.layout = Layout((0, *range(2, self.rank), 1))
-
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        lies, row_major = home[self.data], Layout(tuple(range(self.rank)))
-        if not any(lies.border) and lies.same(row_major, shape_of(self.graph, self.data)):
-            self.layout = row_major
+        rows, last = row_major(self.rank), Layout((0, *range(2, self.rank), 1))
+        self.layout = rows if home[self.data].same(rows, shape_of(self.graph, self.data)) else last
         return super().layouts(home)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
