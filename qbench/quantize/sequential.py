@@ -36,7 +36,7 @@ _DEAD = 0.1  # of the scale given: a channel of zeros keeps it, since it suits t
 
 @dataclass(frozen=True)
 class _Effort:
-    """How much data weights of so many bits are rounded by: the finer they are, the less there is to gain.
+    """How much data weights are rounded by: the finer their levels are, the less there is to gain.
 
     Parameters
     ----------
@@ -57,8 +57,7 @@ class _Effort:
 
 
 _BITS = 8
-_EFFORTS = {_BITS: _Effort(48, (1024, 2), (1.0,), 0), 4: _Effort(256, (4096, 8), (0.01, 0.1, 1.0), 3)}
-"""By the most bits that they are for."""
+_LIGHT, _FULL = _Effort(48, (1024, 2), (1.0,), 0), _Effort(256, (4096, 8), (0.01, 0.1, 1.0), 3)
 
 _Parts = tuple[Moments, Moments | None]
 """Of the chunks that weights are fitted to, and of those that are held back."""
@@ -86,7 +85,7 @@ def round_sequentially(
         Of the weights: their type, and whether there is a scale for each channel. Scales are chosen anew, but those of
         overrides and those that suit a bias.
     data
-        Calibration data; some 256 samples are used, some 48 for weights of 8 bits.
+        Calibration data; some 256 samples are used, some 48 where all weights have 8 bits and a scale for each channel.
     layers
         Names of those whose weights are rounded so; None: all. The others' go to the nearest integer.
     narrow
@@ -177,9 +176,9 @@ def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> st
 
 
 def _effort(qparams: Iterable[QParams]) -> _Effort:
-    """What the coarsest of some weights need."""
-    levels = min(each.qmax - each.qmin for each in qparams)
-    return _EFFORTS[min(bits for bits in _EFFORTS if levels < 2**bits)]
+    """Little for weights of 8 bits with a scale for each channel."""
+    fine = all(each.axis is not None and each.qmax - each.qmin >= 2 ** (_BITS - 1) for each in qparams)
+    return _LIGHT if fine else _FULL
 
 
 def _chunks(data: Dataset, samples: int, elsewhere: bool) -> list[Feeds]:
