@@ -1,6 +1,7 @@
 """What lowerings of elementwise functions of several operands share, whatever the type of the elements."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,10 +12,17 @@ from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.elementwise import Add
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major
-from qbench.runtime.lowerings.floats.places import borderless, operand_place, strides_within
+from qbench.runtime.lowerings.floats.places import borderless, strides_within
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site
 from qbench.runtime.lowerings.operands import common_layouts, need_walks, repeated, walks_of
 from qbench.runtime.step import Place
+
+
+class _Read(NamedTuple):
+    """Of an operand: the reference of its first element and the bytes of one, and strides along the result's memory."""
+
+    memory: tuple[int, int]
+    strides: tuple[int, ...]
 
 
 class BroadcastLowering(Lowering):
@@ -27,9 +35,9 @@ class BroadcastLowering(Lowering):
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         return common_layouts(self.graph, self.step, home)
 
-    def operands(self, site: Site) -> list[Place]:
-        """Where they lie, as places that broadcast to the result."""
-        return [operand_place(site, name) for name in self.step.head.inputs]
+    def seen(self, index: int, place: Place) -> Place:
+        """The place of an operand as one that broadcasts to the result."""
+        return place
 
     @property
     def function(self) -> str:
@@ -38,16 +46,24 @@ class BroadcastLowering(Lowering):
 
     def walks(self, site: Site, names: str) -> list[dict[str, int]]:
         """By walk the fields of these names and y, and the extents; more names than operands mean the first."""
-        y, places = site.places[self.step.outputs[0]], self.operands(site)
-        by_name = dict(zip(names, [*places, *places[:1] * (len(names) - len(places))], strict=True))
-        steps = {name: strides_within(place, y.natural_shape, y.axes) for name, place in by_name.items()}
-        memory = {name: (place.reference, place.dtype.itemsize) for name, place in {**by_name, "y": y}.items()}
-        for name, value in zip(names, self.step.head.inputs, strict=False):
-            if value in self.graph.constants:
-                array = np.ascontiguousarray(self.graph.constants[value].array)
-                array, steps[name] = repeated(array, steps[name], y)
-                memory[name] = site.constant(array), array.itemsize
-        return walks_of(y.shape, memory, **steps, y=y.strides)
+        y = site.places[self.step.outputs[0]]
+        read = [self._read(site, index, y) for index in range(len(self.step.head.inputs))]
+        by_name = dict(zip(names, read + read[:1] * (len(names) - len(read)), strict=True))
+        memory = {name: one.memory for name, one in by_name.items()}
+        strides = {name: one.strides for name, one in by_name.items()}
+        return walks_of(y.shape, {**memory, "y": (y.reference, y.dtype.itemsize)}, **strides, y=y.strides)
+
+    def _read(self, site: Site, index: int, result: Place) -> _Read:
+        name = self.step.head.inputs[index]
+        constant = self.graph.constants.get(name)
+        if constant is None:
+            place = self.seen(index, site.places[name])
+            strides = strides_within(place, result.natural_shape, result.axes)
+            return _Read((place.reference, place.dtype.itemsize), strides)
+        array = np.ascontiguousarray(constant.array)
+        place = self.seen(index, Place.dense(0, array.dtype, array.shape))
+        array, strides = repeated(array, strides_within(place, result.natural_shape, result.axes), result)
+        return _Read((site.constant(array), array.itemsize), strides)
 
 
 class PerChannelMixin(BroadcastLowering):
@@ -63,11 +79,13 @@ class PerChannelMixin(BroadcastLowering):
         common = borderless(home[data])
         return Layouts({data: common, **dict.fromkeys(others, row_major(1))}, {self.step.outputs[0]: common})
 
-    def operands(self, site: Site) -> list[Place]:
-        data, vector = super().operands(site)
-        rank = len(data.shape)
+    def seen(self, index: int, place: Place) -> Place:
+        if index == 0:
+            return place
+        data, _ = self.step.head.inputs
+        rank = self.graph.types[data].rank
         axis = bind(self.step.head).channel_axis_of("data", rank)
         assert axis is not None
         order = (*(i for i in range(rank) if i != axis), axis)
-        shape, strides = (1,) * (rank - 1) + vector.shape, (0,) * (rank - 1) + vector.strides
-        return [data, Place(vector.buffer, vector.offset, vector.dtype, shape, strides, order)]
+        shape, strides = (1,) * (rank - 1) + place.shape, (0,) * (rank - 1) + place.strides
+        return Place(place.buffer, place.offset, place.dtype, shape, strides, order)
