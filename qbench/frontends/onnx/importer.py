@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import graphlib
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import overload
 
 import numpy as np
@@ -14,16 +12,15 @@ from numpy.typing import ArrayLike
 from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.onnx.builder import Builder, Open, Unsupported, Value
 from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
+from qbench.frontends.onnx.inputs import input_types, symbols_of
 from qbench.frontends.onnx.loops import WAYS, count_turns, written_out
-from qbench.frontends.onnx.source import SourceInput, SourceModel, SourceNode
+from qbench.frontends.onnx.source import SourceModel, SourceNode, in_order
 from qbench.frontends.onnx.table import CONVERTERS, MOVES
 from qbench.frontends.onnx.tails import cut_before
 from qbench.frontends.sizes import Unresolved, solved, substituted
 from qbench.ir.build import build
-from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.graph import Graph, Node
-from qbench.ir.sizes import size_of
-from qbench.ir.types import Dim, TensorType, dims_replaced
+from qbench.ir.types import Dim
 from qbench.ops.rules import Unequal
 
 
@@ -72,7 +69,7 @@ def _imported(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Graph
 def _cut(importer: _Importer, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
     """The graph before what only the run knows the sizes of, with the rest as data."""
     source, starts = importer.source, importer.starts
-    source = dataclasses.replace(source, nodes=tuple(_sorted(source.nodes)))
+    source = dataclasses.replace(source, nodes=tuple(in_order(source.nodes)))
     tail = cut_before(source, starts, importer.values)
     front = tail.front()
     if front is None:
@@ -82,7 +79,6 @@ def _cut(importer: _Importer, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
 
 EQUATIONS = 64
 """Equations of sizes that a network may ask for; so many that only a damaged file asks for more."""
-
 
 NUMBERS = frozenset({"Clip", "PRelu"})
 """Ops that take constants as real numbers, however they are stored."""
@@ -97,8 +93,7 @@ COUNTED = "how many it finds only the run knows; load(outputs=(...)) ends the gr
 
 class _Importer:
     def __init__(self, source: SourceModel, shapes: Mapping[str, Sequence[Dim]], known: Mapping[str, Dim]) -> None:
-        symbols = _Symbols()
-        inputs = {i.name: _input_type(i, shapes.get(i.name), symbols, known) for i in source.inputs}
+        inputs = input_types(source.inputs, shapes, known)
         taken = source.value_names() | {node.name for node in source.nodes}
         self.source = source
         self.builder = Builder(inputs, taken)
@@ -135,11 +130,10 @@ class _Importer:
         cause = error if isinstance(error, Unequal) else error.__cause__
         if not isinstance(cause, Unequal) or len(cause.sizes) != 2:
             return None
-        dims = [dim for kind in self.builder.inputs.values() for dim in kind.shape]
-        return solved(*cause.sizes, sorted({s for dim in dims for s in size_of(dim).symbols}, key=_first(dims)))
+        return solved(*cause.sizes, symbols_of(self.builder.inputs.values()))
 
     def _take_all(self, nodes: Sequence[SourceNode]) -> None:
-        for node in _sorted(nodes):
+        for node in in_order(nodes):
             try:
                 self._take(node)
             except Open as error:
@@ -351,75 +345,3 @@ def _renamed(node: Node, old: str, new: str) -> Node:
         return tuple(new if value == old else value for value in values)
 
     return dataclasses.replace(node, inputs=swap(node.inputs), outputs=swap(node.outputs))
-
-
-def _sorted(nodes: Sequence[SourceNode]) -> list[SourceNode]:
-    makers = {output: node.name for node in nodes for output in node.outputs if output}
-    by_name = {node.name: node for node in nodes}
-    reads = {node.name: [makers[value] for value in node.inputs if value in makers] for node in nodes}
-    seen: set[str] = set()
-    for node in nodes:
-        if not seen.issuperset(reads[node.name]):
-            break
-        seen.add(node.name)
-    else:
-        return list(nodes)
-    try:
-        return [by_name[name] for name in graphlib.TopologicalSorter(reads).static_order()]
-    except graphlib.CycleError as error:
-        circle: list[str] = error.args[1]
-        raise ModelError(f"the graph has a cycle through {' -> '.join(map(shown, circle))}") from None
-
-
-_NAMELESS = re.compile(r"[^A-Za-z0-9]*|none|unk__[0-9]+", re.IGNORECASE)
-"""What exporters write for a size that has no name; tf2onnx counts them."""
-
-
-class _Symbols:
-    """Names for sizes that the file leaves open. The first size of every input is the same batch unless named."""
-
-    def __init__(self) -> None:
-        self._by_param: dict[str, str] = {}
-
-    def of(self, size: int | str | None, axis: int, rank: int) -> str:
-        if isinstance(size, str) and not re.fullmatch(_NAMELESS, size):
-            return self._named(size)
-        if axis == 0:
-            return self._named("N")
-        return self._named(
-            f"?{len(self._by_param)}", {2: "H", 3: "W"}.get(axis, f"D{axis}") if rank == 4 else f"D{axis}"
-        )
-
-    def _named(self, param: str, wish: str | None = None) -> str:
-        if param not in self._by_param:
-            base = symbol = re.sub(r"[^A-Za-z0-9_]", "_", wish or param)[:60]
-            if base[0].isdigit():
-                base = symbol = f"_{base}"
-            count = 0
-            while symbol in self._by_param.values():
-                count += 1
-                symbol = f"{base}_{count}"
-            self._by_param[param] = symbol
-        return self._by_param[param]
-
-
-def _first(dims: Sequence[Dim]) -> Callable[[str], int]:
-    """Where a symbol comes first."""
-    return lambda symbol: next(i for i, dim in enumerate(dims) if symbol in size_of(dim).symbols)
-
-
-def _input_type(
-    source: SourceInput, override: Sequence[Dim] | None, symbols: _Symbols, told: Mapping[str, Dim]
-) -> TensorType:
-    if not is_dtype(source.dtype):
-        raise ModelError(f"input {shown(source.name)} is {source.dtype}, which is not one of {', '.join(DTYPES)}")
-    if override is not None:
-        return TensorType(dims_replaced(override, told), source.dtype)
-    if source.shape is None:
-        raise ModelError(f"input {shown(source.name)} has no shape: give one with shapes={{name: (...)}}")
-    rank = len(source.shape)
-    sizes: list[Dim] = []
-    for axis, size in enumerate(source.shape):
-        known = isinstance(size, int) and (size > 0 or (size == 0 and axis > 0))
-        sizes.append(size if isinstance(size, int) and known else symbols.of(size, axis, rank))
-    return TensorType(dims_replaced(sizes, told), source.dtype)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import graphlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -166,3 +167,22 @@ class SourceModel:
             sizes = array.shape or tuple(s if isinstance(s, int) else 1 for s in shape)
             arrays[given.name] = np.broadcast_to(array.astype(given.dtype), sizes)
         return replace(self, inputs=kept, initializers={**self.initializers, **arrays})
+
+
+def in_order(nodes: Sequence[SourceNode]) -> list[SourceNode]:
+    """The nodes, each behind those that it reads; ModelError where they go round in a circle."""
+    makers = {output: node.name for node in nodes for output in node.outputs if output}
+    by_name = {node.name: node for node in nodes}
+    reads = {node.name: [makers[value] for value in node.inputs if value in makers] for node in nodes}
+    seen: set[str] = set()
+    for node in nodes:
+        if not seen.issuperset(reads[node.name]):
+            break
+        seen.add(node.name)
+    else:
+        return list(nodes)
+    try:
+        return [by_name[name] for name in graphlib.TopologicalSorter(reads).static_order()]
+    except graphlib.CycleError as error:
+        circle: list[str] = error.args[1]
+        raise ModelError(f"the graph has a cycle through {' -> '.join(map(shown, circle))}") from None
