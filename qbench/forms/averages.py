@@ -29,6 +29,21 @@ def average(site: Site) -> Form:
     return _sums(site, pool, source, axes)
 
 
+def total(site: Site) -> Form:
+    """Only TFLite sums integers, and only of its files: LiteRT takes the bytes of signed ones for unsigned ones.
+
+    Of 16 bits its kernels do not agree with each other but at one scale.
+    """
+    if not site.arithmetic.from_file:
+        raise NoForm(site.op.float_reason)
+    source = site.per_tensor(0)
+    site.need_targets()
+    types = {source.dtype, *(q.dtype for q in site.targets)}
+    if types not in ({"int8"}, {"uint8"}) and (source.dtype != "int16" or {*site.targets} != {source}):
+        raise NoForm(f"unsupported: a sum of {source.dtype} at another scale")
+    return straight(site, "qnn.reduce_sum", (0,), {**site.node.attrs, **site.arithmetic.spoken})
+
+
 def _sums(site: Site, pool: AvgPool2d | None, source: QParams, axes: tuple[int, ...]) -> Form:
     """A sum, whose scale holds the division unless the requantize after it divides.
 

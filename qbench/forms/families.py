@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from qbench.forms.averages import average
+from qbench.forms.averages import average, total
 from qbench.forms.form import Form
 from qbench.forms.moves import argument, choose, join, move, requantized
 from qbench.forms.normalizations import normalization
@@ -30,6 +30,7 @@ _BY_NAME: dict[str, Family] = {
     **dict.fromkeys(("nn.layer_norm", "nn.rms_norm"), normalization),
     "where": choose,
     "take": move,
+    "sum": total,
     "qnn.quantize": requantized,
     **dict.fromkeys(("maximum", "minimum"), extremum),
     **dict.fromkeys(("divide", "power"), binary),

@@ -68,10 +68,9 @@ def _joined(site: Site, first: int) -> Form:
         return single(site, node.op, everything, sources[0], node.attrs)
     site.need_targets()
     steps, results = list[Step](), list[Step]()
+    at_any_scales = node.op == "concatenate" and _joins_at_any_scales(site, sources)
     for target in site.targets:
-        equal = all(q == target for q in sources)
-        narrow = all(q.dtype in ("int8", "uint8") for q in sources)
-        if node.op == "concatenate" and site.semantics == "onnx" and narrow and not equal:
+        if at_any_scales and any(q != target for q in sources):
             attrs = {**node.attrs, **site.arithmetic.spoken}
             steps.append(Step("made", "qnn.concatenate", everything, target, attrs))
         else:
@@ -79,6 +78,12 @@ def _joined(site: Site, first: int) -> Form:
             steps.append(Step("made", node.op, (*everything[:first], *parts), target, node.attrs))
         results.append(steps[-1])
     return Form(tuple(steps), tuple(results))
+
+
+def _joins_at_any_scales(site: Site, sources: list[QParams]) -> bool:
+    """Whether a runtime's own kernel brings what it joins to the scale of the result."""
+    narrow = all(q.dtype in ("int8", "uint8") for q in sources)
+    return (site.semantics == "onnx" and narrow) or site.arithmetic.from_file
 
 
 def brought(site: Site, index: int, q: QParams, steps: list[Step]) -> int | Step:

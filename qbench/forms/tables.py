@@ -17,6 +17,8 @@ TABLES = ("int8", "uint8", "int16", "uint16")
 def table(site: Site) -> Form:
     """One table, or for the slopes of nn.prelu one per channel."""
     q = site.per_tensor(0)
+    if len(site.operands) > 1 and site.operands[1].q is not None:
+        return _integer_slopes(site)
     if q.dtype not in TABLES:
         raise NoForm(f"unsupported: a table over {q.dtype}")
     attrs: dict[str, Attr] = {"function": site.node.op, **site.arithmetic.spoken}
@@ -34,6 +36,13 @@ def _slopes(site: Site) -> dict[str, Attr]:
     slopes = tuple(float(slope) for slope in array.reshape(-1))
     axis: int = getattr(site.op, "axis", 1) % site.operands[0].type.rank
     return {"slopes": slopes, "axis": axis if len(slopes) > 1 else None}
+
+
+def _integer_slopes(site: Site) -> Form:
+    """Only TFLite's kernel multiplies with slopes that are integers: they broadcast."""
+    if not site.arithmetic.from_file or site.integers(0).dtype not in ("int8", "uint8"):
+        raise NoForm("unsupported: slopes that are integers, but of 8 bits in a TFLite file")
+    return straight(site, "qnn.prelu", (0, 1), site.arithmetic.spoken)
 
 
 def clamp(site: Site) -> Form:

@@ -22,7 +22,7 @@ from qbench.session.export import export_tflite
 from qbench.session.session import Session
 from tests.forms.nets import CLAMPS
 from tests.passes.quantizable import every_op, node, sample
-from tests.tflite_files import litert
+from tests.tflite_files import Tensor, constant, litert, model, operator
 
 Feeds = dict[str, np.ndarray]
 
@@ -40,6 +40,10 @@ def integers(graph: Graph, count: int, seed: int = 0) -> Feeds:
         shape = [count if isinstance(size, str) else size for size in kind.shape]
         feeds[name] = rng.integers(info.min, info.max + 1, shape).astype(kind.dtype)
     return feeds
+
+
+def integers_of(*shape: int) -> np.ndarray:
+    return np.random.default_rng(1).integers(-127, 128, shape).astype(np.int8)
 
 
 def cut_before_softmax(graph: Graph) -> Graph:
@@ -71,6 +75,39 @@ def test_an_untouched_import_written_again_changes_no_bit(shared_data: Path, tmp
     assert [node.op for node in again.nodes] == [node.op for node in graph.nodes]
     assert again.constants == graph.constants
     assert again.qparams == graph.qparams
+
+
+SLOPES = constant("a", integers_of(1, 1, 3), scale=0.01)
+OF_TFLITE_ALONE = {
+    "PRELU": ("PRELU", [SLOPES], {}),
+    "PRELU of rows": ("PRELU", [constant("a", integers_of(8, 1), scale=0.01)], {}),
+    "CONCATENATION": (
+        "CONCATENATION",
+        [constant("a", integers_of(2, 9, 8, 3).view(np.uint8), scale=0.02)],
+        {"axis": 3},
+    ),
+    "SUM": ("SUM", [constant("a", np.array([1, 2], np.int32))], {"keep_dims": True}),
+    "L2_NORMALIZATION": ("L2_NORMALIZATION", [], {}),
+}
+
+
+@pytest.mark.parametrize("name", OF_TFLITE_ALONE)
+def test_operators_with_kernels_that_tflite_alone_has_are_written_as_they_were(tmp_path: Path, name: str) -> None:
+    op, more, options = OF_TFLITE_ALONE[name]
+    scale, zero = (1 / 128, 0) if op == "L2_NORMALIZATION" else (0.043, 3)
+    dtype = "uint8" if op == "CONCATENATION" else "int8"
+    ends = [Tensor(name, (2, 9, 8, 3), dtype, scale=scale, zero_point=zero) for name in ("x", "y")]
+    data = model([*ends, *more], [operator(op, ["x", *(one.name for one in more)], ["y"], **options)])
+    source, again = tmp_path / "model.tflite", tmp_path / "again.tflite"
+    source.write_bytes(data)
+    graph = load(source)
+    written = tflite_model(graph)
+    again.write_bytes(written)
+    feeds = integers(graph, 2)
+    theirs = litert(written, feeds)["y"]
+    assert np.array_equal(theirs, litert(data, feeds)["y"])
+    assert np.array_equal(theirs, run(graph, feeds)["y"])
+    assert [node.op for node in load(again).nodes] == [node.op for node in graph.nodes]
 
 
 def test_other_scales_are_written_too(shared_data: Path, tmp_path: Path) -> None:

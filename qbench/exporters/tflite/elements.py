@@ -238,7 +238,15 @@ def normalization(writer: Writer, node: Node) -> None:
     writer.emit(code, [writer.read(data, layout)], [writer.make(node.output, layout)], table, **options)
 
 
-@exporter("nn.prelu", "qnn.prelu")
+@exporter("qnn.prelu")
+def integer_prelu(writer: Writer, node: Node) -> None:
+    """PRELU as TFLite has it on integers: slopes that broadcast."""
+    layout = writer.layout(*node.inputs)
+    inputs = [writer.read(value, layout) for value in node.inputs]
+    writer.emit("PRELU", inputs, [writer.make(node.output, layout)])
+
+
+@exporter("nn.prelu")
 def prelu(writer: Writer, node: Node) -> None:
     """PRELU with a slope for each channel."""
     op, (data, slopes) = writer.op(node), node.inputs

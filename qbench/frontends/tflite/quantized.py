@@ -8,6 +8,7 @@ from qbench.frontends.tflite.builder import Builder, Unsupported, Value, type_of
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Node
 from qbench.ir.op import bind
+from qbench.ir.types import TensorType
 
 
 def quantized(
@@ -20,6 +21,7 @@ def quantized(
     bias: Value | None = None,
     axis: int | None = None,
     own: Mapping[str, Attr] | None = None,
+    result: TensorType | None = None,
 ) -> Value:
     """What quantized operands and a quantized result make of a float op.
 
@@ -35,6 +37,8 @@ def quantized(
         Integers in units of the sums, and the axis of the result that they run along.
     own
         Attributes of TFLite's operator that the float op has not.
+    result
+        The type of the result where the float op does not take such operands: slopes that broadcast.
 
     Raises
     ------
@@ -46,13 +50,14 @@ def quantized(
     added = None if bias is None else Bias(None, bias.constant, attrs=(("axis", axis),))
     given = tuple(Operand(v.name, t, v.q, v.constant) for v, t in zip(operands, types, strict=True))
     reals = tuple(kind.with_dtype("float32") for kind in types)
-    result = bind(node, {} if builder.q is None else {node.output: builder.q}).infer_all(reals)[0]
+    if result is None:
+        result = bind(node, {} if builder.q is None else {node.output: builder.q}).infer_all(reals)[0]
     if bias is not None and axis is not None and bias.shape != (result.shape[axis],):
         size, channels = bias.shape[0], result.shape[axis]
         raise ModelError(f"bias {shown(bias.name)} has {size} elements, but there are {channels} channels")
-    targets = () if builder.q is None else (builder.q,)
+    targets, arithmetic = () if builder.q is None else (builder.q,), Arithmetic(builder.semantics, from_file=True)
     try:
-        form = form_of(Site(node, given, result.rank, targets, Arithmetic(builder.semantics), added))
+        form = form_of(Site(node, given, result.rank, targets, arithmetic, added))
     except NoForm as why:
         raise Unsupported(str(why)) from None
     return _emitted(builder, form, operands, nchw, bias, own or {})

@@ -24,13 +24,8 @@ def reduction(builder: Builder, op: SourceOperator, x: Value, axes: Value) -> Va
     plain = is_plain_integer(x) and builder.q is None and name != "mean"
     if plain or not is_quantized(builder, x):
         return builder.emit(name, data, nchw=nchw, attrs=attrs)
-    if name == "mean":
+    if name in ("mean", "sum"):
         return quantized(builder, name, (data,), attrs, nchw=nchw)
-    summed = {x.dtype, builder.q and builder.q.dtype} in ({"int8"}, {"uint8"})
-    # a kernel of its own and no form of sums: LiteRT takes the bytes of signed integers for unsigned ones; and of
-    # 16 bits at one scale, for between two, its kernels do not agree with each other
-    if name == "sum" and (summed or (x.dtype == "int16" and x.q == builder.q)):
-        return builder.emit("qnn.reduce_sum", data, q=builder.q, nchw=nchw, semantics=builder.semantics, attrs=attrs)
     if name not in ("max", "min"):
         raise Unsupported(f"a quantized {name}")
     same_integers(builder, x)

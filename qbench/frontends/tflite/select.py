@@ -9,6 +9,7 @@ from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import activated, is_plain_integer, is_quantized
 from qbench.frontends.tflite.movement import squeezed
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
@@ -21,9 +22,8 @@ def concatenation(builder: Builder, op: SourceOperator, *values: Value) -> Value
     """Tensors joined along one axis; quantized ones are brought to the scale of the result."""
     data = [builder.natural(value) for value in values]
     axis = data[0].axis(op.integer("axis"))
-    differ = any(value.q != builder.q for value in data)
-    if not all(map(is_plain_integer, values)) and is_quantized(builder, *values) and differ:
-        value = builder.emit("qnn.concatenate", *data, q=builder.q, axis=axis, semantics=builder.semantics)
+    if not all(map(is_plain_integer, values)) and is_quantized(builder, *values):
+        value = quantized(builder, "concatenate", data, {"axis": axis}, nchw=data[0].nchw)
     else:
         value = builder.emit("concatenate", *data, q=builder.q, axis=axis)
     return activated(builder, op, value)

@@ -6,7 +6,7 @@ import numpy as np
 
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.arithmetic import aligned
-from qbench.frontends.tflite.builder import Builder, Unsupported, Value
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value, type_of
 from qbench.frontends.tflite.kinds import clipped, is_quantized
 from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
@@ -110,10 +110,7 @@ def prelu(builder: Builder, op: SourceOperator, x: Value, alpha: Value) -> Value
     if slopes.size == 1 and isinstance(channels, int):
         slopes, by_channel = np.repeat(slopes, channels), True
     if is_quantized(builder, x, alpha):
-        if x.dtype == "int16":
-            raise Unsupported("LiteRT has no such operator on 16-bit integers")
-        operands = aligned(builder, data, alpha)
-        return builder.emit("qnn.prelu", *operands, q=builder.q, semantics=builder.semantics)
+        return quantized(builder, "nn.prelu", aligned(builder, data, alpha), nchw=data.nchw, result=type_of(data))
     if by_channel:
         return builder.emit("nn.prelu", data, builder.known(slopes, alpha.name), axis=data.axis(x.rank - 1))
     zero = builder.known(np.zeros((), np.float32))
@@ -149,7 +146,7 @@ def l2_normalization(builder: Builder, op: SourceOperator, x: Value) -> Value:
         raise Unsupported("a fused activation")
     data = builder.natural(x)
     axis = data.axis(-1)
-    if is_quantized(builder, x):
+    if is_quantized(builder, x):  # a kernel of its own and no form: in real numbers it is five ops, as below
         return builder.emit("qnn.l2_normalize", data, q=builder.q, axis=axis, semantics=builder.semantics)
     total = builder.emit("sum", builder.emit("multiply", data, data), axes=(axis,))
     least = builder.known(np.asarray(1e-6, np.float32))
