@@ -1,22 +1,21 @@
 """A calibration in blocks of samples: what was seen in each is kept as it comes, and not looked for again."""
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor, Future
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 
-from qbench.calibration.collect import collect, observed
+from qbench.calibration.collect import check, collect, observed
 from qbench.calibration.counter import Counter, Found, Seen, counter_of, merged
 from qbench.calibration.statistics import Statistics
-from qbench.cluster.where import Cluster
+from qbench.cluster.where import Cluster, in_turn
 from qbench.data.dataset import Dataset
-from qbench.errors import Cancelled
 from qbench.ir.graph import Graph
 from qbench.progress import Cancel, Progress
 
 _BLOCK = 256  # samples
 _PART = 32  # samples of a block that one worker of a cluster is given
-_PATIENCE = 0.1  # seconds between looks at `cancel`
 
 
 @dataclass
@@ -115,21 +114,13 @@ def _in_parts(
     counter: Counter, blocks: Iterator[Dataset], executor: Cluster, cancel: Cancel | None
 ) -> Iterator[tuple[Dataset, Found]]:
     """Blocks in order, several at a time, each in parts that any worker takes."""
-    running: deque[tuple[Dataset, Future[Seen]]] = deque()
+
+    def begun() -> Iterator[tuple[Dataset, Future[Seen]]]:
+        for block in blocks:
+            calls = [(part.start // part.layout.step, part) for part in block.portions(_PART)]
+            yield block, executor.submit_merged(counter, calls, merged)
+
     ahead = 2 + executor.ahead * _PART // _BLOCK
-    try:
-        while True:
-            while len(running) < ahead and (block := next(blocks, None)) is not None:
-                calls = [(part.start // part.layout.step, part) for part in block.portions(_PART)]
-                running.append((block, executor.submit_merged(counter, calls, merged)))
-            if not running:
-                return
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("calibration was cancelled; a later run goes on from what was done")
-            block, future = running[0]
-            if wait([future], timeout=_PATIENCE).done:
-                running.popleft()
-                yield block, future.result()[1]
-    finally:
-        for _, future in running:
-            future.cancel()
+    with closing(in_turn(begun(), ahead, partial(check, cancel))) as results:
+        for block, (_, found) in results:
+            yield block, found

@@ -2,12 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
+from functools import partial
 from itertools import islice
 
 from qbench.calibration.counter import Counter, Numbered, Seen, counter_of, merged
 from qbench.calibration.statistics import Statistics
+from qbench.cluster.where import in_turn
 from qbench.data.samples import Data, count_samples, samples
 from qbench.errors import Cancelled, GraphError, nearest, shown
 from qbench.ir.dtypes import is_float
@@ -19,7 +22,6 @@ from qbench.runtime.team import default_threads
 
 _TASK = 8  # samples that an executor's worker is given at a time
 _AHEAD = 32  # such tasks that are submitted before the first of them is done: what bounds memory
-_PATIENCE = 0.1  # seconds between looks at `cancel` while workers are busy
 
 
 def collect(
@@ -73,35 +75,33 @@ def collect(
     total = count_samples(graph, data)
     counter = counter_of(graph, names)
 
-    def look() -> None:
-        if cancel is not None and cancel.is_set():
-            raise Cancelled("calibration was cancelled; a later run goes on from what was done")
-
-    if counter.stages and executor is None:
-        done, found = counter.staged(enumerate(samples(graph, data), first), look)
+    def told(done: int) -> None:
         if progress is not None:
             progress(done, total)
+
+    look, numbered = partial(check, cancel), enumerate(samples(graph, data), first)
+    if counter.stages and executor is None:
+        done, found = counter.staged(numbered, look)
+        told(done)
         return _completed(graph, names, found)
     workers = _Elsewhere(counter, executor) if executor else _Threads(counter)
-    tasks = _tasks(enumerate(samples(graph, data), first), workers.task)
-    running: deque[Future[Seen]] = deque()
     seen: Seen = (0, {})
+    begun = ((len(task), workers.submit(task)) for task in _tasks(numbered, workers.task))
     try:
-        while True:
-            running.extend(map(workers.submit, islice(tasks, workers.ahead - len(running))))
-            if not running:
-                break
-            look()
-            if wait([running[0]], timeout=_PATIENCE).done:  # in order, so that the first bad sample is the one told
-                seen = merged(seen, running.popleft().result())
-                if progress is not None:
-                    progress(seen[0], total)
+        with closing(in_turn(begun, workers.ahead, look)) as results:
+            for _, more in results:
+                seen = merged(seen, more)
+                told(seen[0])
     finally:
-        for future in running:
-            future.cancel()
         workers.close()
     _, found = merged(seen, workers.seen())
     return _completed(graph, names, found)
+
+
+def check(cancel: Cancel | None) -> None:
+    """Cancelled where somebody asked to stop."""
+    if cancel is not None and cancel.is_set():
+        raise Cancelled("calibration was cancelled; a later run goes on from what was done")
 
 
 def _completed(graph: Graph, names: Iterable[str], found: Mapping[str, Statistics]) -> dict[str, Statistics]:

@@ -1,7 +1,9 @@
 """Where work runs, as the user says it: an executor, a cluster, or nothing at all."""
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, wait
+from itertools import islice
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from qbench.errors import Cancelled, ClusterError
@@ -9,6 +11,7 @@ from qbench.progress import Cancel
 
 _PATIENCE = 0.1  # seconds between looks while workers are busy
 
+P = TypeVar("P")
 T = TypeVar("T")
 
 
@@ -57,6 +60,34 @@ def executor_of(cluster: object, executor: Executor | None = None) -> Executor |
     except ImportError as error:
         raise ClusterError("cluster= needs Dask: pip install 'qbench[cluster]'") from error
     return Workers(cast("Any", cluster))
+
+
+def in_turn(begun: Iterable[tuple[P, Future[T]]], ahead: int, look: Callable[[], object]) -> Generator[tuple[P, T]]:
+    """What calls give, in their order, so that of several errors the first is the one that is told.
+
+    Parameters
+    ----------
+    begun
+        Calls, each with a name of any kind; a call begins when this is asked for it.
+    ahead
+        How many are begun before the first of them is done: what bounds memory.
+    look
+        Called while workers are busy; what it raises ends all, and those not begun by a worker never are.
+    """
+    coming, running = iter(begun), deque[tuple[P, Future[T]]]()
+    try:
+        while True:
+            running.extend(islice(coming, ahead - len(running)))
+            if not running:
+                return
+            look()
+            name, future = running[0]
+            if wait([future], timeout=_PATIENCE).done:
+                running.popleft()
+                yield name, future.result()
+    finally:
+        for _, future in running:
+            future.cancel()
 
 
 def gathered(futures: Sequence[Future[T]], cancel: Cancel | None) -> list[T]:

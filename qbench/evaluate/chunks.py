@@ -1,20 +1,19 @@
 """What becomes of chunks of data, in their order: one after the other, on threads, or where an executor runs them."""
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from qbench.cluster.where import Cluster, gathered
+from qbench.cluster.where import Cluster, gathered, in_turn
 from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import Cancelled
 from qbench.progress import Cancel, Progress
 
 AHEAD = 32
 """Chunks that an executor has before the first of them is done."""
-_PATIENCE = 0.1  # seconds between looks while workers are busy
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -46,21 +45,13 @@ def in_order(
     submit: Callable[[Chunk], Future[T]], chunks: Iterable[Chunk], ahead: int, look: Callable[[int], object]
 ) -> Generator[T]:
     """What becomes of each chunk; so many are begun before the first is done, and `look` is called all the while."""
-    running: deque[tuple[int, Future[T]]] = deque()
-    coming, done = iter(chunks), 0
-    try:
-        while True:
-            while len(running) < ahead and (chunk := next(coming, None)) is not None:
-                running.append((chunk.stop, submit(chunk)))
-            look(done)
-            if not running:
-                return
-            if wait([running[0][1]], timeout=_PATIENCE).done:
-                done, future = running.popleft()
-                yield future.result()
-    finally:
-        for _, future in running:
-            future.cancel()
+    done = 0
+    begun = ((chunk.stop, submit(chunk)) for chunk in chunks)
+    with closing(in_turn(begun, ahead, lambda: look(done))) as results:
+        for stop, made in results:
+            done = stop
+            yield made
+    look(done)
 
 
 def asked(

@@ -91,15 +91,11 @@ def evaluate(
     """
     cache = ValueCache(0) if cache is None else cache
     cache.begin()
+    outputs, elements = _outputs(quantized), _elements_per_sample(quantized, data)
     layers = layers_of(quantized, cache)
-    outputs = _outputs(quantized)
-    elements = _elements_per_sample(quantized, data)
-    compared = [layer.pairs if elements is None else layer.ends for layer in layers]
-    pairs = dict.fromkeys([*(pair for some in compared for pair in some), *outputs])
-    by_layer, probed = (
-        list(zip(layers, compared, strict=True)),
-        dict.fromkeys(p for layer in layers for p in layer.ends),
-    )
+    by_layer = [(layer, layer.pairs if elements is None else layer.ends) for layer in layers]
+    pairs = dict.fromkeys([*(pair for _, some in by_layer for pair in some), *outputs])
+    probed = dict.fromkeys(pair for layer in layers for pair in layer.ends)
     own = _Owning(quantized, tuple(probed), elements or _MOST)
     alone = [executor.submit(own, probe)] if probe is not None and isinstance(executor, Cluster) else []
     try:

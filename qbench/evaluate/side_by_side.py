@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ Pair = tuple[str, str]
 BATCH = 128
 """Samples at a time, where samples of values are compared."""
 
+S = TypeVar("S", Deviation, Losses, Score)
+
 _SHARE = 8  # of the budget, that one evaluation keeps to start again from
 
 
@@ -57,7 +59,7 @@ class _Compared(NamedTuple):
     """Of one chunk: how far each pair is apart, how predictions agree, what outputs lose, what ran on each side."""
 
     deviations: list[Deviation]
-    score: Score
+    scores: list[Score]
     losses: list[Losses]
     nodes: list[frozenset[str]]
 
@@ -99,58 +101,89 @@ def measure(
     keep
         Whether values go to the cache, for those who will start from them.
     """
-    graphs = quantized.prepared, quantized.graph
-    keys = value_keys(graphs[0], cache.memo), value_keys(graphs[1], cache.memo)
+    floats, integers = quantized.prepared, quantized.graph
+    left, right = value_keys(floats, cache.memo), value_keys(integers, cache.memo)
     ranges = {tensor: encoding.qparams for tensor, encoding in quantized.encodings.items()}
-    every = {(a, b): 0 if elements is None else stride(numel(graphs[0].types[a].shape), elements) for a, b in pairs}
-    known_as = {
-        (a, b): ("pair", keys[0][a], keys[1][b], ranges.get(a), data.digest, step) for (a, b), step in every.items()
-    }
-    scored_pair = (keys[0][output[0]], keys[1][output[1]]) if output else ()
-    score_known_as = ("score", *scored_pair, data.digest, data.labels_digest)
+    every = {(a, b): 0 if elements is None else stride(numel(floats.types[a].shape), elements) for a, b in pairs}
+    deviations = _Sums(
+        cache,
+        {(a, b): ("pair", left[a], right[b], ranges.get(a), data.digest, step) for (a, b), step in every.items()},
+        Deviation(),
+    )
+    lost = _Sums(cache, {(a, b): ("losses", left[a], right[b], data.digest) for a, b in ends}, Losses())
+    predicted = () if output is None else (output,)
+    scores = _Sums(
+        cache, {(a, b): ("score", left[a], right[b], data.digest, data.labels_digest) for a, b in predicted}, Score()
+    )
+    ran = set[str](), set[str]()
+    if deviations.todo or lost.todo or scores.todo:
+        compare = _Comparison(
+            quantized, deviations.todo, every, scores.todo, lost.todo, data.labels, data.pieces, elements is None, keep
+        )
+        look = partial(check, data.samples, progress, cancel)
+        with closing(_compared(compare, data, cache, cancel, executor, look)) as results:
+            for made in results:
+                deviations.add(made.deviations)
+                lost.add(made.losses)
+                scores.add(made.scores)
+                for names, more in zip(ran, made.nodes, strict=True):
+                    names.update(more)
+        for sums in (deviations, lost, scores):
+            sums.remember()
+    score = Score() if output is None else scores.by_pair[output]
+    return Measured(deviations.by_pair, score, lost.by_pair, ran[1], ran[0])
 
-    lost_known_as = {(a, b): ("losses", keys[0][a], keys[1][b], data.digest) for a, b in ends}
-    lost: dict[Pair, Losses | None] = {pair: cache.get_result(key) for pair, key in lost_known_as.items()}
-    sums: dict[Pair, Deviation | None] = {pair: cache.get_result(key) for pair, key in known_as.items()}
-    total: Score | None = cache.get_result(score_known_as) if output else Score()
-    todo = [pair for pair, known in sums.items() if known is None]
-    found = {pair: Deviation() if known is None else known for pair, known in sums.items()}
-    right, ran = total or Score(), (set[str](), set[str]())
-    losing = [pair for pair, known in lost.items() if known is None]
-    losses_ = {pair: known or Losses() for pair, known in lost.items()}
-    if not todo and not losing and total is not None:
-        return Measured(found, right, losses_, *ran)
-    predicted = [output] if output and total is None else []
-    compare = _Comparison(quantized, todo, every, predicted, losing, data.labels, data.pieces, elements is None, keep)
-    if elements is None and executor is None:
+
+class _Sums(Generic[S]):
+    """Sums over all data by pair: those that the cache knows, and those still to be made.
+
+    Parameters
+    ----------
+    keys
+        What the cache knows each as.
+    zero
+        The sum of nothing.
+    """
+
+    def __init__(self, cache: ValueCache, keys: Mapping[Pair, tuple[object, ...]], zero: S) -> None:
+        self._cache, self._keys = cache, keys
+        known: dict[Pair, S | None] = {pair: cache.get_result(key) for pair, key in keys.items()}
+        self.todo = [pair for pair, one in known.items() if one is None]
+        self.by_pair = {pair: zero if one is None else one for pair, one in known.items()}
+
+    def add(self, more: Sequence[S]) -> None:
+        """What one chunk adds to each that is to be made."""
+        for pair, one in zip(self.todo, more, strict=True):
+            self.by_pair[pair] = self.by_pair[pair] + one
+
+    def remember(self) -> None:
+        """Put what was made into the cache."""
+        for pair in self.todo:
+            self._cache.put_result(self._keys[pair], self.by_pair[pair])
+
+
+def _compared(
+    compare: _Comparison,
+    data: Dataset,
+    cache: ValueCache,
+    cancel: Cancel | None,
+    executor: Executor | None,
+    look: Callable[[int], object],
+) -> Generator[_Compared]:
+    """What comes of each chunk, in order: from an executor's workers, or from threads of this process."""
+    if executor is not None:
+        chunks = data.batches(1 if compare.whole else BATCH)
+        return in_order(partial(executor.submit, compare), chunks, getattr(executor, "ahead", AHEAD), look)
+    if compare.whole:
         chunks = data.chunks()
         workers = min(default_threads(), -(-data.pieces // data.layout.pieces_per_chunk))
     else:
-        chunks, workers = data.batches(1 if elements is None else BATCH), 1
+        chunks, workers = data.batches(BATCH), 1
 
     def here(chunk: Chunk) -> _Compared:
         return compare(chunk, cache, max(1, default_threads() // workers), cancel)
 
-    look = partial(check, data.samples, progress, cancel)
-    if executor is not None:
-        submit, ahead = partial(executor.submit, compare), getattr(executor, "ahead", AHEAD)
-        results = in_order(submit, chunks, ahead, look)
-    else:
-        results = alone(here, chunks, look) if workers == 1 else on_threads(here, chunks, workers, look)
-    with closing(results):
-        for made in results:
-            found |= {pair: found[pair] + more for pair, more in zip(todo, made.deviations, strict=True)}
-            losses_ |= {pair: losses_[pair] + more for pair, more in zip(losing, made.losses, strict=True)}
-            right += made.score
-            for names, more in zip(ran, made.nodes, strict=True):
-                names.update(more)
-    for pair in todo:
-        cache.put_result(known_as[pair], found[pair])
-    for pair in losing:
-        cache.put_result(lost_known_as[pair], losses_[pair])
-    if output:
-        cache.put_result(score_known_as, right)
-    return Measured(found, right, losses_, ran[1], ran[0])
+    return alone(here, chunks, look) if workers == 1 else on_threads(here, chunks, workers, look)
 
 
 @dataclass
@@ -201,7 +234,7 @@ class _Comparison:
         scored = [score(runs[0].arrays[a], runs[1].arrays[b], labels, chunk.start) for a, b in self.predicted]
         outputs = [(runs[0].arrays[a], runs[1].arrays[b], qparams.get(b)) for a, b in self.losing]
         lost = [losses(*output, chunk.start, chunk.stop) for output in outputs]
-        return _Compared(made, sum(scored, Score()), lost, [run.nodes for run in runs])
+        return _Compared(made, scored, lost, [run.nodes for run in runs])
 
     def __reduce__(self) -> tuple[type[_Comparison], tuple[object, ...]]:
         given = (
