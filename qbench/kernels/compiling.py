@@ -56,7 +56,7 @@ class _QuickCache(FunctionCache):
 def jitted(function: Callable[..., Any]) -> Any:
     """A function that Python calls: compiled for the types it is called with, and kept on disk.
 
-    It calls no other functions of ours: Numba's key, its file, would miss their changes.
+    It calls no functions of ours from other files: Numba's key, its own file, would miss their changes.
     """
     dispatcher: Any = numba.njit(nogil=True, **NO_MEMORY)(function)
     dispatcher._cache = _QuickCache(function)

@@ -26,6 +26,33 @@ _FIELDS = (
 )  # fmt: skip
 
 
+@register_jitable
+def add_products(x, w, start, stride, count, channels, zero, run, narrow, wide):
+    """Add ``sum over k of (x[k] - zero) * w[start + k * stride + c]`` to ``wide[c]``."""
+    if run == 0:
+        for k in range(count):
+            value = np.int64(x[k]) - zero
+            for c in range(channels):
+                wide[c] += value * np.int64(w[at(start + k * stride + c)])
+        return
+    for first in range(0, count, run):
+        for c in range(channels):
+            narrow[c] = 0
+        for k in range(first, min(first + run, count)):
+            factor = np.int32(np.int32(x[k]) - np.int32(zero))
+            for c in range(channels):
+                narrow[c] += np.int32(factor * np.int32(w[at(start + k * stride + c)]))
+        for c in range(channels):
+            wide[c] += np.int64(narrow[c])
+
+
+@register_jitable
+def add_each(x, w, start, channels, zero, wide):
+    """Add ``(x[c] - zero) * w[start + c]`` to ``wide[c]``: a depthwise convolution."""
+    for c in range(channels):
+        wide[c] += (np.int64(x[c]) - zero) * np.int64(w[at(start + c)])
+
+
 @makes_kernels
 def general_conv_kernel(
     x: Literal["u1", "i2", "u2"],
@@ -44,41 +71,36 @@ def general_conv_kernel(
     finish = finisher(rounding, plain)
 
     @register_jitable
-    def add_products(x, w, start, stride, count, channels, zero, run, narrow, wide):
-        """Add ``sum over k of (x[k] - zero) * w[start + k * stride + c]`` to ``wide[c]``."""
-        if run == 0:
-            for k in range(count):
-                value = np.int64(x[k]) - zero
-                for c in range(channels):
-                    wide[c] += value * np.int64(w[at(start + k * stride + c)])
-            return
-        for first in range(0, count, run):
-            for c in range(channels):
-                narrow[c] = 0
-            for k in range(first, min(first + run, count)):
-                factor = np.int32(np.int32(x[k]) - np.int32(zero))
-                for c in range(channels):
-                    narrow[c] += np.int32(factor * np.int32(w[at(start + k * stride + c)]))
-            for c in range(channels):
-                wide[c] += np.int64(narrow[c])
-
-    @register_jitable
-    def add_each(x, w, start, channels, zero, wide):
-        """Add ``(x[c] - zero) * w[start + c]`` to ``wide[c]``: a depthwise convolution."""
-        for c in range(channels):
-            wide[c] += (np.int64(x[c]) - zero) * np.int64(w[at(start + c)])
+    def add_window(args, bases, w, image, row, column, group, inner, count, narrow, wide):
+        """Add the products under the window of one pixel to ``wide[c]`` for `count` channels of a group."""
+        kh, kw, channels, depth, total = args.kh, args.kw, args.channels, args.depth, args.groups * args.channels
+        zero, run, each = args.zero, args.run, channels == 1 and depth == 1
+        for i in range(kh):
+            from_row = row * args.sh - args.top + i * args.dh
+            if from_row < 0 or from_row >= args.height:
+                continue
+            for j in range(kw):
+                from_column = column * args.sw - args.left + j * args.dw
+                if from_column < 0 or from_column >= args.width:
+                    continue
+                start = image * args.x_image + from_row * args.x_row + from_column * args.x_pitch
+                if each:
+                    x = view(bases, args.x + (start + inner) * element_size, count, element)
+                    add_each(x, w, (i * kw + j) * total + inner, count, zero, wide)
+                else:
+                    x = view(bases, args.x + (start + group * depth) * element_size, depth, element)
+                    place = ((group * kh + i) * kw + j) * depth * channels + inner
+                    add_products(x, w, place, channels, depth, count, zero, run, narrow, wide)
 
     def conv(args, bases, thread, threads):
-        images, out_height, out_width, kh, kw = args.images, args.out_height, args.out_width, args.kh, args.kw
-        groups, channels, depth, zero, run = args.groups, args.channels, args.depth, args.zero, args.run
-        begin, end = share(images * out_height * out_width, thread, threads)
+        out_height, out_width, total = args.out_height, args.out_width, args.groups * args.channels
+        begin, end = share(args.images * out_height * out_width, thread, threads)
         if begin >= end:
             return
-        total = groups * channels
-        each = channels == 1 and depth == 1
-        if each:  # the channels of all groups at once
-            groups, channels, depth = 1, total, total
-        w = view(bases, args.weights, total * kh * kw * args.depth, weight)
+        groups, channels = args.groups, args.channels
+        if channels == 1 and args.depth == 1:  # the channels of all groups at once
+            groups, channels = 1, total
+        w = view(bases, args.weights, total * args.kh * args.kw * args.depth, weight)
         bias, multiplier = view(bases, args.bias, total, np.int64), view(bases, args.multiplier, total, np.float32)
         mantissa, shift = view(bases, args.mantissa, total, np.int32), view(bases, args.shift, total, np.int32)
         narrow, wide = stack_array(_CHANNELS, np.int32), stack_array(_CHANNELS, np.int64)
@@ -92,22 +114,7 @@ def general_conv_kernel(
                 count, first = min(_CHANNELS, channels - inner), group * channels + inner
                 for c in range(count):
                     wide[c] = bias[at(first + c)]
-                for i in range(kh):
-                    from_row = row * args.sh - args.top + i * args.dh
-                    if from_row < 0 or from_row >= args.height:
-                        continue
-                    for j in range(kw):
-                        from_column = column * args.sw - args.left + j * args.dw
-                        if from_column < 0 or from_column >= args.width:
-                            continue
-                        start = image * args.x_image + from_row * args.x_row + from_column * args.x_pitch
-                        if each:
-                            x = view(bases, args.x + (start + inner) * element_size, count, element)
-                            add_each(x, w, (i * kw + j) * total + inner, count, zero, wide)
-                        else:
-                            x = view(bases, args.x + (start + group * depth) * element_size, depth, element)
-                            place = ((group * kh + i) * kw + j) * depth * channels + inner
-                            add_products(x, w, place, channels, depth, count, zero, run, narrow, wide)
+                add_window(args, bases, w, image, row, column, group, inner, count, narrow, wide)
                 target = image * args.y_image + row * args.y_row + column * args.y_pitch + first
                 y = view(bases, args.y + target * result_size, count, result)
                 for c in range(count):

@@ -22,6 +22,62 @@ _FIELDS = (
 )  # fmt: skip
 
 
+@register_jitable
+def dot(a, start_a, step_a, b, start_b, step_b, depth, zero_a, zero_b, run):
+    """``sum over k of (a[start_a + k * step_a] - zero_a) * (b[start_b + k * step_b] - zero_b)``."""
+    total = np.int64(0)
+    if run == 0:
+        for k in range(depth):
+            one = np.int64(a[at(start_a + k * step_a)]) - zero_a
+            total += one * (np.int64(b[at(start_b + k * step_b)]) - zero_b)
+        return total
+    for first in range(0, depth, run):
+        part = np.int32(0)
+        for k in range(first, min(first + run, depth)):
+            one = np.int32(np.int32(a[at(start_a + k * step_a)]) - np.int32(zero_a))
+            other = np.int32(np.int32(b[at(start_b + k * step_b)]) - np.int32(zero_b))
+            part = np.int32(part + np.int32(one * other))
+        total += part
+    return total
+
+
+@register_jitable
+def add_row(a, start_a, step_a, b, start_b, step_b, depth, count, zero_a, zero_b, run, narrow, wide):
+    """Add to ``wide[j]`` for `count` columns whose elements of b are neighbours."""
+    if run == 0:
+        for k in range(depth):
+            one = np.int64(a[at(start_a + k * step_a)]) - zero_a
+            for j in range(count):
+                wide[j] += one * (np.int64(b[at(start_b + k * step_b + j)]) - zero_b)
+        return
+    zero = np.int32(zero_b)
+    for first in range(0, depth, run):
+        for j in range(count):
+            narrow[j] = 0
+        for k in range(first, min(first + run, depth)):
+            one = np.int32(np.int32(a[at(start_a + k * step_a)]) - np.int32(zero_a))
+            for j in range(count):
+                other = np.int32(np.int32(b[at(start_b + k * step_b + j)]) - zero)
+                narrow[j] = np.int32(narrow[j] + np.int32(one * other))
+        for j in range(count):
+            wide[j] += np.int64(narrow[j])
+
+
+@register_jitable
+def add_columns(
+    a, start_a, step_a, b, start_b, step_b, column_b, depth, count, zero_a, zero_b, run, narrow, wide
+):  # fmt: skip
+    """Add to ``wide[j]`` the products of a row of a with each of `count` columns of b, `column_b` apart."""
+    if column_b == 1:
+        add_row(a, start_a, step_a, b, start_b, step_b, depth, count, zero_a, zero_b, run, narrow, wide)
+    elif step_a == 1 and step_b == 1:  # known steps become vectors
+        for j in range(count):
+            wide[j] += dot(a, start_a, 1, b, start_b + j * column_b, 1, depth, zero_a, zero_b, run)
+    else:
+        for j in range(count):
+            wide[j] += dot(a, start_a, step_a, b, start_b + j * column_b, step_b, depth, zero_a, zero_b, run)
+
+
 @makes_kernels
 def matmul_kernel(
     a: Literal["u1", "i2", "u2"],
@@ -39,54 +95,14 @@ def matmul_kernel(
     a_type, b_type, y_type = np.dtype(a).type, np.dtype(b).type, np.dtype(y).type
     finish, item = finisher(rounding, plain), np.dtype(y).itemsize
 
-    @register_jitable
-    def dot(a, start_a, step_a, b, start_b, step_b, depth, zero_a, zero_b, run):
-        total = np.int64(0)
-        if run == 0:
-            for k in range(depth):
-                one = np.int64(a[at(start_a + k * step_a)]) - zero_a
-                total += one * (np.int64(b[at(start_b + k * step_b)]) - zero_b)
-            return total
-        for first in range(0, depth, run):
-            part = np.int32(0)
-            for k in range(first, min(first + run, depth)):
-                one = np.int32(np.int32(a[at(start_a + k * step_a)]) - np.int32(zero_a))
-                other = np.int32(np.int32(b[at(start_b + k * step_b)]) - np.int32(zero_b))
-                part = np.int32(part + np.int32(one * other))
-            total += part
-        return total
-
-    @register_jitable
-    def add_row(a, start_a, step_a, b, start_b, step_b, depth, count, zero_a, zero_b, run, narrow, wide):
-        """Add to ``wide[j]`` for `count` columns whose elements of b are neighbours."""
-        if run == 0:
-            for k in range(depth):
-                one = np.int64(a[at(start_a + k * step_a)]) - zero_a
-                for j in range(count):
-                    wide[j] += one * (np.int64(b[at(start_b + k * step_b + j)]) - zero_b)
-            return
-        zero = np.int32(zero_b)
-        for first in range(0, depth, run):
-            for j in range(count):
-                narrow[j] = 0
-            for k in range(first, min(first + run, depth)):
-                one = np.int32(np.int32(a[at(start_a + k * step_a)]) - np.int32(zero_a))
-                for j in range(count):
-                    other = np.int32(np.int32(b[at(start_b + k * step_b + j)]) - zero)
-                    narrow[j] = np.int32(narrow[j] + np.int32(one * other))
-            for j in range(count):
-                wide[j] += np.int64(narrow[j])
-
     def matmul(args, bases, thread, threads):
         rows, columns, depth, run = args.rows, args.columns, args.depth, args.run
         begin, end = share(args.batch * rows, thread, threads)
         if begin >= end or columns == 0:
             return
         a, b = view(bases, args.a, args.a_extent, a_type), view(bases, args.b, args.b_extent, b_type)
-        a_starts, b_starts = (
-            view(bases, args.a_starts, args.batch, np.int64),
-            view(bases, args.b_starts, args.batch, np.int64),
-        )
+        a_starts = view(bases, args.a_starts, args.batch, np.int64)
+        b_starts = view(bases, args.b_starts, args.batch, np.int64)
         y_starts, bias = view(bases, args.y_starts, args.batch, np.int64), view(bases, args.bias, columns, np.int64)
         mantissa, shift = view(bases, args.mantissa, 1, np.int32)[0], view(bases, args.shift, 1, np.int32)[0]
         multiplier = view(bases, args.multiplier, 1, np.float32)[0]
@@ -100,19 +116,10 @@ def matmul_kernel(
                 count, place = min(_COLUMNS, columns - first), start_b + first * args.b_column
                 for j in range(count):
                     wide[j] = bias[at(first + j)]
-                if args.b_column == 1:
-                    add_row(
-                        a, start_a, args.a_step, b, place, args.b_step, depth, count, zero_a, zero_b, run, narrow, wide
-                    )
-                elif args.a_step == 1 and args.b_step == 1:  # known steps become vectors
-                    for j in range(count):
-                        wide[j] += dot(a, start_a, 1, b, place + j * args.b_column, 1, depth, zero_a, zero_b, run)
-                else:
-                    for j in range(count):
-                        wide[j] += dot(
-                            a, start_a, args.a_step, b, place + j * args.b_column, args.b_step, depth, zero_a, zero_b,
-                            run,
-                        )  # fmt: skip
+                add_columns(
+                    a, start_a, args.a_step, b, place, args.b_step, args.b_column, depth, count, zero_a, zero_b, run,
+                    narrow, wide,
+                )  # fmt: skip
                 for j in range(count):
                     y[at(first + j)] = finish(wide[j], mantissa, shift, multiplier, zero_point, low, high)
 

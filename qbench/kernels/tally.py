@@ -4,12 +4,14 @@ A tally is an array of int64 that grows by the values of one array after the oth
 have a power of two as their width and are anchored at zero, so that widening merges neighbours and loses nothing. What
 is left of the histogram after any number of arrays does not depend on their order.
 
-The two functions stand alone, so that Numba's own cache on disk sees whenever they change.
+The two functions that Python calls need nothing of ours from other files that may change: Numba's own cache on disk
+sees changes of this one.
 """
 
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from qbench.kernels.compiling import jitted
@@ -35,6 +37,8 @@ Keys are integers in the order of the numbers: the bits, below zero with all but
 LIMBS = 9
 """64-bit words of 32 bits each, and room to carry, that hold a sum of float32 numbers in units of 2^-149."""
 
+_MAGNITUDE = np.int32(0x7FFFFFFF)
+_INFINITY = 0x7F800000
 _TABLES = 4 * 2 * BINS
 _CHANNELS = 64  # whose sums are made at a time
 _BLOCK = 2048  # places found at a time, by vector instructions, before they are counted one by one
@@ -47,59 +51,102 @@ def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
 
     What masks hide is left out: infinity, and all up to the floor.
     """
-    magnitude = np.int32(0x7FFFFFFF)
     bits, counts, floor = values.view(np.int32), found[7:], found[6]
-    middle = counts.size // 2
-    low, high, zeros = magnitude, ~magnitude, 0
-    for i in range(bits.size):
-        key = bits[i] ^ ((bits[i] >> 31) & magnitude)
-        low = min(low, key)
-        high = max(high, key)
-        zeros += (bits[i] & magnitude) == 0
-    largest = np.int64(max(high, ~low))  # the bits of the largest magnitude
-    if largest > 0x7F800000:
+    low, high, zeros = _extremes(bits)
+    seen, largest = bits.size, np.int64(max(high, ~low))  # the bits of the largest magnitude
+    if largest > _INFINITY:
         found[5] += 1
         return
-    seen, hidden = bits.size, largest == 0x7F800000 or low <= floor
+    hidden = largest == _INFINITY or low <= floor
     if hidden:
-        low, high, seen = magnitude, ~magnitude, 0
-        for i in range(bits.size):
-            key = bits[i] ^ ((bits[i] >> 31) & magnitude)
-            if floor < key < 0x7F800000:
-                low, high, seen = min(low, key), max(high, key), seen + 1
+        low, high, seen = _extremes_shown(bits, floor)
         if seen == 0:
             return
         largest = np.int64(max(high, ~low))
-    # 2^exponent times the number of bins is beyond it
+    exponent = _exponent(largest)
+    if found[3]:
+        _widen(counts, min(exponent - found[4], 12))  # by 12 all is in the bins beside zero
+    found[0], found[1] = min(found[0], np.int64(low)), max(found[1], np.int64(high))
+    found[2] += zeros
+    found[3] += seen
+    found[4] = max(found[4], exponent)
+    if hidden:
+        _count_shown(values, counts, floor, found[4])
+    else:
+        _count(values, counts, found[4])
+
+
+@register_jitable
+def _key(bits: Any) -> Any:
+    """An integer in the order of the numbers."""
+    return bits ^ ((bits >> 31) & _MAGNITUDE)
+
+
+@register_jitable
+def _extremes(bits: Any) -> Any:
+    """The least and the greatest key, and how many numbers are zero."""
+    low, high, zeros = _MAGNITUDE, ~_MAGNITUDE, 0
+    for i in range(bits.size):
+        key = _key(bits[i])
+        low = min(low, key)
+        high = max(high, key)
+        zeros += (bits[i] & _MAGNITUDE) == 0
+    return low, high, zeros
+
+
+@register_jitable
+def _extremes_shown(bits: Any, floor: Any) -> Any:
+    """The least and the greatest key of what no mask hides, and how many those are."""
+    low, high, seen = _MAGNITUDE, ~_MAGNITUDE, 0
+    for i in range(bits.size):
+        key = _key(bits[i])
+        if floor < key < _INFINITY:
+            low, high, seen = min(low, key), max(high, key), seen + 1
+    return low, high, seen
+
+
+@register_jitable
+def _exponent(largest: Any) -> Any:
+    """The least e so that 2^e times the number of bins is beyond the number of these bits."""
     exponent = (largest >> 23) - 137
     if largest < 0x00800000:
         exponent = np.int64(-160)
         while largest >> (exponent + 160):
             exponent += 1
-    doublings = min(exponent - found[4], 12) if found[3] else np.int64(0)  # by 12 all is in the bins beside zero
+    return exponent
+
+
+@register_jitable
+def _widen(counts: Any, doublings: Any) -> None:
+    """Bins of twice the width, so many times."""
+    middle = counts.size // 2
     for _ in range(doublings):
         for i in range(middle // 2):
             counts[middle + i] = counts[middle + 2 * i] + counts[middle + 2 * i + 1]
             counts[middle - 1 - i] = counts[middle - 1 - 2 * i] + counts[middle - 2 - 2 * i]
         counts[: middle // 2] = 0
         counts[middle + middle // 2 :] = 0
-    found[0], found[1] = min(found[0], np.int64(low)), max(found[1], np.int64(high))
-    found[2] += zeros
-    found[3] += seen
-    found[4] = max(found[4], exponent)
 
-    factor = 2.0 ** np.float64(-found[4])
-    if hidden:
-        for i in range(bits.size):
-            if floor < bits[i] ^ ((bits[i] >> 31) & magnitude) < 0x7F800000:
-                counts[np.int64(np.floor(values[i] * factor)) + middle] += 1
-        return
-    tables = stack_array(_TABLES, np.uint32)  # counted into in turn: increments of one place wait for each other
+
+@register_jitable
+def _count_shown(values: Any, counts: Any, floor: Any, exponent: Any) -> None:
+    """Count what no mask hides."""
+    bits, middle, factor = values.view(np.int32), counts.size // 2, 2.0 ** np.float64(-exponent)
+    for i in range(bits.size):
+        if floor < _key(bits[i]) < _INFINITY:
+            counts[np.int64(np.floor(values[i] * factor)) + middle] += 1
+
+
+@register_jitable
+def _count(values: Any, counts: Any, exponent: Any) -> None:
+    """Count all, into four tables in turn: increments of one place wait for each other."""
+    middle, factor = counts.size // 2, 2.0 ** np.float64(-exponent)
+    tables = stack_array(_TABLES, np.uint32)
     tables[:] = 0
     one, two = tables[: counts.size], tables[counts.size : 2 * counts.size]
     three, four = tables[2 * counts.size : 3 * counts.size], tables[3 * counts.size :]
     places = stack_array(_BLOCK, np.uint32)  # unsigned: what may count from the end costs a comparison per use
-    in_float32, factor32 = -127 <= found[4] <= 0, np.float32(factor if found[4] >= -127 else 0.0)
+    in_float32, factor32 = -127 <= exponent <= 0, np.float32(factor if exponent >= -127 else 0.0)
     for start in range(0, values.size, _BLOCK):
         block = values[start : start + _BLOCK]
         if in_float32:  # exact where it scales up; where it scales down, a tiny negative number would become zero

@@ -29,6 +29,14 @@ def inside(start: Any, step: Any, taps: Any, low: Any, high: Any) -> Any:
     return first, max(min((high - start + step - 1) // step, taps), first)
 
 
+@register_jitable
+def _whole_columns(args: Any) -> Any:
+    """First column and last + 1 of the result whose windows lie inside the image."""
+    inner = min(-(-args.left // args.sw), args.out_width)
+    outer = (args.width + args.left - (args.kw - 1) * args.dw - 1) // args.sw + 1
+    return inner, max(min(outer, args.out_width), inner)
+
+
 def slide(
     level: Level,
     taps: Taps,
@@ -58,9 +66,7 @@ def slide(
         x, out = address_of(bases, args.x), address_of(bases, args.out)
         step, pitch = args.sw * args.x_pitch * 4, args.out_pitch * 4
         down, across = args.dh * args.x_row * 4, args.dw * args.x_pitch * 4
-        # columns whose windows lie inside the image
-        inner = min(-(-args.left // args.sw), args.out_width)
-        outer = max(min((args.width + args.left - (args.kw - 1) * args.dw - 1) // args.sw + 1, args.out_width), inner)
+        inner, outer = _whole_columns(args)
         blocks = -(-args.channels // width)
         begin, end = share(args.images * args.out_height * blocks, thread, threads)
         for piece in range(begin, end):
