@@ -59,49 +59,64 @@ def ideal_graph(
     outputs
         The output of each wanted value.
     """
-    exact, graph = quantized.prepared, quantized.graph
-    inputs: dict[str, str] = {}
-    nodes: dict[str, Node] = {}
-    qparams: dict[str, QParams] = {}
+    layers = _Layers(quantized)
+    outputs = {value: layers.add(value, tensor, reads) for value, (tensor, reads) in wanted.items()}
+    exact = quantized.prepared
+    types = {name: exact.types[tensor] for name, tensor in layers.inputs.items()}
+    ends = [*dict.fromkeys(outputs.values())]
+    made = build("ideal", types, ends, layers.nodes.values(), exact.constants, layers.qparams)
+    return made, layers.inputs, outputs
 
-    def rounded(tensor: str, value: str) -> str:
-        given, name = f"exact {tensor}", f"rounded {value}"
-        inputs[given] = tensor
-        if value not in graph.qparams:
-            return given
-        if name not in nodes:
-            made = f"integers {value}"
-            nodes[made] = Node(made, Quantize.name, (given,), (made,))
-            nodes[name] = Node(name, Dequantize.name, (made,), (name,))
-            qparams[made] = graph.qparams[value]
-        return name
 
-    def layer(value: str, tensor: str, reads: Mapping[str, str]) -> str:
-        """Add the float nodes of one layer, under names of its own."""
+class _Layers:
+    """The float nodes of some layers, each under names of its own, and the roundings of what they read."""
+
+    def __init__(self, quantized: Quantized) -> None:
+        self._exact, self._given = quantized.prepared, quantized.graph.qparams
+        self.inputs: dict[str, str] = {}
+        self.nodes: dict[str, Node] = {}
+        self.qparams: dict[str, QParams] = {}
+
+    def add(self, value: str, tensor: str, reads: Mapping[str, str]) -> str:
+        """Add the layer that makes a tensor of what it reads, as `ideal_graph` wants it; gives its output."""
+        made = self._behind(reads, tensor)
+        own = {name: f"{value}: {name}" for node in made for name in node.outputs}
+
+        def read(name: str) -> str:
+            if name in self._exact.inputs:  # no layer makes it: rounding it is the work of those that read it
+                return self._input(name)
+            if name in reads and name not in own:
+                return self._rounded(name, reads[name])
+            return own.get(name, name)
+
+        for node in made:
+            label = f"{value}: {node.name}"
+            ins, outs = tuple(map(read, node.inputs)), tuple(own[name] for name in node.outputs)
+            self.nodes[label] = replace(node, name=label, inputs=ins, outputs=outs)
+        return own[tensor]
+
+    def _behind(self, reads: Mapping[str, str], tensor: str) -> list[Node]:
+        """The nodes between what a layer reads and the tensor that it makes."""
         todo, made = [tensor], dict[str, Node]()
         while todo:
-            node = exact.producers[todo.pop()]
+            node = self._exact.producers[todo.pop()]
             if node.name in made:
                 continue
             made[node.name] = node
-            todo += [name for name in node.inputs if name not in reads and name in exact.producers]
-        own = {name: f"{value}: {name}" for node in made.values() for name in node.outputs}
+            todo += [name for name in node.inputs if name not in reads and name in self._exact.producers]
+        return [*made.values()]
 
-        def read(name: str) -> str:
-            if name in exact.inputs:  # no layer makes it: rounding it is the work of those that read it
-                inputs[f"exact {name}"] = name
-                return f"exact {name}"
-            if name in reads and name not in own:
-                return rounded(name, reads[name])
-            return own.get(name, name)
+    def _input(self, tensor: str) -> str:
+        self.inputs[f"exact {tensor}"] = tensor
+        return f"exact {tensor}"
 
-        for node in made.values():
-            label = f"{value}: {node.name}"
-            ins, outs = tuple(map(read, node.inputs)), tuple(own[name] for name in node.outputs)
-            nodes[label] = replace(node, name=label, inputs=ins, outputs=outs)
-        return own[tensor]
-
-    outputs = {value: layer(value, *of) for value, of in wanted.items()}
-    types = {name: exact.types[tensor] for name, tensor in inputs.items()}
-    made = build("ideal", types, [*dict.fromkeys(outputs.values())], nodes.values(), exact.constants, qparams)
-    return made, inputs, outputs
+    def _rounded(self, tensor: str, value: str) -> str:
+        """An exact tensor as the integers of a value stand for it."""
+        given, made, name = self._input(tensor), f"integers {value}", f"rounded {value}"
+        if value not in self._given:
+            return given
+        if name not in self.nodes:
+            self.nodes[made] = Node(made, Quantize.name, (given,), (made,))
+            self.nodes[name] = Node(name, Dequantize.name, (made,), (name,))
+            self.qparams[made] = self._given[value]
+        return name

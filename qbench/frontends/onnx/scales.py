@@ -8,6 +8,8 @@ from qbench.frontends.onnx.source import SourceNode
 from qbench.ir.dtypes import DType, is_dtype, is_integer
 from qbench.ir.qparams import QParams
 
+_Constant = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+
 
 def integer_type(node: SourceNode, tensor: str, dtype: str) -> DType:
     """The element type of quantized data; an error that names the tensor for any other."""
@@ -52,40 +54,17 @@ def qparams(
     Unsupported
         Scales that are computed at run time, or blocked.
     """
-    if scale is None:
-        raise ModelError(f"node {node}: {shown(tensor)} has no scale")
-    scales, zeros = _constant(node, tensor, "scale", scale), None
-    if scale.dtype not in ("float32", "float16", "bfloat16"):
-        raise ModelError(f"node {node}: the scale {shown(scale.name)} of {shown(tensor)} is {scale.dtype}, not a float")
-    if zero_point is not None:
-        if zero_point.dtype != dtype:
-            raise ModelError(
-                f"node {node}: the zero point {shown(zero_point.name)} of {shown(tensor)} is {zero_point.dtype}, "
-                f"but the tensor is {dtype}"
-            )
-        zeros = _constant(node, tensor, "zero point", zero_point)
-        if zeros.size not in (1, scales.size):
-            raise ModelError(f"node {node}: {shown(tensor)} has {scales.size} scales but {zeros.size} zero points")
+    scales = _scales(node, tensor, scale)
+    zeros = _zero_points(node, tensor, dtype, zero_point, scales.size)
     if node.integer("block_size", 0) or (scales.ndim > 1 and scales.size > 1):
         raise Unsupported(
             f"{shown(tensor)} has blocked scales; one scale, or one for each index of an axis, is supported"
         )
-    where = None
-    if scales.ndim == 1 and scales.size != 1:
-        if axis is None:
-            raise Unsupported(f"{shown(tensor)} has {scales.size} scales, but {node.op} takes one for the whole tensor")
-        if not -data.rank <= axis < data.rank:
-            raise ModelError(f"node {node}: axis {axis} is outside {shown(tensor)}, which has {data.rank} dimensions")
-        where = axis % data.rank
-        if data.shape[where] != scales.size:
-            raise ModelError(
-                f"node {node}: {shown(tensor)} has {scales.size} scales, "
-                f"but axis {where} has the size {data.shape[where]}"
-            )
-    elif scales.size != 1:
+    if scales.ndim != 1 and scales.size != 1:
         raise ModelError(f"node {node}: {shown(tensor)} has {scales.size} scales")
+    where = None if scales.size == 1 else _axis(node, tensor, data, scales.size, axis)
     steps = [float(step) for step in scales.ravel().astype(np.float32)]
-    offsets = [0] * len(steps) if zeros is None else [int(zero) for zero in zeros.ravel().astype(np.int64)]
+    offsets = [int(zero) for zero in zeros.ravel().astype(np.int64)]
     offsets *= len(steps) // len(offsets)
     try:
         if where is None:
@@ -95,9 +74,45 @@ def qparams(
         raise ModelError(f"node {node}: {shown(tensor)}: {error}") from None
 
 
-def _constant(
-    node: SourceNode, tensor: str, what: str, value: Value
-) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+def _scales(node: SourceNode, tensor: str, scale: Value | None) -> _Constant:
+    if scale is None:
+        raise ModelError(f"node {node}: {shown(tensor)} has no scale")
+    scales = _constant(tensor, "scale", scale)
+    if scale.dtype not in ("float32", "float16", "bfloat16"):
+        raise ModelError(f"node {node}: the scale {shown(scale.name)} of {shown(tensor)} is {scale.dtype}, not a float")
+    return scales
+
+
+def _zero_points(node: SourceNode, tensor: str, dtype: DType, zero_point: Value | None, count: int) -> _Constant:
+    """One, or as many as there are scales."""
+    if zero_point is None:
+        return np.zeros(1, np.int64)
+    if zero_point.dtype != dtype:
+        raise ModelError(
+            f"node {node}: the zero point {shown(zero_point.name)} of {shown(tensor)} is {zero_point.dtype}, "
+            f"but the tensor is {dtype}"
+        )
+    zeros = _constant(tensor, "zero point", zero_point)
+    if zeros.size not in (1, count):
+        raise ModelError(f"node {node}: {shown(tensor)} has {count} scales but {zeros.size} zero points")
+    return zeros
+
+
+def _axis(node: SourceNode, tensor: str, data: Value, count: int, axis: int | None) -> int:
+    """The axis that so many scales run along, counted from the front."""
+    if axis is None:
+        raise Unsupported(f"{shown(tensor)} has {count} scales, but {node.op} takes one for the whole tensor")
+    if not -data.rank <= axis < data.rank:
+        raise ModelError(f"node {node}: axis {axis} is outside {shown(tensor)}, which has {data.rank} dimensions")
+    where = axis % data.rank
+    if data.shape[where] != count:
+        raise ModelError(
+            f"node {node}: {shown(tensor)} has {count} scales, but axis {where} has the size {data.shape[where]}"
+        )
+    return where
+
+
+def _constant(tensor: str, what: str, value: Value) -> _Constant:
     array = value.stored.reals if value.stored is not None else value.constant
     if array is None:
         raise Unsupported(f"the {what} {shown(value.name)} of {shown(tensor)} is computed at run time")
