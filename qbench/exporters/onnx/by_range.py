@@ -8,7 +8,6 @@ import numpy as np
 from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ir.op import is_op
-from qbench.ops.onnx.dynamic import ConvInteger
 from qbench.ops.qnn.dynamic import DynamicFakeQuantize
 from qbench.quant.arithmetic import quantize
 
@@ -44,23 +43,3 @@ def matmul_integer(writer: Writer, node: Node, bias: Node | None) -> None:
 
 def _parts(value: str) -> list[str]:
     return [f"{value}.{part}" for part in ("integers", "scale", "zero_point")]
-
-
-@exporter("qnn.dynamic_quantize")
-def imported_range(writer: Writer, node: Node) -> None:
-    """As a file had it."""
-    writer.emit("DynamicQuantizeLinear", writer.inputs(node), node.outputs, node.name)
-
-
-@exporter("integer.matmul_dynamic")
-def imported_product(writer: Writer, node: Node) -> None:
-    """As a file had it."""
-    writer.emit("MatMulInteger", writer.inputs(node), node.outputs, node.name)
-
-
-@exporter("integer.conv2d_dynamic")
-def imported_convolution(writer: Writer, node: Node) -> None:
-    """As a file had it."""
-    op = writer.op(node, ConvInteger)
-    attrs = {"strides": op.strides, "pads": op.padding, "dilations": op.dilation, "group": op.groups}
-    writer.emit("ConvInteger", writer.inputs(node), node.outputs, node.name, **attrs)

@@ -3,29 +3,7 @@
 from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
-from qbench.ops.float.indexing import CumSum, Mod, OneHot, ScatterElements, ScatterNd, TakeAlongAxis, TopK, Triangle
-
-
-@exporter("take_along_axis")
-def take_along_axis(writer: Writer, node: Node) -> None:
-    """Along one axis."""
-    axis = writer.op(node, TakeAlongAxis).axis
-    writer.emit("GatherElements", writer.inputs(node), node.outputs, node.name, axis=axis)
-
-
-@exporter("scatter_elements")
-def scatter_elements(writer: Writer, node: Node) -> None:
-    """Along one axis."""
-    op = writer.op(node, ScatterElements)
-    attrs = {"axis": op.axis, "reduction": op.reduction}
-    writer.emit("ScatterElements", writer.inputs(node), node.outputs, node.name, **attrs)
-
-
-@exporter("scatter_nd")
-def scatter_nd(writer: Writer, node: Node) -> None:
-    """Slices."""
-    reduction = writer.op(node, ScatterNd).reduction
-    writer.emit("ScatterND", writer.inputs(node), node.outputs, node.name, reduction=reduction)
+from qbench.ops.float.indexing import CumSum, OneHot, TopK, Triangle
 
 
 @exporter("topk")
@@ -59,9 +37,3 @@ def triangle(writer: Writer, node: Node) -> None:
     op = writer.op(node, Triangle)
     inputs = [*writer.inputs(node), sizes(writer, node, "k", [op.k])]
     writer.emit("Trilu", inputs, node.outputs, node.name, upper=int(op.upper))
-
-
-@exporter("mod")
-def mod(writer: Writer, node: Node) -> None:
-    """C's fmod for floats."""
-    writer.emit("Mod", writer.inputs(node), node.outputs, node.name, fmod=int(writer.op(node, Mod).fmod))

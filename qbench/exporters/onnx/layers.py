@@ -9,7 +9,7 @@ from qbench.ir.graph import Node
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, BiasAdd
 from qbench.ops.float.einsum import DENSE, Einsum
-from qbench.ops.float.norm import BatchNorm, InstanceNorm, LayerNorm, LocalResponseNorm, RMSNorm
+from qbench.ops.float.norm import BatchNorm, RMSNorm
 
 
 @exporter("nn.conv2d", "nn.conv2d_transpose")
@@ -127,29 +127,6 @@ def batch_norm(writer: Writer, node: Node) -> None:
     normal = writer.fresh(f"{node.output}.BatchNormalization")
     writer.emit("BatchNormalization", [moved, *parameters], [normal], node.name, epsilon=op.epsilon)
     writer.emit("Transpose", [normal], node.outputs, writer.fresh(f"{node.name}.back"), perm=back)
-
-
-@exporter("nn.instance_norm")
-def instance_norm(writer: Writer, node: Node) -> None:
-    """Each channel of each sample by its own mean and variance."""
-    epsilon = writer.op(node, InstanceNorm).epsilon
-    writer.emit("InstanceNormalization", writer.inputs(node), node.outputs, node.name, epsilon=epsilon)
-
-
-@exporter("nn.layer_norm")
-def layer_norm(writer: Writer, node: Node) -> None:
-    """Over `axis` and all axes after it."""
-    op = writer.op(node, LayerNorm)
-    inputs = writer.inputs(node)
-    writer.emit("LayerNormalization", inputs, node.outputs, node.name, axis=op.axis, epsilon=op.epsilon)
-
-
-@exporter("nn.lrn")
-def lrn(writer: Writer, node: Node) -> None:
-    """By the squares of neighbouring channels."""
-    op = writer.op(node, LocalResponseNorm)
-    attrs = {"size": op.size, "alpha": op.alpha, "beta": op.beta, "bias": op.bias}
-    writer.emit("LRN", writer.inputs(node), node.outputs, node.name, **attrs)
 
 
 @exporter("nn.rms_norm")

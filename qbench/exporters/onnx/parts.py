@@ -12,16 +12,9 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Node
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim
-from qbench.ops.float.grid_sample import GridSample
-from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
-from qbench.ops.float.select import Concatenate, GatherNd, Pad, Split, StridedSlice, Take
+from qbench.ops.float.image import Resize2d
+from qbench.ops.float.select import Pad, Split, StridedSlice
 from qbench.ops.float.sizes import Arange, Sizes
-
-
-@exporter("concatenate")
-def concatenate(writer: Writer, node: Node) -> None:
-    """Joined along one axis."""
-    writer.emit("Concat", writer.inputs(node), node.outputs, node.name, axis=writer.op(node, Concatenate).axis)
 
 
 @exporter("split")
@@ -54,19 +47,6 @@ def pad(writer: Writer, node: Node) -> None:
     writer.emit("Pad", inputs, node.outputs, node.name, mode=op.mode)
 
 
-@exporter("take")
-def take(writer: Writer, node: Node) -> None:
-    """Elements at indices."""
-    writer.emit("Gather", writer.inputs(node), node.outputs, node.name, axis=writer.op(node, Take).axis)
-
-
-@exporter("gather_nd")
-def gather_nd(writer: Writer, node: Node) -> None:
-    """Parts at positions."""
-    batch_dims = writer.op(node, GatherNd).batch_dims
-    writer.emit("GatherND", writer.inputs(node), node.outputs, node.name, batch_dims=batch_dims)
-
-
 @exporter("image.resize2d")
 def resize2d(writer: Writer, node: Node) -> None:
     """Sizes, or the scales where the coordinates follow those."""
@@ -83,14 +63,6 @@ def resize2d(writer: Writer, node: Node) -> None:
         nearest_mode=op.nearest_mode if op.method == "nearest" else None,
         cubic_coeff_a=op.cubic_coeff_a if op.method == "cubic" else None,
     )
-
-
-@exporter("image.grid_sample")
-def grid_sample(writer: Writer, node: Node) -> None:
-    """At places."""
-    op = writer.op(node, GridSample)
-    attrs = {"mode": op.method, "padding_mode": op.padding, "align_corners": int(op.align_corners)}
-    writer.emit("GridSample", writer.inputs(node), node.outputs, node.name, **attrs)
 
 
 def _scales_or_sizes(writer: Writer, node: Node, op: Resize2d, data: str) -> list[str]:
@@ -118,20 +90,6 @@ def _ratio(out: Dim, size: Dim) -> float | None:
     except GraphError:
         return None
     return None if ratio is None or float(np.float32(ratio)) != ratio else float(ratio)
-
-
-@exporter("nn.depth_to_space")
-def depth_to_space(writer: Writer, node: Node) -> None:
-    """Channels as blocks of pixels."""
-    op = writer.op(node, DepthToSpace)
-    writer.emit("DepthToSpace", writer.inputs(node), node.outputs, node.name, blocksize=op.block_size, mode=op.mode)
-
-
-@exporter("nn.space_to_depth")
-def space_to_depth(writer: Writer, node: Node) -> None:
-    """Blocks of pixels as channels."""
-    block = writer.op(node, SpaceToDepth).block_size
-    writer.emit("SpaceToDepth", writer.inputs(node), node.outputs, node.name, blocksize=block)
 
 
 @exporter("sizes")

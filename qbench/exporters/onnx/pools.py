@@ -3,7 +3,7 @@
 from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ops.float.pool import AvgPool2d, Pool2d
-from qbench.ops.float.reduce import ArgMax, ArgMin, Reduction
+from qbench.ops.float.reduce import Reduction
 
 
 @exporter("nn.max_pool2d", "nn.avg_pool2d")
@@ -24,15 +24,6 @@ def pool2d(writer: Writer, node: Node) -> None:
     writer.emit(onnx_op, writer.inputs(node), node.outputs, node.name, **attrs)
 
 
-_GLOBAL = {"nn.global_avg_pool2d": "GlobalAveragePool", "nn.global_max_pool2d": "GlobalMaxPool"}
-
-
-@exporter(*_GLOBAL)
-def global_pool(writer: Writer, node: Node) -> None:
-    """Over each whole image."""
-    writer.emit(_GLOBAL[node.op], writer.inputs(node), node.outputs, node.name)
-
-
 _REDUCTIONS = {"mean": "ReduceMean", "sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
 
 
@@ -43,17 +34,3 @@ def reduction(writer: Writer, node: Node) -> None:
     axes = writer.integers(node, "axes", op.axes)
     inputs = [*writer.inputs(node), axes]
     writer.emit(_REDUCTIONS[node.op], inputs, node.outputs, node.name, keepdims=int(op.keepdims))
-
-
-@exporter("argmax")
-def argmax(writer: Writer, node: Node) -> None:
-    """The index of the largest element."""
-    op = writer.op(node, ArgMax)
-    writer.emit("ArgMax", writer.inputs(node), node.outputs, node.name, axis=op.axis, keepdims=int(op.keepdims))
-
-
-@exporter("argmin")
-def argmin(writer: Writer, node: Node) -> None:
-    """The index of the smallest element."""
-    op = writer.op(node, ArgMin)
-    writer.emit("ArgMin", writer.inputs(node), node.outputs, node.name, axis=op.axis, keepdims=int(op.keepdims))

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from qbench.ir.op import Array, register
+from qbench.ir.op import Array, Op, register
 from qbench.ir.types import TensorType
 from qbench.ops.rules import FloatOp, broadcast, need_float, need_same_dtype, require
 
@@ -26,46 +26,6 @@ class Comparison(FloatOp):
         return type(self).function(lhs, rhs)
 
 
-@register
-class Equal(Comparison):
-    """Whether ``lhs == rhs``."""
-
-    name = "equal"
-    function = np.equal
-
-
-@register
-class Less(Comparison):
-    """Whether ``lhs < rhs``."""
-
-    name = "less"
-    function = np.less
-
-
-@register
-class LessEqual(Comparison):
-    """Whether ``lhs <= rhs``."""
-
-    name = "less_equal"
-    function = np.less_equal
-
-
-@register
-class Greater(Comparison):
-    """Whether ``lhs > rhs``."""
-
-    name = "greater"
-    function = np.greater
-
-
-@register
-class GreaterEqual(Comparison):
-    """Whether ``lhs >= rhs``."""
-
-    name = "greater_equal"
-    function = np.greater_equal
-
-
 class Logical(FloatOp):
     """A function of truth values."""
 
@@ -83,29 +43,19 @@ class Logical(FloatOp):
         return type(self).function(*arrays)
 
 
-@register
-class LogicalAnd(Logical):
-    """Whether both are true."""
-
-    name = "logical_and"
-    function = np.logical_and
+def _declare(base: type[Op], name: str, function: Callable[..., Array], doc: str, **facts: object) -> None:
+    fields = {"name": name, "function": staticmethod(function), "__doc__": doc, "__module__": __name__, **facts}
+    register(type(name.title().replace("_", ""), (base,), fields))
 
 
-@register
-class LogicalOr(Logical):
-    """Whether either is true."""
-
-    name = "logical_or"
-    function = np.logical_or
-
-
-@register
-class LogicalNot(Logical):
-    """Whether it is false."""
-
-    name = "logical_not"
-    operands = ("data",)
-    function = np.logical_not
+_declare(Comparison, "equal", np.equal, "Whether ``lhs == rhs``.")
+_declare(Comparison, "less", np.less, "Whether ``lhs < rhs``.")
+_declare(Comparison, "less_equal", np.less_equal, "Whether ``lhs <= rhs``.")
+_declare(Comparison, "greater", np.greater, "Whether ``lhs > rhs``.")
+_declare(Comparison, "greater_equal", np.greater_equal, "Whether ``lhs >= rhs``.")
+_declare(Logical, "logical_and", np.logical_and, "Whether both are true.")
+_declare(Logical, "logical_or", np.logical_or, "Whether either is true.")
+_declare(Logical, "logical_not", np.logical_not, "Whether it is false.", operands=("data",))
 
 
 @register
