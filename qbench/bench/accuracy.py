@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import DataError, shown
-from qbench.evaluate.chunks import AHEAD, alone, check, in_order
+from qbench.evaluate.chunks import alone, check, submitted
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.parity.graph_runner import GraphRunner
@@ -93,7 +93,7 @@ def accuracies(
     results = (
         alone(classify, dataset.chunks(), look)
         if executor is None or len(runners) > 1
-        else in_order(partial(executor.submit, classify), dataset.batches(1), getattr(executor, "ahead", AHEAD), look)
+        else submitted(executor, classify, dataset.batches(1), look)
     )
     with closing(results):
         each = [*results]

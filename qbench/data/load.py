@@ -77,6 +77,11 @@ def load_data(
         files = ImageFolder.find(source)
         table = find_labels(source)
         return Samples(ImageFolder(files, form), None if table is None else read_labels(table, files))
+    return _arrays(source, classes)
+
+
+def _arrays(source: Path, classes: bool) -> Samples:
+    """Samples of an ``.npz`` or ``.npy``."""
     if source.suffix not in (".npz", ".npy"):
         missing = "" if source.exists() else " (and there is no such file or folder)"
         raise DataError(f"{source} is neither .npz, .npy, .parquet, .tar nor a folder of images{missing}")
@@ -86,9 +91,8 @@ def load_data(
     y = arrays.pop("y", None)
     if not arrays:
         raise DataError(f"{source} has no array x")
-    return Samples(
-        arrays["x"] if list(arrays) == ["x"] else arrays, y if y is None or not classes else _labels(source, y)
-    )
+    x = arrays["x"] if list(arrays) == ["x"] else arrays
+    return Samples(x, y if y is None or not classes else _labels(source, y))
 
 
 def _shards(folder: Path, files: tuple[Path, ...], form: ImageForm, classes: bool) -> Samples:

@@ -12,8 +12,7 @@ from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import Cancelled
 from qbench.progress import Cancel, Progress
 
-AHEAD = 32
-"""Chunks that an executor has before the first of them is done."""
+_AHEAD = 32  # chunks that an executor has before the first of them is done
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -39,6 +38,13 @@ def on_threads(
             return pool.submit(copy_context().run, work, chunk)
 
         yield from in_order(submit, chunks, workers + 1, look)
+
+
+def submitted(
+    executor: Executor, work: Callable[[Chunk], T], chunks: Iterable[Chunk], look: Callable[[int], object]
+) -> Generator[T]:
+    """What `work` makes of each chunk where an executor runs it."""
+    return in_order(partial(executor.submit, work), chunks, getattr(executor, "ahead", _AHEAD), look)
 
 
 def in_order(
@@ -79,7 +85,7 @@ def asked(
     if executor is None:
         return function([*alone(run, data.batches(least), look)])
     if not isinstance(executor, Cluster):
-        return function([*in_order(partial(executor.submit, run), data.batches(least), AHEAD, look)])
+        return function([*submitted(executor, run, data.batches(least), look)])
 
     def work() -> T:
         parts = [*in_order(partial(executor.held, run), data.batches(least), executor.ahead, look)]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from qbench.data.dataset import Chunk, Dataset
 from qbench.evaluate.cache import ValueCache, of_process
 from qbench.evaluate.checkpoints import checkpoints
-from qbench.evaluate.chunks import AHEAD, alone, check, in_order, on_threads
+from qbench.evaluate.chunks import alone, check, on_threads, submitted
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.losses import Losses, losses
 from qbench.evaluate.measure import Deviation, deviation, stride
@@ -172,8 +172,7 @@ def _compared(
 ) -> Generator[_Compared]:
     """What comes of each chunk, in order: from an executor's workers, or from threads of this process."""
     if executor is not None:
-        chunks = data.batches(1 if compare.whole else BATCH)
-        return in_order(partial(executor.submit, compare), chunks, getattr(executor, "ahead", AHEAD), look)
+        return submitted(executor, compare, data.batches(1 if compare.whole else BATCH), look)
     if compare.whole:
         chunks = data.chunks()
         workers = min(default_threads(), -(-data.pieces // data.layout.pieces_per_chunk))

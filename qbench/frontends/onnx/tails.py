@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper, numpy_helper
@@ -94,46 +93,70 @@ def cut_before(source: SourceModel, starts: Mapping[str, str], values: Mapping[s
     values
         What is known of the values before it.
     """
-    nodes = _leading_to(source, _from(source.nodes, starts))
-    made = {output for node in nodes for output in node.outputs}
-    makers = {output: node for node in source.nodes for output in node.outputs}
-    inputs = {i.name for i in source.inputs}
+    cut = _Cut(source, values)
+    cut.take(_leading_to(source, _from(source.nodes, starts)))
+    cut.move()
+    nodes = tuple(node for node in source.nodes if node.name in cut.kept)
+    return Tail(source, nodes, tuple(cut.reads), cut.arrays, tuple(starts.values()))
 
-    @cache
-    def free(name: str) -> bool:
+
+class _Cut:
+    """Where a file is cut in two: the nodes behind it, the values that these read, and constants among them."""
+
+    def __init__(self, source: SourceModel, values: Mapping[str, Value]) -> None:
+        self._values = values
+        self._given = {"", *source.initializers, *(i.name for i in source.inputs)}
+        self._makers = {output: node for node in source.nodes for output in node.outputs}
+        self._free: dict[str, bool] = {}
+        self.kept: set[str] = set()
+        self.reads: dict[str, None] = {}
+        self.arrays: dict[str, Array] = {}
+
+    def take(self, nodes: Iterable[SourceNode]) -> None:
+        """Put nodes behind the cut, and those before them whose results cannot pass it."""
+        nodes = [*nodes]
+        made = {output for node in nodes for output in node.outputs}
+        waiting = [value for node in nodes for value in _reads(node)]
+        self.kept |= {node.name for node in nodes}
+        while waiting:
+            name = waiting.pop(0)
+            value = self._values.get(name)
+            if name in made or name in self.arrays or name in self.reads:
+                continue
+            if value is not None and value.constant is not None:
+                self.arrays[name] = value.constant
+            elif name in self._makers and (value is None or self._stays(name, value)):
+                maker = self._makers[name]
+                self.kept.add(maker.name)
+                made.update(maker.outputs)
+                waiting += _reads(maker)
+            elif value is not None:
+                self.reads[name] = None
+
+    def move(self) -> None:
+        """Put what only moves elements of another value behind the cut: the same twice would be two outputs to see."""
+        for name in tuple(self.reads):
+            maker = self._makers.get(name)
+            data, *rest = maker.inputs if maker is not None and maker.op in MOVES else ("",)
+            known = {value: self._values[value].constant for value in rest if value}
+            if maker is not None and data in self.reads and all(array is not None for array in known.values()):
+                del self.reads[name]
+                self.kept.add(maker.name)
+                self.arrays |= {value: array for value, array in known.items() if array is not None}
+
+    def _stays(self, name: str, value: Value) -> bool:
+        """Whether a value is none that a graph can give: a sequence, stored integers, or numbers made of sizes."""
+        return bool(value.items or value.stored) or (value.array is not None and self._is_free(name))
+
+    def _is_free(self, name: str) -> bool:
         """Whether it follows from constants and the inputs' sizes alone."""
-        if name in inputs or name in source.initializers or not name:
+        if name in self._given:
             return True
-        return name in values and values[name].array is not None and all(map(free, _reads(makers[name])))
-
-    reads: dict[str, None] = {}
-    arrays: dict[str, Array] = {}
-    kept = {node.name for node in nodes}
-    waiting = [value for node in nodes for value in _reads(node)]
-    while waiting:
-        name = waiting.pop(0)
-        value = values.get(name)
-        if name in made or name in arrays or name in reads:
-            continue
-        if value is not None and value.constant is not None:
-            arrays[name] = value.constant
-        elif name in makers and (
-            value is None or value.items or value.stored or (value.array is not None and free(name))
-        ):
-            kept.add(makers[name].name)
-            made.update(makers[name].outputs)
-            waiting += _reads(makers[name])
-        elif value is not None:
-            reads[name] = None
-    for name in tuple(reads):  # the same elements twice would be two outputs to look at
-        data, *rest = makers[name].inputs if name in makers and makers[name].op in MOVES else ("",)
-        known = {value: values[value].constant for value in rest if value}
-        if data in reads and all(array is not None for array in known.values()):
-            del reads[name]
-            kept.add(makers[name].name)
-            arrays |= {value: array for value, array in known.items() if array is not None}
-    nodes = tuple(node for node in source.nodes if node.name in kept)
-    return Tail(source, nodes, tuple(reads), arrays, tuple(starts.values()))
+        if name not in self._free:
+            value = self._values.get(name)
+            computed = value is not None and value.array is not None
+            self._free[name] = computed and all(map(self._is_free, _reads(self._makers[name])))
+        return self._free[name]
 
 
 def _from(nodes: Iterable[SourceNode], starts: Mapping[str, str]) -> list[SourceNode]:
