@@ -3,7 +3,7 @@
 A layer is computed in integers from exact inputs: the float model's own, rounded to their encodings. How far that is
 from what the float layer makes of the same rounded inputs is the layer's own error: rounding and clipping an input is
 charged to the layer that makes it, rounding the model's input to those that read it. The rest of the error of the
-quantized model's value is what the errors of all layers before have become here. An edit changes the own errors of a
+quantized model's value comes from the errors of all layers before. An edit changes the own errors of a
 layer and of those that read it, and nothing else: only they are computed again.
 """
 

@@ -65,7 +65,7 @@ class LayerReport:
         inputs, those of the float model rounded to their encodings. Rounding and clipping an input is charged to the
         layer that makes it. Measured on a few samples; None where it was not.
     inherited_sqnr_db
-        Signal of the float model's value over the rest of the error: what those of the layers before have become here.
+        Signal of the float model's value over the rest of the error: that which comes from the layers before.
     clipped
         Fraction of the float model's elements that lie outside of what the encoding can say; None without encoding.
     encoded

@@ -131,7 +131,7 @@ class Record:
 
     @contextmanager
     def _changing(self) -> Generator[None]:
-        """Alone with the memory; watchers are told when it is free again, since they may ask what changed."""
+        """Holds the lock of the memory. Watchers are told after it is released: they may ask what changed."""
         try:
             with self._lock:
                 yield

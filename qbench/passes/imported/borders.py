@@ -53,7 +53,7 @@ def real_borders(graph: Graph, ties: Ties) -> tuple[Graph, Borders]:
 
 
 def integer_borders(graph: Graph, borders: Borders) -> Graph:
-    """The graph with integers as inputs and outputs again, but for outputs that float layers make by now."""
+    """The graph with integers as inputs and outputs again, but for outputs that float layers make now."""
     names: dict[str, str] = {}
     inputs, dropped = graph.input_types(), set[str]()
     qparams = dict(graph.qparams)

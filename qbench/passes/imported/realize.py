@@ -26,7 +26,7 @@ from qbench.quant.rounding import Rounding
 
 @dataclass(frozen=True)
 class RealizeTwinPass(Remembering):
-    """Turn an annotated float twin back into the imported graph, with the qparams that its points have by now.
+    """Turn an annotated float twin back into the imported graph, with the present qparams of its points.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class _Realize:
         return DeadCodePass()(graph) if self._floats else graph
 
     def _q(self, value: str) -> QParams:
-        """What the integers of an imported value mean by now."""
+        """The present qparams of an imported value."""
         if value in self._qparams:
             return self._qparams[value]
         if value not in self._known:
@@ -136,7 +136,7 @@ class _Realize:
         self._nodes.append(node if inputs == node.inputs else dataclasses.replace(node, inputs=inputs))
 
     def _value(self, value: str) -> str:
-        """What an imported value is called; quantized where a float unit makes it by now."""
+        """The name of an imported value; quantized, where a unit that is float now makes it."""
         if value in self._aliases:
             return self._aliases[value]
         if value in self._floats:

@@ -20,7 +20,7 @@ _BY_SCALES = ("accumulator", "a_min", "a_max", "pad_value")
 
 
 class Scales(NamedTuple):
-    """What the integers of an imported graph mean by now: `q` of a value, the `integers` of a quantized constant."""
+    """The present scales of an imported graph: `q` of a value, the `integers` of a quantized constant."""
 
     template: Template
     q: Callable[[str], QParams]
@@ -112,7 +112,7 @@ def _steps(scales: Scales, unit: Unit, bias: Constant | None) -> list[Step | Non
 
 
 def _site(scales: Scales, unit: Unit, bias: Constant | None) -> Site:
-    """The unit's twins with the qparams by now."""
+    """The unit's twins with their present qparams."""
     template, head, out = scales.template, unit.twins[0], unit.outputs[0]
     graph = template.graph
     adding = next((node for node in unit.nodes if is_op(node, BiasAdd)), None)
