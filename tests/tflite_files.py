@@ -28,6 +28,7 @@ TYPES = {
     "int16": tflite.TensorType.INT16,
     "int32": tflite.TensorType.INT32,
     "int64": tflite.TensorType.INT64,
+    "resource": tflite.TensorType.RESOURCE,
 }
 """The file's number of each element type."""
 
@@ -85,6 +86,16 @@ class Operator:
     """The code of a custom op."""
 
 
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A subgraph behind the first one."""
+
+    tensors: Sequence[Tensor]
+    operators: Sequence[Operator]
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+
+
 def constant(name: str, data: Any, **more: Any) -> Tensor:
     """A tensor with data."""
     array = np.asarray(data)
@@ -104,31 +115,15 @@ def model(
     *,
     version: int = 3,
     subgraphs: int = 1,
+    functions: Sequence[Function] = (),
     older_codes: bool = True,
 ) -> bytes:
     """The bytes of a file with one subgraph (or several equal ones), operators by their older codes too or not."""
     b = flatbuffers.Builder(1024)
-    index = {tensor.name: number for number, tensor in enumerate(tensors)}
-    contents = [b""]
-    numbers = [_buffer(tensor, contents) for tensor in tensors]
-    made = [_tensor(b, tensor, number) for tensor, number in zip(tensors, numbers, strict=True)]
-    tensor_vector = _offsets(b, tflite.SubGraphStartTensorsVector, made)
-
-    def refer(names: Sequence[str | int]) -> list[int]:
-        return [name if isinstance(name, int) else index[name] if name else -1 for name in names]
-
-    ops = [_operator(b, number, op, refer(op.inputs), refer(op.outputs)) for number, op in enumerate(operators)]
-    op_vector = _offsets(b, tflite.SubGraphStartOperatorsVector, ops)
-    input_vector, output_vector = b.CreateNumpyVector(_ints(refer(inputs))), b.CreateNumpyVector(_ints(refer(outputs)))
-    name = b.CreateString("main")
-    tflite.SubGraphStart(b)
-    tflite.SubGraphAddTensors(b, tensor_vector)
-    tflite.SubGraphAddInputs(b, input_vector)
-    tflite.SubGraphAddOutputs(b, output_vector)
-    tflite.SubGraphAddOperators(b, op_vector)
-    tflite.SubGraphAddName(b, name)
-    subgraph_vector = _offsets(b, tflite.ModelStartSubgraphsVector, [tflite.SubGraphEnd(b)] * subgraphs)
-    code_vector = _offsets(b, tflite.ModelStartOperatorCodesVector, [_code(b, op, older_codes) for op in operators])
+    contents, codes = [b""], list[Operator]()
+    made = [_function(b, one, contents, codes) for one in (Function(tensors, operators, inputs, outputs), *functions)]
+    subgraph_vector = _offsets(b, tflite.ModelStartSubgraphsVector, made if functions else made * subgraphs)
+    code_vector = _offsets(b, tflite.ModelStartOperatorCodesVector, [_code(b, op, older_codes) for op in codes])
     buffer_vector = _offsets(b, tflite.ModelStartBuffersVector, [_bytes(b, content) for content in contents])
     description = b.CreateString("made by a test")
     tflite.ModelStart(b)
@@ -139,6 +134,30 @@ def model(
     tflite.ModelAddDescription(b, description)
     b.Finish(tflite.ModelEnd(b), b"TFL3")
     return bytes(b.Output())
+
+
+def _function(b: flatbuffers.Builder, function: Function, contents: list[bytes], codes: list[Operator]) -> int:
+    index = {tensor.name: number for number, tensor in enumerate(function.tensors)}
+    numbers = [_buffer(tensor, contents) for tensor in function.tensors]
+    made = [_tensor(b, tensor, number) for tensor, number in zip(function.tensors, numbers, strict=True)]
+    tensor_vector = _offsets(b, tflite.SubGraphStartTensorsVector, made)
+
+    def refer(names: Sequence[str | int]) -> list[int]:
+        return [name if isinstance(name, int) else index[name] if name else -1 for name in names]
+
+    first, operators = len(codes), function.operators
+    ops = [_operator(b, first + n, op, refer(op.inputs), refer(op.outputs)) for n, op in enumerate(operators)]
+    codes += operators
+    op_vector = _offsets(b, tflite.SubGraphStartOperatorsVector, ops)
+    inputs, outputs = (b.CreateNumpyVector(_ints(refer(names))) for names in (function.inputs, function.outputs))
+    name = b.CreateString("main")
+    tflite.SubGraphStart(b)
+    tflite.SubGraphAddTensors(b, tensor_vector)
+    tflite.SubGraphAddInputs(b, inputs)
+    tflite.SubGraphAddOutputs(b, outputs)
+    tflite.SubGraphAddOperators(b, op_vector)
+    tflite.SubGraphAddName(b, name)
+    return int(tflite.SubGraphEnd(b))
 
 
 def litert(
@@ -275,7 +294,12 @@ def _operator(b: flatbuffers.Builder, code: int, op: Operator, inputs: list[int]
 
 def _options(b: flatbuffers.Builder, table: str, fields: Mapping[str, Any]) -> int:
     module = importlib.import_module(f"tflite.{table}")
-    values = {"".join(map(str.capitalize, name.split("_"))): _enumerated(value) for name, value in fields.items()}
+    values = {
+        "".join(map(str.capitalize, name.split("_"))): b.CreateString(value)
+        if name == "shared_name"
+        else _enumerated(value)
+        for name, value in fields.items()
+    }
     vectors = {
         name: b.CreateNumpyVector(_ints(value)) for name, value in values.items() if isinstance(value, (tuple, list))
     }

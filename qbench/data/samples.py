@@ -11,6 +11,7 @@ from qbench.ir.batch import batch_symbol
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.ir.sizes import size_of
+from qbench.ir.specialize import open_symbols, specialize
 from qbench.ir.types import dim_factors
 
 Data = Array | Mapping[str, Array] | Iterable[Array] | Iterable[Mapping[str, Array]]
@@ -23,12 +24,24 @@ Axis 0 counts samples. Statistics do not depend on how many of them come in one 
 def are_whole(graph: Graph, data: object) -> bool:
     """Whether each of many items is one sample: the network does not compute along its open axis 0 sample by sample.
 
-    Of a single item nothing better is known than that axis 0 counts samples.
+    Of a single item nothing better is known than that axis 0 counts samples, where the network takes one of them.
     """
-    known = isinstance(data, (np.ndarray, Mapping)) or hasattr(data, "part")  # shards say how they are cut
-    if known or (isinstance(data, (list, tuple)) and len(cast("list[object]", data)) == 1):
+    if not graph.nodes or not rows_of_a_sample(graph) or batch_symbol(graph) is not None or hasattr(data, "part"):
+        return False  # shards say how they are cut
+    alone = isinstance(data, (np.ndarray, Mapping))
+    if alone or (isinstance(data, (list, tuple)) and len(cast("list[object]", data)) == 1):
+        return not _takes_one_row(graph)
+    return True
+
+
+def _takes_one_row(graph: Graph) -> bool:
+    """Whether the network makes sense for a size of 1 on axis 0: a window over steps of time does not fit in."""
+    rows = {dim_factors(graph.types[name].shape[0])[1] for name in rows_of_a_sample(graph)}
+    try:
+        specialize(graph, {symbol: 1 if symbol in rows else symbol for symbol in open_symbols(graph)})
+    except DataError:
         return False
-    return bool(graph.nodes) and bool(rows_of_a_sample(graph)) and batch_symbol(graph) is None
+    return True
 
 
 def samples(graph: Graph, data: Data, whole: bool | None = None) -> Iterator[dict[str, Array]]:

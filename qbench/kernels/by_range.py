@@ -24,6 +24,12 @@ def _scale(ranges: Any) -> Any:
     low, high = np.float32(0), np.float32(0)
     for piece in range(PIECES):
         low, high = min(low, ranges[2 * piece]), max(high, ranges[2 * piece + 1])
+    return scale_of(low, high)
+
+
+@register_jitable
+def scale_of(low: Any, high: Any) -> Any:
+    """Scale and zero point of uint8 for numbers from `low` to `high`, between which 0 lies."""
     scale = np.float32(1) if low == high else np.float32(np.float32(high - low) / np.float32(255))
     zero_point = np.rint(min(max(np.float32(-low / scale), np.float32(0)), np.float32(255)))
     return scale, np.float32(zero_point)
@@ -48,6 +54,27 @@ def range_kernel() -> Kernel:
             found[0], found[1] = low, high
 
     return Kernel("by_range.range", record(**dict.fromkeys(("x", "ranges", "samples", "count"), "i8")), find)
+
+
+@register_jitable
+def round_all(x: Any, scale: Any, zero_point: Any, out: Any) -> None:
+    """The nearest of 256 real numbers for each."""
+    low, high = np.float32(-zero_point), np.float32(np.float32(255) - zero_point)
+    for i in range(len(x)):
+        out[at(i)] = np.rint(min(max(np.float32(x[at(i)] / scale), low), high)) * scale
+
+
+@makes_kernels
+def rounded_kernel() -> Kernel:
+    """The real numbers that the integers of one sample of `count` float32 stand for."""
+
+    def turn(args: Any, bases: Any, thread: int, threads: int) -> None:
+        first, end = share(args.count, thread, threads, 64)
+        scale, zero_point = _scale(view(bases, args.ranges, 2 * PIECES, np.float32))
+        x = view(bases, args.x + 4 * first, end - first, np.float32)
+        round_all(x, scale, zero_point, view(bases, args.out + 4 * first, end - first, np.float32))
+
+    return Kernel("by_range.rounded", record(**dict.fromkeys(("x", "out", "ranges", "count"), "i8")), turn)
 
 
 @makes_kernels

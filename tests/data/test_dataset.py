@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from qbench.calibration.collect import collect
 from qbench.data.dataset import Dataset
 from qbench.errors import DataError
 from qbench.ir.build import build
-from qbench.ir.frozen import FrozenMap
+from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.types import TensorType
 from tests.networks import mlp, samples
@@ -170,3 +170,18 @@ def test_steps_of_time_along_axis_0_are_not_cut_into_samples() -> None:
     assert Dataset(graph, items[0]).samples == 3, "of a single array axis 0 counts samples"
     picked = Dataset(graph, data.pick([2]), uncut=data.uncut)
     assert picked.samples == 1
+
+
+@pytest.mark.parametrize("given_as", [lambda x: x, lambda x: {"x": x}, lambda x: [x], lambda x: [{"x": x}]])
+def test_one_recording_is_one_sample_where_windows_run_over_its_steps(given_as: Callable[[np.ndarray], object]) -> None:
+    """Axis 0 is open and counts steps of time: one of them by itself does not fill the window."""
+    nodes = [
+        Node("image", "expand_dims", ("x",), ("image",), FrozenMap({"axes": (0, 1)})),
+        Node("made", "nn.conv2d", ("image", "w"), ("made",)),
+    ]
+    window = Constant(np.ones((1, 1, 3, 2), np.float32))
+    graph = build("steps", {"x": TensorType(("T", 4), "float32")}, ("made",), nodes, {"w": window})
+    x = np.ones((9, 4), np.float32)
+    data = Dataset(graph, given_as(x))
+    assert data.samples == 1
+    np.testing.assert_array_equal(joined(data), x)

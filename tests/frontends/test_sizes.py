@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from qbench.frontends import load
 from qbench.frontends.sizes import solved, substituted
+from qbench.runtime.interpreter import call
 from tests.frontends.models import model, node, save
 
 
@@ -37,3 +41,15 @@ def test_each_level_of_a_u_net_doubles_what_the_sizes_must_be_multiples_of(tmp_p
     graph = load(save(model(made, {"x": [1, 16, "H", "W"]}, ["y"]), tmp_path))
     assert graph.types["x"].shape == (1, 16, "4*H", "4*W")
     assert graph.types["y"].shape == (1, 21, "4*H", "4*W")
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_pools_of_two_by_two_cover_images_of_any_size(tmp_path: Path, op: str) -> None:
+    """With auto_pad, which pads odd sizes alone."""
+    pool = node(op, ["x"], ["y"], kernel_shape=[2, 2], strides=[2, 2], auto_pad="SAME_UPPER")
+    path = save(model([pool], {"x": ["N", 3, "H", 6]}, ["y"]), tmp_path)
+    graph = load(path)
+    theirs = pytest.importorskip("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for height in (5, 6, 3):
+        x = np.random.default_rng(height).normal(size=(2, 3, height, 6)).astype(np.float32)
+        np.testing.assert_allclose(call(graph, x), theirs.run(None, {"x": x})[0], rtol=1e-6)

@@ -29,7 +29,9 @@ def _pool(builder: Builder, node: SourceNode, x: Value, op: str, **attrs: Attr) 
         raise ModelError(f"node {node}: kernel_shape {kernel} should have {rank} numbers")
     x = flattened(builder, x)
     kernel = (1,) * (2 - rank) + kernel
-    where = window(node, x, kernel, rank)
+    is_same = node.text("auto_pad", "NOTSET").startswith("SAME")  # a whole number of windows, of any size
+    rounds_up = is_same and not node.flag("count_include_pad") and any(isinstance(size, str) for size in x.shape[2:])
+    where = window(node, x, kernel, rank, rounds_up=rounds_up)
     y = builder.emit(
         op,
         x,
@@ -37,7 +39,7 @@ def _pool(builder: Builder, node: SourceNode, x: Value, op: str, **attrs: Attr) 
         strides=where.strides,
         padding=where.padding,
         dilation=where.dilation,
-        ceil_mode=node.flag("ceil_mode"),
+        ceil_mode=node.flag("ceil_mode") or rounds_up,
         **attrs,
     )
     return flat_again(builder, y, rank)

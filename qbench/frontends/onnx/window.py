@@ -38,7 +38,9 @@ def flat_again(builder: Builder, value: Value, rank: int) -> Value:
     return value if rank == 2 else builder.emit("squeeze", value, axes=(2,))
 
 
-def window(node: SourceNode, x: Value, kernel: tuple[int, ...], rank: int, *, pads_given: bool = True) -> Window:
+def window(
+    node: SourceNode, x: Value, kernel: tuple[int, ...], rank: int, *, pads_given: bool = True, rounds_up: bool = False
+) -> Window:
     """Read strides, dilations, pads and auto_pad; a missing first dimension is filled in.
 
     Parameters
@@ -53,6 +55,8 @@ def window(node: SourceNode, x: Value, kernel: tuple[int, ...], rank: int, *, pa
         Spatial dimensions of the ONNX op.
     pads_given
         False where the caller works out the pads itself.
+    rounds_up
+        Whether windows may stand out of the image, so that none of 2 pixels side by side ask for pads by its size.
     """
     strides = _filled(node, "strides", rank, 1)
     dilation = _filled(node, "dilations", rank, 1)
@@ -61,7 +65,8 @@ def window(node: SourceNode, x: Value, kernel: tuple[int, ...], rank: int, *, pa
         raise ModelError(f"node {node}: kernel_shape {shape} is not the weight's {kernel[2 - rank :]}")
     auto = node.text("auto_pad", "NOTSET") or "NOTSET"
     if auto in ("SAME_UPPER", "SAME_LOWER") and pads_given:
-        totals = [_same_total(x, i, strides[i], (kernel[i] - 1) * dilation[i]) for i in range(2)]
+        halves = rounds_up and auto == "SAME_UPPER"
+        totals = [_same_total(x, i, strides[i], (kernel[i] - 1) * dilation[i], halves) for i in range(2)]
         less = tuple(total // 2 for total in totals)
         more = tuple(total - total // 2 for total in totals)
         return Window(strides, dilation, less + more if auto == "SAME_UPPER" else more + less)
@@ -81,8 +86,10 @@ def _filled(node: SourceNode, name: str, rank: int, default: int) -> tuple[int, 
     return (default,) * (2 - rank) + given
 
 
-def _same_total(x: Value, i: int, stride: int, reach: int) -> int:
+def _same_total(x: Value, i: int, stride: int, reach: int, halves: bool) -> int:
     if stride == 1:
         return reach
+    if halves and (stride, reach) == (2, 1) and not isinstance(x.shape[i + 2], int):
+        return 0
     size = x.size(i + 2)
     return max((-(-size // stride) - 1) * stride + reach + 1 - size, 0)

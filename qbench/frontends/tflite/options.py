@@ -77,7 +77,7 @@ def ints(vector: Any) -> tuple[int, ...]:
 
 @cache
 def _fields(table: Any) -> tuple[str, ...]:
-    """Names of a table's fields that are numbers or lists of numbers."""
+    """Names of a table's fields that are numbers, lists of numbers or text."""
     members = cast("dict[str, Any]", vars(table))
     names = [name for name in members if name[0].isupper() and not re.match("GetRootAs|Init$", name)]
     helpers = re.compile("(AsNumpy|Length|IsNone|BufferHasIdentifier)$")
@@ -90,6 +90,8 @@ def _option(table: Any, field: str) -> Option:
     if hasattr(table, f"{field}AsNumpy"):
         return ints(getattr(table, f"{field}AsNumpy")())
     value = getattr(table, field)()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
     return float(str(np.float32(value))) if isinstance(value, float) else value
 
 

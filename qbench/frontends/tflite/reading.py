@@ -4,12 +4,14 @@ import importlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.elements import TYPES, read_array, read_qparams
+from qbench.frontends.tflite.functions import SILENT, flattened
 from qbench.frontends.tflite.guard import Budget, damaged, guarded
 from qbench.frontends.tflite.options import array_of, custom_options, ints, names_of, read_options
 from qbench.frontends.tflite.source import ABSENT, Array, Option, SourceModel, SourceOperator, SourceTensor
@@ -22,7 +24,7 @@ _BUILTIN_CODE = 10
 
 
 def read_model(data: bytes, name: str) -> SourceModel:
-    """Read and check a TFLite file: names, references, buffers and scales, not yet the operators.
+    """Read and check a TFLite file: names, references, buffers and scales, not yet the operators; all in one function.
 
     Parameters
     ----------
@@ -50,28 +52,42 @@ class _Reader:
         root = guarded(self.parser.Model(), self.data, int.from_bytes(self.data[:4], "little"), self.budget)
         if root.Version() != _VERSION:
             raise ModelError(f"the file is of TFLite version {root.Version()}; qbench reads version {_VERSION}")
-        count = root.SubgraphsLength()
-        if count != 1:
-            raise ModelError(
-                f"the model has {count} subgraphs; qbench reads models with one: export the function that is wanted"
-            )
-        graph = self._guard(root.Subgraphs(0))
+        tables = list(self._tables(root.SubgraphsLength(), root.Subgraphs))
+        if not tables:
+            raise ModelError("the model has 0 subgraphs: there is nothing to run")
         codes = [self._code(code) for code in self._tables(root.OperatorCodesLength(), root.OperatorCodes)]
         buffers = [self._buffer(buffer) for buffer in self._tables(root.BuffersLength(), root.Buffers)]
-        tables = list(self._tables(graph.TensorsLength(), graph.Tensors))
-        names = _unique([_text(table.Name()) or f"tensor_{index}" for index, table in enumerate(tables)])
-        operators = [
-            self._operator(table, codes, names) for table in self._tables(graph.OperatorsLength(), graph.Operators)
+        contents = [list(self._tables(table.TensorsLength(), table.Tensors)) for table in tables]
+        names = iter(
+            _unique([_text(tensor.Name()) or f"tensor_{n}" for own in contents for n, tensor in enumerate(own)])
+        )
+        parts = [
+            self._function(name, table, tensors, [*islice(names, len(tensors))], codes, buffers)
+            for table, tensors in zip(tables, contents, strict=True)
         ]
-        inputs, outputs = ints(graph.InputsAsNumpy()), ints(graph.OutputsAsNumpy())
+        source = flattened(parts)
+        _check_order(source)
+        return source
+
+    def _function(
+        self,
+        name: str,
+        table: Any,
+        tables: Sequence[Any],
+        names: Sequence[str],
+        codes: Sequence[str],
+        buffers: Sequence[Array | None],
+    ) -> SourceModel:
+        operators = [self._operator(op, codes, names) for op in self._tables(table.OperatorsLength(), table.Operators)]
+        inputs, outputs = ints(table.InputsAsNumpy()), ints(table.OutputsAsNumpy())
         _check_numbers(inputs, names, "the model's inputs")
         _check_numbers(outputs, names, "the model's outputs")
         computed = {*inputs, *(number for op in operators for number in op.output_numbers)}
-        tensors = [self._tensor(table, names[index], buffers, index in computed) for index, table in enumerate(tables)]
+        tensors = [
+            self._tensor(tensor, names[index], buffers, index in computed) for index, tensor in enumerate(tables)
+        ]
         self._refuse(tables, names)
-        source = SourceModel(name, tuple(tensors), tuple(operators), inputs, outputs)
-        _check_order(source)
-        return source
+        return SourceModel(name, tuple(tensors), tuple(operators), inputs, outputs)
 
     def _guard(self, table: Any) -> Any:
         if table is None:
@@ -160,11 +176,11 @@ class _Reader:
         inputs, outputs = ints(table.InputsAsNumpy()), ints(table.OutputsAsNumpy())
         _check_numbers([number for number in inputs if number != ABSENT], names, f"an operator ({op})")
         _check_numbers(outputs, names, f"an operator ({op})")
-        if not outputs:
+        if not outputs and op not in SILENT:
             raise ModelError(f"an operator ({op}) makes no tensor")
         made = tuple(names[number] for number in outputs)
         kind, options = self._options(table)
-        return SourceOperator(made[0], op, inputs, outputs, made, kind, options)
+        return SourceOperator(made[0] if made else op, op, inputs, outputs, made, kind, options)
 
     def _options(self, table: Any) -> tuple[str, dict[str, Option]]:
         custom = array_of(table.CustomOptionsAsNumpy())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
+from qbench.kernels.by_range import round_all, scale_of
 from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
@@ -81,6 +82,16 @@ def _reset(given: Any, again: Any, hidden: Any, offset: Any, units: Any) -> None
         again[at(2 * units + i)] = offset[at(2 * units + i)]
 
 
+@register_jitable
+def _round(states: Any, out: Any) -> None:
+    """States of several samples as the 256 numbers of the range that they have together."""
+    low, high = np.float32(0), np.float32(0)
+    for i in range(len(states)):
+        low, high = min(low, states[at(i)]), max(high, states[at(i)])
+    scale, zero_point = scale_of(low, high)
+    round_all(states, scale, zero_point, out)
+
+
 CELLS: dict[str, tuple[int, Callable[..., None]]] = {
     "lstm": (4, _lstm),
     "rnn": (1, _rnn),
@@ -94,13 +105,15 @@ CELLS: dict[str, tuple[int, Callable[..., None]]] = {
 
 
 @makes_kernels
-def recurrent_kernel(cell: str) -> Kernel:
+def recurrent_kernel(cell: str, rounds: bool = False) -> Kernel:
     """A recurrent layer over all its steps, one or two directions.
 
     Parameters
     ----------
     cell
         A key of `CELLS`.
+    rounds
+        Whether states are rounded before they are multiplied, those of `group` samples by the range that they have.
 
     Returns
     -------
@@ -108,37 +121,49 @@ def recurrent_kernel(cell: str) -> Kernel:
         Its fields are references: given (steps, n, directions, gates * units: the products with the data and their
         offsets), weights (directions, units, gates * units: the recurrence's), offset (directions, gates * units: the
         recurrence's), y (steps, directions, n, units), hidden and cell (directions, n, units: the first states, which
-        become the last), work (directions, n, gates * units); and sizes. Direction number `backward` and those behind
-        it go through the steps from the last one.
+        become the last), rounded (the same, where states are rounded), work (directions, n, gates * units); and sizes.
+        `group` samples go through the steps together. Direction number `backward` and those behind it go through the
+        steps from the last one.
     """
     (gates, advance), resets = CELLS[cell], cell == "gru"
 
     def run(args, bases, thread, threads):
-        steps, n, units = args.steps, args.n, args.units
+        steps, n, units, group = args.steps, args.n, args.units, args.group
         pitch = gates * units
-        first, end = share(args.directions * n, thread, threads)
-        for item in range(first, end):
-            way, sample = item // n, item % n
+        begin, end = share(args.directions * n // group, thread, threads)
+        for part in range(begin, end):
+            first, way = part * group, part * group // n
             weights = view(bases, args.weights + way * units * pitch * 4, units * pitch, np.float32)
             offset = view(bases, args.offset + way * pitch * 4, pitch, np.float32)
-            again = view(bases, args.work + item * pitch * 4, pitch, np.float32)
-            hidden = view(bases, args.hidden + item * units * 4, units, np.float32)
-            state = view(bases, args.cell + item * units * 4, units, np.float32)
             for step in range(steps):
                 t = steps - 1 - step if way >= args.backward else step
-                place = ((t * n + sample) * args.directions + way) * pitch
-                given = view(bases, args.given + place * 4, pitch, np.float32)
-                for i in range(pitch):
-                    again[i] = offset[i]
-                _add_product(hidden, weights, units, pitch, 0, again)
-                if resets:
-                    _reset(given, again, hidden, offset, units)
-                    _add_product(again[units : 2 * units], weights, units, pitch, 2 * units, again)
-                advance(given, again, hidden, state, units)
-                y = view(bases, args.y + ((t * args.directions + way) * n + sample) * units * 4, units, np.float32)
-                for i in range(units):
-                    y[i] = hidden[i]
+                seen = args.hidden
+                if rounds:
+                    states, size = first * units * 4, group * units
+                    seen = args.rounded
+                    _round(
+                        view(bases, args.hidden + states, size, np.float32),
+                        view(bases, seen + states, size, np.float32),
+                    )
+                for item in range(first, first + group):
+                    place = ((t * n + item % n) * args.directions + way) * pitch
+                    given = view(bases, args.given + place * 4, pitch, np.float32)
+                    again = view(bases, args.work + item * pitch * 4, pitch, np.float32)
+                    hidden = view(bases, args.hidden + item * units * 4, units, np.float32)
+                    for i in range(pitch):
+                        again[i] = offset[i]
+                    _add_product(
+                        view(bases, seen + item * units * 4, units, np.float32), weights, units, pitch, 0, again
+                    )
+                    if resets:
+                        _reset(given, again, hidden, offset, units)
+                        _add_product(again[units : 2 * units], weights, units, pitch, 2 * units, again)
+                    advance(given, again, hidden, view(bases, args.cell + item * units * 4, units, np.float32), units)
+                    row = ((t * args.directions + way) * n + item % n) * units
+                    y = view(bases, args.y + row * 4, units, np.float32)
+                    for i in range(units):
+                        y[i] = hidden[i]
 
-    names = ("given", "weights", "offset", "y", "hidden", "cell", "work")
-    sizes = ("steps", "n", "units", "directions", "backward")
-    return Kernel(f"float.{cell}", record(**dict.fromkeys((*names, *sizes), "i8")), run)
+    names = ("given", "weights", "offset", "y", "hidden", "cell", "rounded", "work")
+    sizes = ("steps", "n", "units", "directions", "backward", "group")
+    return Kernel(f"float.{cell}{'.rounded' * rounds}", record(**dict.fromkeys((*names, *sizes), "i8")), run)

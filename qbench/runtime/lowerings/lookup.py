@@ -14,7 +14,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
 from qbench.kernels.walk import strided
 from qbench.ops.float.activation import Clip, Relu
-from qbench.ops.integer.products import IntegerMultiply
+from qbench.ops.integer.products import IntegerConv2d, IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
 from qbench.ops.integer.table import IntegerTable
 from qbench.runtime import interpreter
@@ -24,6 +24,8 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout, spread
 from qbench.runtime.step import Instruction
 
+_MANY = 64
+"""Channels for which a product takes less time than a look-up."""
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 
@@ -62,8 +64,9 @@ class LookupLowering(Lowering):
         """The axis that parameters run along."""
         op, rank, axes = bind(self.step.head), len(self.shape), set[int]()
         nodes = self.step.nodes
-        if isinstance(op, IntegerTable):
-            axes.update(() if op.axis is None else (op.axis % rank,))
+        if isinstance(op, IntegerTable | IntegerConv2d):
+            axis = 1 if isinstance(op, IntegerConv2d) else op.axis
+            axes.update(() if axis is None else (axis % rank,))
             nodes = nodes[1:]
         for node in nodes:
             along = bind(node).channel_axis_of("data", rank) if OPS[node.op].epilogue is Epilogue.BIAS else None
@@ -139,3 +142,22 @@ class LookupLowering(Lowering):
             out=out.reference, table=site.constant(self.table), outer=outer, channels=channels, inner=inner,
             x_pitch=x_pitch, out_pitch=out_pitch,
         )  # fmt: skip
+
+
+@lowers(IntegerConv2d, rank=-1)
+class SingleTapLowering(LookupLowering):
+    """A convolution of each channel by one number, requantized: a batch norm that was not folded, as TFLite has it."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        data, weight = step.head.inputs[:2]
+        op, (channels, *window) = bind(step.head), shape_of(graph, weight)
+        assert isinstance(op, IntegerConv2d)
+        if window != [1, 1, 1] or op.groups != channels or shape_of(graph, data)[1] != channels:
+            raise Refused("its windows have more than one tap, or it joins channels")
+        if channels >= _MANY:
+            raise Refused("its channels fill a vector, for which depthwise kernels are faster")
+        if any(stride != 1 for stride in op.strides) or any(op.padding):
+            raise Refused("it takes not every pixel, or others")
+        if graph.types[step.outputs[0]].dtype not in ("int8", "uint8"):
+            raise Refused("its result is not of 8 bits")
+        super().__init__(step, graph, level)

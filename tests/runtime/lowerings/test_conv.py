@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from qbench.ir.build import build
 from qbench.ir.graph import Constant
 from qbench.ir.types import TensorType
+from qbench.runtime.programs import plan
 from tests.runtime.lowerings.agree import LEVELS, assert_agree
 from tests.runtime.lowerings.layers import UP_TO_16_BITS, conv_graphs, dense_graphs, node, requantize
 
@@ -45,6 +46,26 @@ def test_layers_of_16_bits_and_between_them_and_8(level, case, threads):
 @given(case=conv_graphs(depthwise=True, dtypes=UP_TO_16_BITS), threads=st.integers(1, 3))
 def test_depthwise_convolutions_of_16_bits_and_between_them_and_8(level, case, threads):
     assert_agree(*case, level=level, threads=threads)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2)])
+def test_a_window_of_one_tap_for_each_channel_is_a_table(level, strides):
+    """A batch norm behind an activation, as TFLite files have it; not where pixels are left out."""
+    rng = np.random.default_rng(0)
+    weights = Constant(rng.integers(-128, 128, (24, 1, 1, 1)).astype(np.int8))
+    bias = Constant(rng.integers(-3000, 3000, 24).astype(np.int32))
+    ends, scales = requantize("biased", "y", rng.uniform(0.001, 0.02, (1, 24, 1, 1)), "tflite_double", "int8", 3)
+    conv = node("integer.conv2d", "x w", "sums", data_zero_point=7, groups=24, strides=strides)
+    nodes, constants = (
+        [conv, node("nn.bias_add", "sums b", "biased", axis=1), ends],
+        {"w": weights, "b": bias, **scales},
+    )
+    graph = build("g", {"x": TensorType((1, 24, 9, 8), "uint8")}, ["y"], nodes, constants)
+    feeds = {"x": rng.integers(0, 256, (1, 24, 9, 8)).astype(np.uint8)}
+    assert_agree(graph, feeds, level=level, threads=2)
+    kernels = {timing.kernel.split(".")[0] for timing in plan(graph, level=level).profile(feeds)}
+    assert ("table" in kernels, "depthwise" in kernels) == (strides == (1, 1), strides != (1, 1))
 
 
 def test_a_depthwise_window_of_more_taps_than_the_stack_holds_runs_in_another_kernel():

@@ -14,5 +14,5 @@ def test_the_order_of_an_ops_lowerings_is_declared(op: str) -> None:
 
 def test_the_table_of_lowerings_can_be_read() -> None:
     lines = dispatch().splitlines()
-    assert "integer.conv2d: DepthwiseLowering, ConvLowering, GeneralLowering" in lines
+    assert "integer.conv2d: SingleTapLowering, DepthwiseLowering, ConvLowering, GeneralLowering" in lines
     assert len(lines) == len(LOWERINGS)

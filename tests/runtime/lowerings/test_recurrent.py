@@ -39,3 +39,24 @@ def test_each_cell(
     used = {name: array for name, array in held.items() if name in layer.inputs}
     graph = graph_of(feeds, [layer], "y", **used)
     assert_agree(graph, feeds, keep=made[1:], threads=threads, magnitude=1.0)  # of the states, whose terms cancel
+
+
+@settings(max_examples=15)
+@given(
+    direction=st.sampled_from(["forward", "reverse", "bidirectional"]),
+    sizes=st.tuples(st.integers(1, 4), st.integers(1, 3), SIZES, SIZES),
+    threads=st.integers(1, 2),
+)
+def test_a_cell_that_rounds_what_it_multiplies(direction: str, sizes: tuple[int, int, int, int], threads: int) -> None:
+    """With states of several samples, which are rounded by the range that they have together."""
+    (steps, n, inputs, units), rng = sizes, np.random.default_rng(3)
+    ways, rows = 2 if direction == "bidirectional" else 1, 4 * units
+    shapes = {"k": (ways, rows, inputs), "r": (ways, rows, units), "o": (ways, 2 * rows)}
+    held = {name: rng.integers(-9, 10, shape).astype(np.float32) / 32 for name, shape in shapes.items()}
+    fed = {"x": (steps, n, inputs), "first": (ways, n, units), "second": (ways, n, units)}
+    feeds = {name: rng.normal(size=shape).astype(np.float32) for name, shape in fed.items()}
+    attrs = {"direction": direction, "steps": (1 / 32,) * (2 * ways)}
+    made = ("y", "last first", "last second")
+    layer = Node("layer", "nn.dynamic_lstm", ("x", "k", "r", "o", "first", "second"), made, FrozenMap(attrs))
+    graph = graph_of(feeds, [layer], "y", **held)
+    assert_agree(graph, feeds, keep=made[1:], threads=threads, magnitude=1.0)

@@ -1,5 +1,6 @@
 """Recurrent layers: the product with the data of all steps, copies of the states at first, then all steps."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
+from qbench.kernels.by_range import PIECES, range_kernel, rounded_kernel
 from qbench.kernels.floats.recurrent import recurrent_kernel
 from qbench.kernels.levels import Level
 from qbench.ops.float.recurrent import Gru, Lstm, Recurrent, Rnn
@@ -18,7 +20,7 @@ from qbench.runtime.lowerings.floats.dense import product
 from qbench.runtime.lowerings.floats.places import float_type, need_work, operand_place, scratch
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.step import Instruction
+from qbench.runtime.step import Instruction, Place
 
 
 @lowers(Lstm, Rnn, Gru, rank=5)
@@ -33,13 +35,12 @@ class RecurrentLowering(Lowering):
         self.states, self.made = step.head.inputs[4:], step.outputs
         if float_type(graph, *step.head.inputs) != "float32":
             raise Refused("only float32 has a kernel")
-        if isinstance(op, DynamicLstm):
-            raise Refused("what it multiplies is rounded by the range that it has")
         if self.data in graph.constants or any(name not in graph.constants for name in self.weights):
             raise Refused("its data is a constant, or its weights are none")
         need_work(graph, self.data, self.made[0])
+        self.rounds = isinstance(op, DynamicLstm)
         is_linear = isinstance(op, Gru) and op.linear_before_reset
-        self.cell = f"{op.short_name}{'_linear' * is_linear}"
+        self.cell = "lstm" if self.rounds else f"{op.short_name}{'_linear' * is_linear}"
         self.backward = 0 if op.direction == "reverse" else 1
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
@@ -59,13 +60,26 @@ class RecurrentLowering(Lowering):
         y, hidden, *_, cell = (target.place.reference for target in (*targets, targets[-1]))
         given = scratch(site, (steps * n, directions * pitch), (0, 1))
         rows = replace(data.place, shape=(steps * n, inputs), strides=(inputs, 1), axes=(0, 1))
-        before = [*data.copies, product(site, self.made[0], rows, given, kernel, offsets[0].reshape(-1))]
+        before = [*data.copies]
+        if self.rounds:
+            ahead, rows = self._rounded(site, rows)
+            before += ahead
+        before += [product(site, self.made[0], rows, given, kernel, offsets[0].reshape(-1))]
         for state, last in zip(self.states, targets[1:], strict=True):
             before += copy_instructions(operand_place(site, state), last.place)
         made = instruction(
-            recurrent_kernel(self.cell), self.made[0], given=given.reference, weights=site.constant(packed),
-            offset=site.constant(offsets[1]), y=y, hidden=hidden, cell=cell,
+            recurrent_kernel(self.cell, self.rounds), self.made[0], given=given.reference,
+            weights=site.constant(packed), offset=site.constant(offsets[1]), y=y, hidden=hidden, cell=cell,
             work=site.workspace(directions * n * pitch * 4), steps=steps, n=n, units=units, directions=directions,
-            backward=self.backward,
+            backward=self.backward, group=n if self.rounds else 1,
+            rounded=site.workspace(directions * n * units * 4 if self.rounds else 0),
         )  # fmt: skip
         return [*before, made, *(copy for target in targets for copy in target.copies)]
+
+    def _rounded(self, site: Site, rows: Place) -> tuple[list[Instruction], Place]:
+        """The data as the numbers that stand for it where its range is cut into 256."""
+        made, ranges = scratch(site, rows.shape, (0, 1)), site.workspace(8 * PIECES)
+        x, count = rows.reference, math.prod(rows.shape)
+        find = instruction(range_kernel(), f"{self.data}: range", x=x, ranges=ranges, samples=1, count=count)
+        turn = instruction(rounded_kernel(), self.data, x=x, out=made.reference, ranges=ranges, count=count)
+        return [find, turn], made
