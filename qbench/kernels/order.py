@@ -22,6 +22,7 @@ _SIGN = np.int32(31)
 _MAGNITUDE = np.int32(2**31 - 1)
 _LEAST = np.int32(-(2**31))
 _ZERO = np.float32(0)
+_LAST = 2**32 - 1
 
 _CHUNK = 1024  # results at a time where they lie side by side
 _ROWS = 64  # and where their elements do: these stay in the first cache
@@ -142,3 +143,76 @@ def arg_kernel(kind: str, largest: bool, level: Level) -> Kernel:
 
     fields = record(x="i8", y="i8", depth="i8", step="i8", **extents("x", "y"))
     return Kernel(f"arg.{'max' if largest else 'min'}.{keys.name}", fields, run)
+
+
+@makes_kernels
+def topk_kernel(kind: str, largest: bool, level: Level) -> Kernel:
+    """The first few elements along an axis in order, and where they are; NaN comes last, of equal ones the first.
+
+    Parameters
+    ----------
+    kind
+        The type of the elements, in NumPy's letters; not "i8".
+
+    Returns
+    -------
+    Kernel
+        Its fields are the references x, v and i (values and int64 indices) and heap (int64[k] for each line); sizes and
+        strides of the lines as `strided` makes them; depth and k, elements of a line before and after; and x_step,
+        v_step and i_step, elements from one to the next.
+    """
+    keys = _keys(kind, largest, False, level)
+    element, key, size = keys.element, keys.of, np.dtype(kind).itemsize
+
+    @register_jitable
+    def ranked(x, j, step):
+        """The key, and below it what is greater the earlier an element comes: no two are equal."""
+        return (np.int64(key(x, at(j * step))) << 32) | (_LAST - j)
+
+    def run(args, bases, thread, threads):
+        sizes, depth, k, step = (args.n0, args.n1, args.n2, args.n3), args.depth, args.k, args.x_step
+        total = args.n0 * args.n1 * args.n2 * args.n3
+        for line in range(*share(total, thread, threads)):
+            place, _ = stretch(sizes, line, total)
+            start = args.x + index_of(place, (args.x0, args.x1, args.x2, args.x3)) * size
+            x = view(bases, start, (depth - 1) * step + 1, element)
+            heap = view(bases, args.heap + line * k * 8, k, np.int64)
+            for j in range(k):
+                heap[j] = ranked(x, j, step)
+            for j in range(k // 2 - 1, -1, -1):
+                _sink(heap, j, k)
+            for j in range(k, depth):
+                new = ranked(x, j, step)
+                if new > heap[0]:
+                    heap[0] = new
+                    _sink(heap, 0, k)
+            for last in range(k - 1, 0, -1):
+                heap[0], heap[last] = heap[last], heap[0]
+                _sink(heap, 0, last)
+            start = args.v + index_of(place, (args.v0, args.v1, args.v2, args.v3)) * size
+            values = view(bases, start, (k - 1) * args.v_step + 1, element)
+            start = args.i + index_of(place, (args.i0, args.i1, args.i2, args.i3)) * 8
+            indices = view(bases, start, (k - 1) * args.i_step + 1, np.int64)
+            for j in range(k):
+                index = _LAST - (heap[j] & _LAST)
+                indices[j * args.i_step] = index
+                values[j * args.v_step] = x[index * step]
+
+    names = ("x", "v", "i", "heap", "depth", "k", "x_step", "v_step", "i_step")
+    fields = record(**dict.fromkeys(names, "i8"), **extents("x", "v", "i"))
+    return Kernel(f"topk.{'largest' if largest else 'smallest'}.{keys.name}", fields, run)
+
+
+@register_jitable
+def _sink(heap: Any, at: Any, count: Any) -> None:
+    """Bring an element down to where none of those below is smaller."""
+    moved = heap[at]
+    while 2 * at + 1 < count:
+        below = 2 * at + 1
+        if below + 1 < count and heap[below + 1] < heap[below]:
+            below += 1
+        if moved <= heap[below]:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = moved

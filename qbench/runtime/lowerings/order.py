@@ -1,5 +1,6 @@
 """Where along an axis the greatest elements are, and the first few in order."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -9,7 +10,8 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
-from qbench.kernels.order import KINDS, arg_kernel
+from qbench.kernels.order import KINDS, arg_kernel, topk_kernel
+from qbench.ops.float.indexing import TopK
 from qbench.ops.float.reduce import ArgMax, ArgMin
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
@@ -65,4 +67,32 @@ class ArgLowering(_Ordered):
         along = {"depth": data.natural_shape[self.axis], "step": data.natural_strides[self.axis]}
         kernel = arg_kernel(data.dtype.str[1:], self.largest, site.level)
         found = walks_of(y.shape, memory, x=x.strides, y=y.strides)
+        return [instruction(kernel, name, **walk, **along) for walk in found]
+
+
+@lowers(TopK)
+class TopKLowering(_Ordered):
+    """Values and indices of each line."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        if self.kind == "i8":
+            raise Refused("integers of 64 bits leave no room for where they are")
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        here = plain_layout(home[self.data])
+        return Layouts({self.data: here}, dict.fromkeys(self.step.outputs, here))
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op, name, axis = bind(self.step.head), self.step.outputs[0], self.axis
+        assert isinstance(op, TopK)
+        places = dict(zip("xvi", (site.places[value] for value in (self.data, *self.step.outputs)), strict=True))
+        across = {key: _across(place, axis) for key, place in places.items()}
+        lines = {key: in_order(place, across["x"].axes) for key, place in across.items()}
+        memory = {key: (place.reference, place.dtype.itemsize) for key, place in lines.items()}
+        shape, k = lines["x"].shape, places["i"].natural_shape[axis]
+        along = {f"{key}_step": place.natural_strides[axis] for key, place in places.items()}
+        along |= {"depth": places["x"].natural_shape[axis], "k": k, "heap": site.workspace(8 * k * math.prod(shape))}
+        kernel = topk_kernel(places["x"].dtype.str[1:], op.largest, site.level)
+        found = walks_of(shape, memory, **{key: place.strides for key, place in lines.items()})
         return [instruction(kernel, name, **walk, **along) for walk in found]

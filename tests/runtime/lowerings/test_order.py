@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Node
 from qbench.kernels.levels import Level
+from qbench.runtime import interpreter
+from qbench.runtime.programs import plan
 from tests.graphs import graph_of
 from tests.runtime.lowerings.agree import LEVELS, assert_agree
 from tests.runtime.lowerings.layers import node
@@ -22,6 +26,11 @@ def tied(shape: tuple[int, ...], dtype: str, wide: bool) -> np.ndarray:
     limits = np.iinfo(dtype)
     low, high = (limits.min, limits.max) if wide else (limits.max - 3, limits.max)
     return RNG.integers(low, high, shape, dtype, endpoint=True)
+
+
+def topk(data: str, **attrs: object) -> Node:
+    """A node that makes values v and indices i."""
+    return Node("top", "topk", (data,), ("v", "i"), FrozenMap(attrs))
 
 
 shapes = st.lists(st.integers(1, 5) | st.sampled_from([17, 70]), min_size=1, max_size=5).filter(
@@ -58,3 +67,42 @@ def test_arg_behind_a_convolution_whose_channels_lie_last() -> None:
     for keepdims in (False, True):
         arg = node("argmax", "t", "y", axis=1, keepdims=keepdims)
         assert_agree(graph_of({"x": x}, [conv, arg], "y", w=w), {"x": x}, threads=2)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    shape=shapes, axis=st.integers(-1, 4), share=st.floats(0, 1), largest=st.booleans(),
+    dtype=st.sampled_from(DTYPES[:-1]), wide=st.booleans(), level=st.sampled_from(LEVELS), threads=st.integers(1, 3),
+)  # fmt: skip
+def test_topk(
+    shape: list[int], axis: int, share: float, largest: bool, dtype: str, wide: bool, level: Level, threads: int
+) -> None:
+    axis = axis % len(shape) if axis >= 0 else axis
+    x = tied((*shape,), dtype, wide)
+    top = topk("x", k=max(1, round(share * shape[axis])), axis=axis, largest=largest)
+    assert_agree(graph_of({"x": x}, [top], "v"), {"x": x}, keep=["i"], level=level, threads=threads)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("axis", [1, 3])
+def test_topk_has_last_what_is_not_a_number(largest: bool, axis: int) -> None:
+    x = RNG.normal(size=(2, 9, 3, 8)).astype(np.float32) + 1
+    x[0, :, 0, 0] = 0  # whose logarithm is -infinity
+    nodes = [node("log", "x", "s"), topk("s", k=8, axis=axis, largest=largest)]
+    assert_agree(graph_of({"x": x}, nodes, "i"), {"x": x}, threads=2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+def test_topk_orders_the_least_integers_too(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    x = np.array([3, limits.min, limits.max, 0, limits.max], dtype)
+    top = topk("x", k=5, axis=0, largest=True)
+    for run in (interpreter.run, lambda graph, feeds: plan(graph).run(feeds)):
+        got = run(graph_of({"x": x}, [top], "v"), {"x": x})["v"]
+        assert np.array_equal(got, np.sort(x)[::-1])
+
+
+def test_topk_of_a_detector() -> None:
+    """Thousands of scores of which many are equal."""
+    scores = RNG.integers(0, 500, (2, 9000)).astype(np.float32) / 500
+    assert_agree(graph_of({"x": scores}, [topk("x", k=300, axis=1)], "i"), {"x": scores}, keep=["v"], threads=2)
