@@ -36,12 +36,13 @@ class _Ordered(Lowering):
         self.axis: int = vars(bind(step.head))["axis"] % self.rank
 
 
-def _across(place: Place, axis: int) -> Place:
-    """A place without one of the value's axes: where its lines begin."""
-    kept = [at for at, one in enumerate(place.axes) if one != axis]
-    axes = tuple(place.axes[at] - (place.axes[at] > axis) for at in kept)
-    shape, strides = (tuple(of[at] for at in kept) for of in (place.shape, place.strides))
-    return replace(place, shape=shape, strides=strides, axes=axes)
+def lines_of(place: Place, axis: int, order: Sequence[int]) -> Place:
+    """Where the lines along one of the value's axes begin, the other axes in this order."""
+    here = in_order(place, order)
+    kept = [at for at, one in enumerate(order) if one != axis]
+    axes = tuple(order[at] - (order[at] > axis) for at in kept)
+    shape, strides = (tuple(of[at] for at in kept) for of in (here.shape, here.strides))
+    return replace(here, shape=shape, strides=strides, axes=axes)
 
 
 @lowers(ArgMax, ArgMin)
@@ -61,8 +62,8 @@ class ArgLowering(_Ordered):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         name, data = self.step.outputs[0], site.places[self.data]
-        y = _across(site.places[name], self.axis) if self.keeps else site.places[name]
-        x = in_order(_across(data, self.axis), y.axes)
+        x, y = lines_of(data, self.axis, data.axes), site.places[name]
+        y = lines_of(y, self.axis, data.axes) if self.keeps else in_order(y, x.axes)
         memory = {key: (place.reference, place.dtype.itemsize) for key, place in (("x", x), ("y", y))}
         along = {"depth": data.natural_shape[self.axis], "step": data.natural_strides[self.axis]}
         kernel = arg_kernel(data.dtype.str[1:], self.largest, site.level)
@@ -87,8 +88,7 @@ class TopKLowering(_Ordered):
         op, name, axis = bind(self.step.head), self.step.outputs[0], self.axis
         assert isinstance(op, TopK)
         places = dict(zip("xvi", (site.places[value] for value in (self.data, *self.step.outputs)), strict=True))
-        across = {key: _across(place, axis) for key, place in places.items()}
-        lines = {key: in_order(place, across["x"].axes) for key, place in across.items()}
+        lines = {key: lines_of(place, axis, places["x"].axes) for key, place in places.items()}
         memory = {key: (place.reference, place.dtype.itemsize) for key, place in lines.items()}
         shape, k = lines["x"].shape, places["i"].natural_shape[axis]
         along = {f"{key}_step": place.natural_strides[axis] for key, place in places.items()}
