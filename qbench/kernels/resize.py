@@ -1,4 +1,4 @@
-"""Bilinear resizing of channels-last images of integers, exact to half a step."""
+"""Bilinear resizing of channels-last images of integers."""
 
 from typing import Any, Literal
 
@@ -10,56 +10,85 @@ from qbench.kernels.memory import view
 from qbench.kernels.rounding import round_shift
 from qbench.kernels.split import at, share
 
+Mode = Literal["up", "even", "away", "float"]
+"""How sums are rounded: exact ones with ties that go up, to even or away from zero, or sums made in float32."""
+
 _FIELDS = (
-    "x", "y", "down", "across", "images", "height", "width", "channels", "out_height", "out_width", "x_image", "x_row",
-    "x_pitch", "y_image", "y_row", "y_pitch", "zero",
+    "x", "y", "rows", "columns", "down", "across", "images", "height", "width", "channels", "out_height", "out_width",
+    "x_image", "x_row", "x_pitch", "y_image", "y_row", "y_pitch", "zero",
 )  # fmt: skip
 
 
-@makes_kernels
-def resize_linear_kernel(x: Literal["u1", "i2", "u2"], to_even: bool, bits: int) -> Kernel:
-    """``y = round(weighted mean of 4 neighbours)``.
+@register_jitable
+def _blend_floats(x: Any, corners: Any, below: Any, beside: Any, y: Any, start: Any, channels: Any, zero: Any) -> None:
+    """Term by term, in TFLite's order."""
+    a, b, c, d = corners
+    one = np.float32(1)
+    above, before = one - below, one - beside
+    for k in range(channels):
+        total = np.float32(x[at(a + k)]) * above * before + np.float32(x[at(c + k)]) * below * before
+        total = total + np.float32(x[at(b + k)]) * above * beside + np.float32(x[at(d + k)]) * below * beside
+        y[at(start + k)] = np.int32(total + np.float32(0.5))
 
-    `down` (int64[out_height, 3]) and `across` (int64[out_width, 3]) hold two source indices and the weight of the
-    second in units of 2^-bits. Ties, counted from `zero`, go up or to even.
-    """
-    element, item, shift = np.dtype(x).type, np.dtype(x).itemsize, 2 * bits
-    kind: Any = np.int32 if 8 * item + shift < 30 else np.int64  # of the sums; a known shift keeps them in 32 bits
+
+def _blend_of(mode: Mode, bits: int, kind: Any) -> Any:
+    """What makes one pixel of its four neighbours, in sums of a kind."""
+    shift = 2 * bits
     half = (1 << shift) >> 1
 
     @register_jitable
-    def blend(x, corners, weights, y, start, channels, zero):
+    def rounded(sums):
+        if mode == "even":
+            return round_shift(sums, shift, True)
+        if mode == "away":
+            return kind(sums + half) >> shift if sums >= 0 else -(kind(half - sums) >> shift)
+        return kind(sums + half) >> shift
+
+    @register_jitable
+    def blend(x, corners, below, beside, y, start, channels, zero):
         a, b, c, d = corners
-        wa, wb, wc, wd = kind(weights[0]), kind(weights[1]), kind(weights[2]), kind(weights[3])
+        one = np.int64(1) << bits
+        wa, wb = kind((one - below) * (one - beside)), kind((one - below) * beside)
+        wc, wd = kind(below * (one - beside)), kind(below * beside)
         zero = kind(zero)
         for k in range(channels):
             above = kind(wa * kind(x[at(a + k)] - zero)) + kind(wb * kind(x[at(b + k)] - zero))
-            below = kind(wc * kind(x[at(c + k)] - zero)) + kind(wd * kind(x[at(d + k)] - zero))
-            sums = kind(above + below)
-            y[at(start + k)] = (round_shift(sums, shift, True) if to_even else kind(sums + half) >> shift) + zero
+            beneath = kind(wc * kind(x[at(c + k)] - zero)) + kind(wd * kind(x[at(d + k)] - zero))
+            y[at(start + k)] = rounded(kind(above + beneath)) + zero
+
+    return _blend_floats if mode == "float" else blend
+
+
+@makes_kernels
+def resize_linear_kernel(x: Literal["u1", "i2", "u2"], mode: Mode, bits: int) -> Kernel:
+    """``y = round(weighted mean of 4 neighbours)``.
+
+    `rows` (int64[out_height, 2]) and `columns` (int64[out_width, 2]) hold two source indices, `down` and `across` the
+    weights of the second ones: int64 in units of 2^-bits, or float32. Ties are counted from `zero`.
+    """
+    element, item = np.dtype(x).type, np.dtype(x).itemsize
+    kind: Any = np.int32 if 8 * item + 2 * bits < 30 else np.int64  # of the sums; a known shift keeps them in 32 bits
+    blend, weight = _blend_of(mode, bits, kind), np.float32 if mode == "float" else np.int64
 
     def resize(args, bases, thread, threads):
-        lines, channels, one = args.images * args.out_height, args.channels, np.int64(1) << bits
+        lines, channels = args.images * args.out_height, args.channels
         begin, end = share(lines, thread, threads)
         if begin >= end or args.out_width * channels == 0:
             return
         size = (args.images - 1) * args.x_image + (args.height - 1) * args.x_row + (args.width - 1) * args.x_pitch
         x = view(bases, args.x, size + channels, element)
-        down = view(bases, args.down, 3 * args.out_height, np.int64)
-        across = view(bases, args.across, 3 * args.out_width, np.int64)
+        rows = view(bases, args.rows, 2 * args.out_height, np.int64)
+        columns = view(bases, args.columns, 2 * args.out_width, np.int64)
+        down, across = view(bases, args.down, args.out_height, weight), view(bases, args.across, args.out_width, weight)
         for line in range(begin, end):
             image, row = line // args.out_height, line % args.out_height
-            upper = image * args.x_image + down[3 * row] * args.x_row
-            lower, below = image * args.x_image + down[3 * row + 1] * args.x_row, down[3 * row + 2]
+            upper = image * args.x_image + rows[2 * row] * args.x_row
+            lower = image * args.x_image + rows[2 * row + 1] * args.x_row
             place = args.y + (image * args.y_image + row * args.y_row) * item
             y = view(bases, place, (args.out_width - 1) * args.y_pitch + channels, element)
             for column in range(args.out_width):
-                left, right = across[3 * column] * args.x_pitch, across[3 * column + 1] * args.x_pitch
-                beside = across[3 * column + 2]
-                weights = (one - below) * (one - beside), (one - below) * beside, below * (one - beside), below * beside
+                left, right = columns[2 * column] * args.x_pitch, columns[2 * column + 1] * args.x_pitch
                 corners = upper + left, upper + right, lower + left, lower + right
-                blend(x, corners, weights, y, column * args.y_pitch, channels, args.zero)
+                blend(x, corners, down[row], across[column], y, column * args.y_pitch, channels, args.zero)
 
-    return Kernel(
-        f"resize_linear.{x}.{bits}{'.even' if to_even else ''}", record(**dict.fromkeys(_FIELDS, "i8")), resize
-    )
+    return Kernel(f"resize_linear.{x}.{bits}.{mode}", record(**dict.fromkeys(_FIELDS, "i8")), resize)

@@ -19,6 +19,7 @@ from qbench.kernels.move import copy_fields, copy_kernel
 from qbench.kernels.nan import nan_kernel
 from qbench.kernels.sample import SAMPLE_RANK, sample_kernel
 from qbench.kernels.tally import means_kernel, tally_kernel
+from qbench.kernels.walk import walks
 from qbench.ops.onnx.dynamic import DynamicQuantize
 from qbench.ops.qnn.border import Quantize
 from qbench.ops.qnn.dynamic import DynamicDense
@@ -218,12 +219,16 @@ class Schedule:
     def _check_pointers(self, step: Step) -> None:
         """Look for indices that the interpreter would refuse; the kernels that go by them pick any element there."""
         for name, limits in step.pointers.items():
-            place = self.plan.places[name]
+            place, depth = self.plan.places[name], len(limits)
             self.pointing[step.name], self.width = self.width, self.width + 1
-            sizes = (*limits, *[1] * (DEPTH - len(limits)))
-            count, found = math.prod(place.shape) // len(limits), reference(self.width - 1)
-            fields = {"count": count, "depth": len(limits), "sizes": sizes, "found": found}
-            self._add(step, name, beyond_kernel(place.dtype.str[1:]), x=place.reference, **fields)
+            found = reference(self.width - 1)
+            shape, strides = place.natural_shape, place.natural_strides
+            apart = strides[-1] if depth > 1 else 0
+            shape, strides = (shape[:-1], strides[:-1]) if depth > 1 else (shape, strides)
+            fields = {"depth": depth, "apart": apart, "sizes": (*limits, *[1] * (DEPTH - depth)), "found": found}
+            for begins, walk in walks(shape, x=strides):
+                x = place.reference + begins["x"] * place.dtype.itemsize
+                self._add(step, name, beyond_kernel(place.dtype.str[1:]), x=x, **fields, **walk)
 
     def _tally(self, step: Step, name: str) -> bool:
         """Count a value where it lies; False where kernels cannot."""

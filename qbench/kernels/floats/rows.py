@@ -7,14 +7,15 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array
 
 from qbench.kernels.floats.functions import EXP_TERMS, LOG2_E, LOG_2, LOW, ROUNDS
 from qbench.kernels.isa.emit import F32, I8, I32, I64, call, load, splat, vector
 
 LANES = 16
-_KIND, _WHOLE = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
+_KIND, _WHOLE, _BITS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES), ir.IntType(LANES)
+_BLOCK = 32 * LANES  # elements among which one is looked for at a time
 _Pass = Callable[[ir.IRBuilder, Any, Any], None]
 
 
@@ -27,6 +28,16 @@ def powers(x: Any, above: Any, y: Any) -> Any:
     """``y = exp(x - above)``, and the sum of that; `above` is as large as each x."""
     y[:] = np.exp(x - above)
     return y.sum(dtype=np.float32)
+
+
+def first_greatest(x: Any) -> Any:
+    """The index of the first of the greatest elements, or of the first NaN if there is any."""
+    return np.argmax(x)
+
+
+def first_least(x: Any) -> Any:
+    """The index of the first of the smallest elements, or of the first NaN if there is any."""
+    return np.argmin(x)
 
 
 def _sweep(b: ir.IRBuilder, count: Any, whole: _Pass) -> None:
@@ -108,6 +119,74 @@ def _largest(context, x):
     return types.float32(x), generate
 
 
+def _most(sign: str, missing: float) -> Any:
+    """A Numba function: the greatest element (sign ">") or the smallest ("<"), or NaN if there is any."""
+
+    def further(b: ir.IRBuilder, value: Any, most: Any) -> Any:
+        return b.select(b.fcmp_ordered(sign, value, most), value, most)
+
+    @intrinsic
+    def most(context, x):
+        def generate(context, b, signature, arguments):
+            place, count = _place(context, b, signature.args[0], arguments[0])
+            found, odd = (cgutils.alloca_once_value(b, start) for start in (splat(_KIND, missing), _BITS(0)))
+
+            def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
+                value = _load(b, place, offset, mask, missing)
+                b.store(further(b, value, b.load(found)), found)
+                b.store(b.or_(b.load(odd), b.bitcast(b.fcmp_unordered("uno", value, value), _BITS)), odd)
+
+            _sweep(b, count, whole)
+            result = _folded(b, b.load(found), lambda low, high: further(b, low, high))
+            return b.select(b.icmp_signed("!=", b.load(odd), _BITS(0)), F32(float("nan")), result)
+
+        return types.float32(x), generate
+
+    return most
+
+
+@intrinsic
+def _position(context, x, value):
+    """The index of the first element that is a value or NaN; -1 where none is."""
+
+    def generate(context, b, signature, arguments):
+        place, count = _place(context, b, signature.args[0], arguments[0])
+        wanted = vector(b, _KIND, arguments[1])
+        found = cgutils.alloca_once_value(b, I64(-1))
+
+        def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
+            here = _load(b, place, offset, mask, 0.0)
+            fits = b.or_(b.fcmp_ordered("==", here, wanted), b.fcmp_unordered("uno", here, here))
+            fits = b.bitcast(fits if mask is None else b.and_(fits, mask), _BITS)
+            first = b.zext(call(b, f"llvm.cttz.i{LANES}", _BITS, [fits, ir.Constant(ir.IntType(1), 0)]), I64)
+            known, index = b.load(found), b.add(b.lshr(offset, I64(2)), first)
+            new = b.and_(b.icmp_signed("<", known, I64(0)), b.icmp_signed("!=", fits, _BITS(0)))
+            b.store(b.select(new, index, known), found)
+
+        _sweep(b, count, whole)
+        return b.load(found)
+
+    return types.int64(x, types.float32), generate
+
+
+def _first(most: Any) -> Any:
+    """A Numba function: where the element is that `most` finds, looked for block by block."""
+
+    @register_jitable
+    def first(x):
+        value = most(x)
+        for start in range(0, len(x), _BLOCK):
+            found = _position(x[start : start + _BLOCK], value)  # pyright: ignore[reportCallIssue]
+            if found >= 0:
+                return start + found
+        return 0
+
+    return first
+
+
+_first_greatest, _first_least = _first(_most(">", -np.inf)), _first(_most("<", np.inf))
+
+
 @intrinsic
 def _powers(context, x, above, y):
     def generate(context, b, signature, arguments):
@@ -138,5 +217,21 @@ def _compiled_largest(x):
 def _compiled_powers(x, above, y):
     def call(x, above, y):
         return _powers(x, above, y)  # pyright: ignore[reportCallIssue]
+
+    return call
+
+
+@overload(first_greatest)
+def _compiled_first_greatest(x):
+    def call(x):
+        return _first_greatest(x)
+
+    return call
+
+
+@overload(first_least)
+def _compiled_first_least(x):
+    def call(x):
+        return _first_least(x)
 
     return call

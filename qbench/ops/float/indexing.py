@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 
 from qbench.errors import DataError
+from qbench.ir.dtypes import dtype_of, is_float
 from qbench.ir.op import Array, Op, register
 from qbench.ir.types import Dim, TensorType, numbers
 from qbench.ops.rules import (
@@ -134,7 +135,8 @@ class TopK(_ByIndex):
 
     def compute(self, data: Array) -> tuple[Array, Array]:
         (k,) = numbers((self.k,))
-        order = np.argsort(-data if self.largest else data, axis=self.axis, kind="stable")
+        falling = -data if is_float(dtype_of(data.dtype)) else ~data  # the least integer has no negative
+        order = np.argsort(falling if self.largest else data, axis=self.axis, kind="stable")
         order = np.take(order, np.arange(k), axis=self.axis)
         return np.take_along_axis(data, order, self.axis), order.astype(np.int64)
 

@@ -11,14 +11,19 @@ from qbench.ir.types import TensorType
 from qbench.ops.numeric.interpolation import Coordinates
 from qbench.ops.rules import InternalOp
 
+WEIGHT_BITS = 10
+"""Weights of signed integers are multiples of 2^-10."""
+
+_ONE = 1 << WEIGHT_BITS
+
 Corners = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Resize(InternalOp):
-    def _sized(self, data: TensorType, rows: TensorType, columns: TensorType) -> TensorType:
-        if data.rank != 4 or rows.rank != 2 or columns.rank != 2:
-            raise GraphError(f"{self.name} needs data of rank 4 and tables of rank 2, not {data}, {rows}, {columns}")
+    def _sized(self, data: TensorType, rows: TensorType, columns: TensorType, entry: int) -> TensorType:
+        if data.rank != 4 or rows.shape[1:] != (entry,) or columns.shape[1:] != (entry,):
+            raise GraphError(f"{self.name} needs data of rank 4, tables [n, {entry}], not {data}, {rows}, {columns}")
         return TensorType((*data.shape[:2], rows.shape[0], columns.shape[0]), data.dtype)
 
 
@@ -41,13 +46,13 @@ class TfliteResizeInteger(_Resize):
     operands = ("data", "rows", "columns")
 
     def infer(self, data: TensorType, rows: TensorType, columns: TensorType) -> TensorType:
-        return self._sized(data, rows, columns)
+        return self._sized(data, rows, columns, 3)
 
     def compute(self, data: Array, rows: Array, columns: Array) -> Array:
         a, b, c, d = _corners(data.astype(np.int64), rows, columns)
         down, across = rows[:, 2].astype(np.int64)[:, None], columns[:, 2].astype(np.int64)
-        total = (a * (1024 - down) + b * down) * (1024 - across) + (c * (1024 - down) + d * down) * across
-        rounded = np.sign(total) * ((np.abs(total) + (1 << 19)) >> 20)
+        total = (a * (_ONE - down) + b * down) * (_ONE - across) + (c * (_ONE - down) + d * down) * across
+        rounded = np.sign(total) * ((np.abs(total) + _ONE**2 // 2) >> 2 * WEIGHT_BITS)
         return rounded.astype(data.dtype)
 
 
@@ -64,7 +69,10 @@ class TfliteResizeFloat(_Resize):
     def infer(
         self, data: TensorType, rows: TensorType, columns: TensorType, down: TensorType, across: TensorType
     ) -> TensorType:
-        return self._sized(data, rows, columns)
+        wanted = [TensorType(table.shape[:1], "float32") for table in (rows, columns)]
+        if [down, across] != wanted:
+            raise GraphError(f"{self.name} needs weights {wanted[0]} and {wanted[1]}, not {down} and {across}")
+        return self._sized(data, rows, columns, 2)
 
     def compute(self, data: Array, rows: Array, columns: Array, down: Array, across: Array) -> Array:
         a, b, c, d = _corners(data.astype(np.float32), rows, columns)

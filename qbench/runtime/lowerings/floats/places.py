@@ -11,10 +11,11 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
 from qbench.kernels.floats.convert import convert_kernel
 from qbench.kernels.floats.storage import FloatType
-from qbench.kernels.walk import row_major, strided
+from qbench.kernels.walk import strided
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction
+from qbench.runtime.lowerings.operands import as_stored
 from qbench.runtime.step import Instruction, Place
 
 
@@ -160,9 +161,10 @@ def operand_place(site: Site, name: str) -> Place:
 
 def constant_place(site: Site, name: str) -> Place:
     """A constant of the graph as a place; its memory belongs to the program."""
-    array = np.ascontiguousarray(site.graph.constants[name].array)
-    start = site.constant(array)
-    return Place(0, start, array.dtype, array.shape, row_major(array.shape), tuple(range(array.ndim)))
+    constant = site.graph.constants[name]
+    array = as_stored(constant.array)
+    place = Place.dense(0, array.dtype, array.shape)
+    return replace(place, offset=site.constant(array), flipped=constant.dtype == "int8")
 
 
 def _name(place: Place) -> FloatType:

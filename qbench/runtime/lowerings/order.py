@@ -1,0 +1,98 @@
+"""Where along an axis the greatest elements are, and the first few in order."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from qbench.ir.dtypes import numpy_dtype
+from qbench.ir.graph import Graph
+from qbench.ir.op import bind
+from qbench.kernels.levels import Level
+from qbench.kernels.order import KINDS, arg_kernel, topk_kernel
+from qbench.ops.float.indexing import TopK
+from qbench.ops.float.reduce import ArgMax, ArgMin
+from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import Layout
+from qbench.runtime.lowerings.floats.places import in_order, need_work
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import plain_layout, walks_of
+from qbench.runtime.step import Instruction, Place
+
+
+class _Ordered(Lowering):
+    """Lines along one axis of an activation, which lies as it does at home."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.data = step.head.inputs[0]
+        need_work(graph, self.data, step.outputs[0])
+        dtype = graph.types[self.data].dtype
+        self.kind = np.dtype(numpy_dtype(dtype)).str[1:]
+        if self.data in graph.constants or self.kind not in KINDS:
+            raise Refused(f"there is no kernel for constants, or for {dtype}")
+        self.rank = graph.types[self.data].rank
+        self.axis: int = vars(bind(step.head))["axis"] % self.rank
+
+
+def lines_of(place: Place, axis: int, order: Sequence[int]) -> Place:
+    """Where the lines along one of the value's axes begin, the other axes in this order."""
+    here = in_order(place, order)
+    kept = [at for at, one in enumerate(order) if one != axis]
+    axes = tuple(order[at] - (order[at] > axis) for at in kept)
+    shape, strides = (tuple(of[at] for at in kept) for of in (here.shape, here.strides))
+    return replace(here, shape=shape, strides=strides, axes=axes)
+
+
+@lowers(ArgMax, ArgMin)
+class ArgLowering(_Ordered):
+    """One result for each line."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, ArgMax | ArgMin)
+        self.keeps, self.largest = op.keepdims, isinstance(op, ArgMax)
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        here = plain_layout(home[self.data])
+        left = tuple(axis - (axis > self.axis) for axis in here.axes if axis != self.axis)
+        return Layouts({self.data: here}, {self.step.outputs[0]: here if self.keeps else Layout(left)})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        name, data = self.step.outputs[0], site.places[self.data]
+        x, y = lines_of(data, self.axis, data.axes), site.places[name]
+        y = lines_of(y, self.axis, data.axes) if self.keeps else in_order(y, x.axes)
+        memory = {key: (place.reference, place.dtype.itemsize) for key, place in (("x", x), ("y", y))}
+        along = {"depth": data.natural_shape[self.axis], "step": data.natural_strides[self.axis]}
+        kernel = arg_kernel(data.dtype.str[1:], self.largest, site.level)
+        found = walks_of(y.shape, memory, x=x.strides, y=y.strides)
+        return [instruction(kernel, name, **walk, **along) for walk in found]
+
+
+@lowers(TopK)
+class TopKLowering(_Ordered):
+    """Values and indices of each line."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        if self.kind == "i8":
+            raise Refused("integers of 64 bits leave no room for where they are")
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        here = plain_layout(home[self.data])
+        return Layouts({self.data: here}, dict.fromkeys(self.step.outputs, here))
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op, name, axis = bind(self.step.head), self.step.outputs[0], self.axis
+        assert isinstance(op, TopK)
+        places = dict(zip("xvi", (site.places[value] for value in (self.data, *self.step.outputs)), strict=True))
+        lines = {key: lines_of(place, axis, places["x"].axes) for key, place in places.items()}
+        memory = {key: (place.reference, place.dtype.itemsize) for key, place in lines.items()}
+        shape, k = lines["x"].shape, places["i"].natural_shape[axis]
+        along = {f"{key}_step": place.natural_strides[axis] for key, place in places.items()}
+        along |= {"depth": places["x"].natural_shape[axis], "k": k, "heap": site.workspace(8 * k * math.prod(shape))}
+        kernel = topk_kernel(places["x"].dtype.str[1:], op.largest, site.level)
+        found = walks_of(shape, memory, **{key: place.strides for key, place in lines.items()})
+        return [instruction(kernel, name, **walk, **along) for walk in found]
