@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from qbench.calibration.statistics import Statistics
 from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.qparams import QParams
-from qbench.quant.choose import from_range, from_ranges, power_of_two
+from qbench.quant.choose import from_range, from_ranges, next_powers_of_two, power_of_two, scales_and_zero_points
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,18 @@ class Grid:
         qparams = from_range(low, high, self.dtype, self.symmetric, self.narrow)
         return power_of_two(qparams) if self.power_of_two else qparams
 
-    def each(self, statistics: Statistics, thresholds: NDArray[np.float64]) -> QParams:
+    def each(self, statistics: Statistics, thresholds: Floats) -> QParams:
         """What `qparams` gives for each of several thresholds, along axis 0."""
         lows = np.minimum(np.maximum(statistics.min, -thresholds), 0.0).tolist()
         highs = np.maximum(np.minimum(statistics.max, thresholds), 0.0).tolist()
         qparams = from_ranges(lows, highs, self.dtype, self.symmetric, self.narrow)
         return power_of_two(qparams) if self.power_of_two else qparams
+
+    def steps(self, lows: Floats, highs: Floats) -> tuple[Floats, Floats, Floats]:
+        """The scale, the least and the greatest integer, both less the zero point, for each of several ranges.
+
+        As `of_range` has them, for finite ranges in order, in arrays of their shape.
+        """
+        scales, zeros = scales_and_zero_points(lows, highs, self.dtype, self.symmetric, self.narrow)
+        scales, (least, greatest) = scales.astype(np.float32).astype(np.float64), integer_range(self.dtype)
+        return next_powers_of_two(scales) if self.power_of_two else scales, least - zeros + 0.0, greatest - zeros + 0.0

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.calibration.calibrators import Max, Registered
+from qbench.calibration.calibrators import Max, MeanSquaredError, Registered
 from qbench.calibration.curve import Calibrator
 from qbench.calibration.curves import threshold_curve
 from qbench.calibration.grid import Grid
@@ -102,6 +102,9 @@ def _calibrated(weight: Constant, axis: int | None, calibrator: Calibrator, grid
         statistics = Statistics.of(channels, tensor)
         curve = threshold_curve(statistics, calibrator, grid, tensor)
         return curve.qparams or grid.qparams(statistics, curve.best), curve.best
+    if isinstance(calibrator, MeanSquaredError):
+        best = tuple(calibrator.thresholds(channels, grid).tolist())
+        return clipped(weight, axis, best, grid, tensor), best
     curves = [calibrator.curve(Statistics.of(channel, tensor), grid, tensor) for channel in channels]
     thresholds = tuple(curve.best for curve in curves)
     qparams = clipped(weight, axis, thresholds, grid, tensor)

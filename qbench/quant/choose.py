@@ -1,10 +1,10 @@
 """From a range of real numbers to a scale and a zero point."""
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbench.errors import QParamsError
 from qbench.ir.dtypes import DType, integer_range
@@ -51,13 +51,21 @@ def from_ranges(
     wrong = np.flatnonzero(~(np.isfinite(low) & np.isfinite(high) & (low <= high)))
     if wrong.size:
         raise QParamsError(f"range [{lows[wrong[0]]}, {highs[wrong[0]]}] must be finite, the lower end first")
-    low, high, (qmin, qmax) = np.minimum(low, 0.0), np.maximum(high, 0.0), integer_range(dtype)
+    scales, zeros = scales_and_zero_points(low, high, dtype, symmetric, narrow)
+    return QParams(tuple(scales.tolist()), tuple(zeros.tolist()), dtype, 0)
+
+
+def scales_and_zero_points(
+    lows: NDArray[np.float64], highs: NDArray[np.float64], dtype: DType, symmetric: bool, narrow: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """`from_range` of each of several ranges, finite and in order, as arrays of their shape: not rounded to float32."""
+    low, high, (qmin, qmax) = np.minimum(lows, 0.0), np.maximum(highs, 0.0), integer_range(dtype)
     middle = (qmin + qmax + 1) // 2
     scales = np.maximum(-low, high) / (qmax - middle) if symmetric else (high - low) / (qmax - qmin - narrow)
     dead = scales < _TINY
     scales = np.where(dead, 1.0, scales)
     zeros = np.where(dead, max(0, qmin + narrow), np.rint(qmin + narrow - low / scales)).astype(np.int64)
-    return QParams(tuple(scales.tolist()), tuple((zeros * 0 + middle if symmetric else zeros).tolist()), dtype, 0)
+    return scales, zeros * 0 + middle if symmetric else zeros
 
 
 def per_axis(
@@ -79,11 +87,16 @@ def per_axis(
 
 def power_of_two(q: QParams) -> QParams:
     """The same qparams with each scale raised to a power of two, ``2^ceil(log2 scale)``; zero points stay."""
-    scales = tuple(next_power_of_two(scale) for scale in q.scales)
+    scales = tuple(next_powers_of_two(np.array(q.scales)).tolist())
     return dataclasses.replace(q, scale=scales[0] if q.axis is None else scales)
 
 
 def next_power_of_two(value: float) -> float:
     """``2^ceil(log2 value)``, exactly, of a positive number."""
-    significand, exponent = math.frexp(value)
-    return math.ldexp(1.0, exponent - 1 if significand == 0.5 else exponent)
+    return float(next_powers_of_two(np.array(value)))
+
+
+def next_powers_of_two(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`next_power_of_two` of each of several numbers."""
+    significands, exponents = np.frexp(values)
+    return np.ldexp(1.0, exponents - (significands == 0.5))

@@ -73,6 +73,35 @@ def test_mse_is_the_least_loss_of_all_its_candidates(x, grid):
     assert statistics.abs_max in curve.candidates
 
 
+rows_of_weights = st.integers(1, 12).flatmap(
+    lambda n: st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=1, max_size=3)
+)
+
+
+@settings(max_examples=20)
+@given(rows_of_weights, st.sampled_from([*GRIDS, Grid("int8", True, narrow=True), Grid("uint4", power_of_two=True)]))
+def test_mse_of_known_values_is_the_obvious_search(rows, grid):
+    rows = np.array(rows, np.float32)
+    assert MeanSquaredError().thresholds(rows, grid).tolist() == [searched(row, grid) for row in rows.tolist()]
+
+
+def searched(row, grid):
+    """The threshold of least squared error among the candidates, each tried on all values one after the other."""
+    largest = max(map(abs, row))
+
+    def error(threshold):
+        q, total = grid.of_range(max(min(row), -threshold), min(max(row), threshold)), 0.0
+        for x in row:
+            k = min(max(round(x * (1 / q.scales[0])), q.qmin - q.zero_points[0]), q.qmax - q.zero_points[0])
+            total += (x - k * q.scales[0]) * (x - k * q.scales[0])
+        return total
+
+    coarse = (2.0 ** (np.arange(-8 * 12, 1) / 12) * largest).tolist()
+    best = min(reversed(coarse), key=error)
+    fine = np.minimum(2.0 ** (np.arange(-11, 12) / 144) * best, largest).tolist()
+    return min(sorted(coarse + fine, reverse=True), key=error)
+
+
 @given(samples, st.sampled_from(GRIDS))
 def test_power_of_two_is_tvms_rule(x, grid):
     statistics = Statistics.of(x)

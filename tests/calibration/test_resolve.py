@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,13 +17,14 @@ from qbench.calibration.grid import Grid
 from qbench.calibration.resolve import resolve
 from qbench.calibration.settings import describe
 from qbench.calibration.statistics import Statistics
-from qbench.calibration.weights import BIAS_LIMIT
+from qbench.calibration.weights import BIAS_LIMIT, clipped
 from qbench.errors import CalibrationError, ConfigError, DataError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.choose import from_range, per_axis
 from qbench.quant.config import QuantConfig
 from qbench.quant.points import Point
@@ -79,8 +81,10 @@ def test_other_calibrators_by_default():
     assert (found["x"].reason, found["w"].reason) == ("default: mse", "default: percentile 99.99")
 
 
-@pytest.mark.parametrize("name", ["mse", "kl", "percentile", "power_of_two", "global_scale"])
-@pytest.mark.parametrize("axis", ["channel", None])
+CALIBRATORS = ["mse", "kl", "percentile", "power_of_two", "global_scale"]
+
+
+@pytest.mark.parametrize(("name", "axis"), [*product(CALIBRATORS[1:], ["channel"]), *product(CALIBRATORS, [None])])
 def test_weights_by_calibrator_are_as_each_channels_own_statistics_say(name, axis):
     config = MAX.with_value("weights.calibrator", name).with_value("weights.axis", axis)
     weight = rng.standard_t(3, size=(4, 500)).astype(np.float32)
@@ -92,6 +96,24 @@ def test_weights_by_calibrator_are_as_each_channels_own_statistics_say(name, axi
     assert found.qparams.scales == tuple(q.scales[0] for q in each)
     assert found.threshold == (tuple(c.best for c in curves) if axis else curves[0].best)
     assert found.qparams.axis == (0 if axis else None)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_channels_by_mse_lose_less_than_by_their_statistics(symmetric):
+    config = MAX.with_value("weights.calibrator", "mse").with_value("weights.symmetric", symmetric)
+    weight = np.random.default_rng(0).normal(0.2, size=(200, 9)).astype(np.float32)
+    given = {"weight": weight, "bias": np.zeros(200, np.float32)}
+    found, grid = resolved(config, [POINTS[1]], **given)["w"], Grid("int8", symmetric, True)
+    estimated = [MeanSquaredError().curve(Statistics.of(row), grid).best for row in weight]
+    errors = [error_of(weight, clipped(Constant(weight), 0, t, grid, "w")) for t in (found.threshold, estimated)]
+    assert found.qparams == clipped(Constant(weight), 0, found.threshold, grid, "w")
+    assert errors[0].sum() < errors[1].sum()
+    assert (errors[0] < error_of(weight, resolved(MAX, [POINTS[1]], **given)["w"].qparams)).any()
+
+
+def error_of(weight, qparams):
+    """Sum of the squared errors of each channel."""
+    return ((dequantize(quantize(weight, qparams), qparams) - weight.astype(np.float64)) ** 2).sum(axis=1)
 
 
 def test_rules_by_op_name_and_tensor_and_the_last_wins():
