@@ -20,12 +20,15 @@ class RoundedWeight:
         float32: real numbers that the qparams can say exactly.
     qparams
         What its integers mean.
+    given
+        What they meant before: scales may have been chosen anew.
     bias
         Name and new value of the bias that is added after it; None where there is none.
     """
 
     weight: Constant
     qparams: QParams
+    given: QParams
     bias: tuple[str, Constant] | None
 
 

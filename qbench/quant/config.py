@@ -78,7 +78,8 @@ class QuantConfig(StrictModel):
         Parameters
         ----------
         preset
-            "default": what 8 bits would spoil stays in float, as little as the model needs. "auto": the same, from
+            "default": what 8 bits would spoil stays in float, as little as the model needs, and weights are rounded on
+            data where outputs gain by it. "auto": the same, from
             which a session chooses by measurement. "int8": all that can be is quantized, as where a config says nothing
             else. "dynamic": dense layers quantize their data by the range that each sample has. "weight_only": weights
             are stored in 8 bits. "weight_only_int4": in 4 bits, those of dense layers with a scale for every 32 inputs.
@@ -86,7 +87,7 @@ class QuantConfig(StrictModel):
         """
         match preset:
             case "default" | "auto":
-                return cls(activations=TensorSpec(least_db="measured"))
+                return cls(activations=TensorSpec(least_db="measured"), weights=WeightSpec(rounding="measured"))
             case "int8":
                 return cls()
             case "weight_only_int4":

@@ -65,7 +65,9 @@ class WeightSpec(StrictModel):
     """Take out of each bias what rounding the weights adds on average over the calibration data."""
     equalize: bool = False
     """Share out the ranges of channels between layers that follow each other before anything is calibrated."""
-    rounding: WeightRounding = "nearest"
+    rounding: WeightRounding | Literal["measured"] = "nearest"
+    """"measured": once, sequentially, where that brings outputs nearer to the float model's and takes little time; a
+    weight that the config has since given other integers goes to the nearest."""
 
 
 def matches(pattern: str, name: str) -> bool:

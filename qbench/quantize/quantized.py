@@ -183,14 +183,17 @@ def _rounded(prepared: Trace, config: QuantConfig, encodings: Encodings) -> Froz
     wanted = nodes_with(prepared.graph, config, "weights_rounding")
     if not wanted:
         return FrozenMap()
-    found = rounded_of(prepared)
+    found, measured = rounded_of(prepared), config.weights.rounding == "measured"
+    if found is None and measured:
+        return FrozenMap()
     if found is None:
         raise ConfigError("weights.rounding 'sequential' needs calibration data, not only statistics: use a session")
 
-    def kind(q: QParams) -> tuple[object, ...]:
-        return q.dtype, q.axis, q.block
+    def kind(q: QParams) -> object:
+        return q if measured else (q.dtype, q.axis, q.block)
 
-    fits = {name for name in found if name in encodings and kind(encodings[name].qparams) == kind(found[name].qparams)}
+    weights = {prepared.graph.node(name).inputs[1] for name in wanted} & encodings.keys() & found.keys()
+    fits = {name for name in weights if kind(encodings[name].qparams) == kind(found[name].given)}
     return FrozenMap({name: rounded for name, rounded in found.items() if name in fits})
 
 

@@ -48,16 +48,20 @@ class _Effort:
         Which one is best is seen on data held back.
     sweeps
         How often each weight is looked at once more.
+    scales
+        Whether scales are chosen anew.
     """
 
     samples: int
     inputs: tuple[int, int]
     ridges: Sequence[float]
     sweeps: int
+    scales: bool
 
 
 _BITS = 8
-_LIGHT, _FULL = _Effort(48, (1024, 2), (1.0,), 0), _Effort(256, (4096, 8), (0.01, 0.1, 1.0), 3)
+_LIGHT = _Effort(48, (1024, 2), (1.0,), 0, scales=False)
+_FULL = _Effort(256, (4096, 8), (0.01, 0.1, 1.0), 3, scales=True)
 
 _Parts = tuple[Moments, Moments | None]
 """Of the chunks that weights are fitted to, and of those that are held back."""
@@ -72,6 +76,7 @@ def round_sequentially(
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     executor: Executor | None = None,
+    pieces: Sequence[int] | None = None,
 ) -> FrozenMap[str, RoundedWeight]:
     """Round the weights of convolutions and dense layers; activations stay in float on the way.
 
@@ -95,6 +100,9 @@ def round_sequentially(
     executor
         A cluster, whose workers run the samples and add up moments; whatever else it is, samples are run here.
 
+    pieces
+        Numbers of the pieces of the data that may be used; None: all.
+
     Returns
     -------
     FrozenMap
@@ -113,7 +121,7 @@ def round_sequentially(
         return FrozenMap(found)
     end, where = max(todo), executor if isinstance(executor, Cluster) else None
     effort = _effort(encodings[weight].qparams for weight in todo.values())
-    chunks = _chunks(data, effort.samples, where is not None)
+    chunks = _chunks(data, pieces or range(data.pieces), effort.samples, where is not None)
     nearest = {
         w: _nearest(graph.constants[w].array, encodings[w].qparams) for at, w in all_of.items() if at not in todo
     }
@@ -181,10 +189,10 @@ def _effort(qparams: Iterable[QParams]) -> _Effort:
     return _LIGHT if fine else _FULL
 
 
-def _chunks(data: Dataset, samples: int, elsewhere: bool) -> list[Feeds]:
+def _chunks(data: Dataset, pieces: Sequence[int], samples: int, elsewhere: bool) -> list[Feeds]:
     """Samples evenly spread, in chunks; the samples of each are spread evenly, too."""
-    count = min(data.pieces, max(1, samples // data.layout.step))
-    chosen = np.linspace(0, data.pieces - 1, count).round().astype(np.int64).tolist()
+    count = min(len(pieces), max(1, samples // data.layout.step))
+    chosen = [pieces[at] for at in np.linspace(0, len(pieces) - 1, count).round().astype(np.int64).tolist()]
     if not data.layout.batched:
         return data.groups([[piece] for piece in chosen], elsewhere)
     alike: dict[object, list[int]] = {}
@@ -234,7 +242,7 @@ def _round(
     wanted, qparams = targets(weights, second, product, ridge), encoding.qparams
     low, (scales, zeros) = qparams.qmin + (1 if narrow and qparams.qmin < 0 else 0), _grid(qparams, weights)
     levels = Levels(low, qparams.qmax, qparams.zero_points[0] if len({*qparams.zero_points}) == 1 else None)
-    if encoding.calibrator != "override" and "raised" not in encoding.reason:
+    if effort.scales and encoding.calibrator != "override" and "raised" not in encoding.reason:
         best = _best_grid(wanted, second, levels, qparams)
         alive = best[0] > _DEAD * scales
         scales, zeros = np.where(alive, best[0], scales), np.where(alive, best[1], zeros)
@@ -250,7 +258,9 @@ def _round(
     grid, damping = _grid(qparams, weights), max(_DAMPING[0], _DAMPING[1] * ridge)
     made = least_squares.rounded(wanted, second, *grid, levels, damping, effort.sweeps)
     real = _nearest(folded(made, array).astype(np.float32), qparams)
-    return RoundedWeight(real, qparams, _bias(graph, group, exact, unfolded_weight(head, real.array), parts))
+    return RoundedWeight(
+        real, qparams, encoding.qparams, _bias(graph, group, exact, unfolded_weight(head, real.array), parts)
+    )
 
 
 def _nearest(weight: Array, qparams: QParams) -> Constant:

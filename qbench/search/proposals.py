@@ -82,7 +82,8 @@ def cheap_repairs(subject: Subject, config: QuantConfig, groups: Sequence[str]) 
     first = tuple(name for name, second in equalized_pairs(graph).items() if coarse.intersection((name, second)))
     if first and not nodes_with(graph, config, "equalize").intersection(first):
         yield Equalize(_UNEVEN, first)
-    rounded = coarse - nodes_with(graph, config, "weights_rounding")
+    asked = config if config.weights.rounding == "sequential" else config.with_value("weights.rounding", "nearest")
+    rounded = coarse - nodes_with(graph, asked, "weights_rounding")
     if rounded:
         yield RoundWeights(_COARSE, tuple(name for name in layers if name in rounded))
     modes = choices_of(graph, config).modes

@@ -127,7 +127,7 @@ def save_statistics(statistics: Mapping[str, Statistics], path: Path) -> None:
 def load_statistics(path: Path) -> dict[str, Statistics]:
     """Read what `save_statistics` wrote; SessionError where it is not that."""
     try:
-        stored = _arrays(path)
+        stored = stored_arrays(path)
         names = json.loads(stored["names"].tobytes())
         counts = stored["counts"]
         counts.flags.writeable = False
@@ -154,14 +154,15 @@ class _SavedItems:
 
     def __iter__(self) -> Iterator[Feeds]:
         for path in self.paths:
-            arrays = _arrays(path)
+            arrays = stored_arrays(path)
             if len(arrays) != len(self._dtypes):
                 raise SessionError(f"{path}: {len(arrays)} arrays, but the model has {len(self._dtypes)} inputs")
             # npz knows no bfloat16 and no int4: they come back as raw bytes of the same size
             yield {name: arrays[f"input{i}"].view(dtype) for i, (name, dtype) in enumerate(self._dtypes.items())}
 
 
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+def stored_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an npz file; ValueError where it is damaged."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {key: stored[key] for key in stored.files}

@@ -26,7 +26,7 @@ from qbench.ir.qparams import QParams
 from qbench.passes.choices import nodes_with
 from qbench.passes.equalize import EqualizePass, equalized_pairs, watched_values
 from qbench.passes.pipeline import Step, Trace
-from qbench.passes.round_weights import RoundedTrace
+from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.progress import Cancel, Progress, showing
 from qbench.quant.config import QuantConfig
 from qbench.quantize.imported import template_of
@@ -34,8 +34,10 @@ from qbench.quantize.quantized import Quantized, encode, quantize_graph
 from qbench.quantize.sequential import round_sequentially
 from qbench.search.floor import kept_in_float, measure_floats
 from qbench.search.least import measure_least_db
+from qbench.search.rounding import measure_rounding
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
+from qbench.session.rounded import load_rounded, save_rounded
 
 _REMEMBERED = 8
 _NONE = frozenset[str]()
@@ -77,6 +79,7 @@ class Quantizer:
         self._rounded: dict[tuple[int, frozenset[str], FrozenMap[str, QParams]], tuple[Trace, Trace]] = {}
         """By identity of the model that is rounded, which is kept so that no other takes its place."""
         self._rounding = threading.Lock()
+        self._by_default: RoundedTrace | None = None
 
     @property
     def is_calibrated(self) -> bool:
@@ -145,9 +148,14 @@ class Quantizer:
 
     def is_settled(self, config: QuantConfig) -> bool:
         """Whether a config leaves nothing to be measured that was not measured yet."""
-        measured = config.activations.least_db == "measured" and not self.is_imported
-        path = self._measured_path
-        return not measured or self._measured is not None or (path is not None and path.exists())
+        known = (
+            (config.activations.least_db, self._measured, self._measured_path),
+            (config.weights.rounding, self._by_default, self._rounded_path),
+        )
+        return self.is_imported or all(
+            said != "measured" or found is not None or (path is not None and path.exists())
+            for said, found, path in known
+        )
 
     def settled(
         self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None
@@ -179,12 +187,14 @@ class Quantizer:
     def rounded(self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None) -> Trace:
         """The prepared model, with weights rounded on the calibration data where a config asks for that.
 
-        Two configs that say the same of weights share one rounding.
+        Two configs that say the same of weights share one rounding; all that leave it to be measured do.
         """
         base = self.base(config, cancel)
         layers = nodes_with(base.graph, config, "weights_rounding")
         if not layers or template_of(base) is not None:
             return base
+        if config.weights.rounding == "measured" and not _rounds_some(config):
+            return self._rounded_by_default(progress, cancel) if base is self.prepared else base
         settled = self.settled(config, progress, cancel)
         _, _, encodings = encode(base, self.statistics(progress, cancel, config), settled, self.memo)
         weights = {name: encoding for name, encoding in encodings.items() if name in base.graph.constants}
@@ -205,15 +215,42 @@ class Quantizer:
                 _forget(self._rounded)
             return self._rounded[key][1]
 
+    def _rounded_by_default(self, progress: Progress | None, cancel: Cancel | None) -> Trace:
+        """The prepared model with weights rounded as the default config has them, once, as far as that helps."""
+        if is_large(self.prepared.graph):
+            return self.prepared
+        statistics = self.statistics(progress, cancel)
+        config = self.settled(QuantConfig.of_preset("default"), progress, cancel)
+        with self._rounding:
+            if self._by_default is None:
+                path, plain = self._rounded_path, config.with_value("weights.rounding", "nearest")
+                with showing() as tell:
+                    told, data = partial(tell, "rounding of weights"), self.calibration
+                    given = self.prepared, statistics, plain, data, self.memo, told, cancel, self.executor
+                    found = measure_rounding(*given)
+                self._save(lambda: path is None or save_rounded(found, path))
+                self._by_default = self._with_rounded(found)
+            return self._by_default
+
+    def _with_rounded(self, weights: FrozenMap[str, RoundedWeight]) -> RoundedTrace:
+        return RoundedTrace(self.prepared.source, self.prepared.steps, weights)
+
     def _loaded(self) -> Mapping[str, Statistics] | None:
         if self._measured_path is not None and self._measured_path.exists():
             self._measured = _read_measured(self._measured_path)
+        if self._rounded_path is not None and self._rounded_path.exists():
+            self._by_default = self._with_rounded(load_rounded(self._rounded_path))
         return load_statistics(self._path) if self._path is not None and self._path.exists() else None
 
     @property
     def _measured_path(self) -> Path | None:
         """The file of what was measured beside the statistics."""
         return None if self._path is None else self._path.with_suffix(".json")
+
+    @property
+    def _rounded_path(self) -> Path | None:
+        """The file of the weights that were rounded by default."""
+        return None if self._path is None else self._path.with_suffix(".rounded.npz")
 
     def _collected(self, trace: Trace, progress: Progress | None, cancel: Cancel | None) -> Mapping[str, Statistics]:
         equalized = trace is not self.prepared
@@ -271,6 +308,11 @@ class Quantizer:
             return None
         said = json.dumps([self.calibration.digest, sorted(value_keys(trace.graph).items())])
         return self.folder / f"statistics-{hashlib.sha256(said.encode()).hexdigest()[:16]}.npz"
+
+
+def _rounds_some(config: QuantConfig) -> bool:
+    """Whether a rule or an override asks for weights that are rounded with the data in mind."""
+    return any(one.weights_rounding == "sequential" for one in (*config.rules, *config.layers.values()))
 
 
 def _forget(known: dict[Any, Any]) -> None:

@@ -299,6 +299,27 @@ def test_what_8_bits_can_hold_is_measured_once(tmp_path: Path, monkeypatch: pyte
     assert again.quantized().config.activations.least_db is None and len(calls) == 1
 
 
+def test_weights_are_rounded_by_default_once_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("qbench.search.rounding._GOOD_DB", 200.0)
+    monkeypatch.setattr("qbench.search.rounding._LEAST_GAIN_DB", -200.0)
+    s = session(tmp_path / "s")
+    first = s.quantized()
+    assert "rounded sequentially" in first.encodings["dense_1.weight"].reason
+    nearest = s.config.with_value("weights.rounding", "nearest")
+    s.config, made = nearest, s.quantized
+    assert made().graph != first.graph
+    s.undo()
+    monkeypatch.setattr(quantizer, "measure_rounding", None)  # what was found must come from the folder, and stay
+    again = Session.resume(tmp_path / "s")
+    assert again.quantized().graph == first.graph and again.encodings == s.encodings
+    again.override("relu_0", threshold=0.7)
+    assert again.encodings["dense_1.weight"] == first.encodings["dense_1.weight"]
+    (saved,) = (tmp_path / "s").glob("*.rounded.npz")
+    saved.write_bytes(saved.read_bytes()[:-40])
+    with pytest.raises(SessionError, match=r"rounded weights cannot be read: .*they are rounded again"):
+        Session.resume(tmp_path / "s").quantized()
+
+
 def test_images_are_referred_to(tmp_path: Path):
     (tmp_path / "images").mkdir()
     for number in range(40):

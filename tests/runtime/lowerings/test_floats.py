@@ -38,7 +38,7 @@ MODELS = (
 )
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
-SEVERAL = {"split", *(op for op, declared in OPS.items() if issubclass(declared, Recurrent))}
+SEVERAL = {"split", "topk", *(op for op, declared in OPS.items() if issubclass(declared, Recurrent))}
 """Ops with several results, which have tests of their own."""
 HALVES = ("nn.dense", "add", "sigmoid", "mean", "nn.softmax", "nn.max_pool2d", "image.resize2d", "nn.bias_add")
 
