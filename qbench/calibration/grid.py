@@ -64,4 +64,6 @@ class Grid:
         """
         scales, zeros = scales_and_zero_points(lows, highs, self.dtype, self.symmetric, self.narrow)
         scales, (least, greatest) = scales.astype(np.float32).astype(np.float64), integer_range(self.dtype)
-        return next_powers_of_two(scales) if self.power_of_two else scales, least - zeros + 0.0, greatest - zeros + 0.0
+        if self.power_of_two:
+            scales = next_powers_of_two(scales)
+        return scales, (least - zeros).astype(np.float64), (greatest - zeros).astype(np.float64)

@@ -1,13 +1,13 @@
 """The command line: ``qbench COMMAND``."""
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
+from qbench.cli.lasting import lasting
 from qbench.errors import QBenchError
 
 COMMANDS = {
@@ -39,14 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or a file that cannot be written, which standard error tells about; 130 after an interruption.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    collects = gc.isenabled()
-    gc.disable()  # what is imported stays: looking for garbage in it again and again takes a sixth of a short command
-    try:
+    with lasting():
         options = _parser(arguments).parse_args(arguments)
-    finally:
-        gc.freeze()
-        if collects:
-            gc.enable()
     try:
         status: int | None = options.run(options)
         sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 import argparse
 
+from qbench.cli.lasting import lasting
 from qbench.cli.options import cluster_of
 from qbench.cli.sessions import add_session_options, session_of
 
@@ -21,10 +22,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from qbench.exporters.rosetta import format_of
-    from qbench.session.export import export_all  # takes longer to import than all of the other commands
-    from qbench.session.exports import USUAL
-    from qbench.session.rosetta import export_encodings
+    with lasting():
+        from qbench.exporters.rosetta import format_of
+        from qbench.session.export import export_all  # takes longer to import than all of the other commands
+        from qbench.session.exports import USUAL
+        from qbench.session.rosetta import export_encodings
 
     formats = {name: format_of(name) for name in options.encodings}  # a wrong name is told before anything long begins
     with cluster_of(options) as cluster:

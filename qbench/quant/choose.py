@@ -99,4 +99,4 @@ def next_power_of_two(value: float) -> float:
 def next_powers_of_two(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """`next_power_of_two` of each of several numbers."""
     significands, exponents = np.frexp(values)
-    return np.ldexp(1.0, exponents - (significands == 0.5))
+    return np.asarray(np.ldexp(1.0, exponents - (significands == 0.5)), np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass, replace
 
 import numpy as np
 import pytest
@@ -32,6 +32,9 @@ class Scaled(Op):
 @pytest.fixture(autouse=True)
 def scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(OPS, "test.scaled", Scaled)
+    for name in ("test.renamed", "test.more", "test.both"):  # removed again afterwards
+        monkeypatch.setitem(OPS, name, Scaled)
+        del OPS[name]
 
 
 def node(*inputs: str, **attrs: object) -> Node:
@@ -71,3 +74,37 @@ def test_wrong_nodes_are_refused(bad: Node, message: str) -> None:
 def test_an_op_is_declared_once() -> None:
     with pytest.raises(ValueError, match="declared twice"):
         register(Scaled)
+
+
+def test_an_op_without_attributes_of_its_own_is_told_from_its_base() -> None:
+    @register
+    class Renamed(Scaled):
+        name = "test.renamed"
+
+    @register
+    class More(Renamed):
+        name = "test.more"
+        bound: int = 3
+
+    op = Renamed(factor=2.0)
+    assert op == Renamed(factor=2.0)
+    assert hash(op) == hash(Renamed(factor=2.0))
+    assert op not in (Scaled(factor=2.0), Renamed(factor=3.0), More(factor=2.0))
+    assert repr(op).endswith("Renamed(qin=(), qout=(), factor=2.0, mode='plain')")
+    assert replace(op, mode="other") == Renamed(factor=2.0, mode="other")
+    assert (list(Renamed.attributes()), list(More.attributes())) == (["factor", "mode"], ["factor", "mode", "bound"])
+    with pytest.raises(FrozenInstanceError):
+        op.factor = 1.0  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_an_op_of_two_bases_has_the_attributes_of_both() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Bounded(Op):
+        bound: int = 3
+
+    @register
+    class Both(Scaled, Bounded):
+        name = "test.both"
+
+    assert Both(factor=2.0, bound=1) != Both(factor=2.0)
+    assert set(Both.attributes()) == {"factor", "mode", "bound"}

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 from onnx import TensorProto, defs, helper
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
 
 from qbench.errors import GraphError, ModelError
 from qbench.frontends.onnx.source import Array, SourceNode
@@ -43,6 +41,8 @@ def fold_constants(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Ar
         return (_constant(node),)
     if _grows_to(node, arrays) > MAX_ELEMENTS:
         raise ModelError(f"node {node} makes a constant of more than {MAX_ELEMENTS} elements")
+    from qbench.frontends.onnx.reference import evaluated  # takes long to import
+
     feeds = {f"i{k}": array for k, array in enumerate(arrays) if array is not None}
     proto = helper.make_node(
         node.op,
@@ -56,23 +56,11 @@ def fold_constants(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Ar
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", node.opset)])
     try:
         with np.errstate(all="ignore"):
-            evaluator: Any = ReferenceEvaluator(model, new_ops=[GatherElements])
-            results = evaluator.run(None, feeds)
+            results = evaluated(model, feeds)
     except Exception as error:  # the evaluator raises whatever NumPy raises for a malformed node
         raise ModelError(f"node {node} cannot be evaluated on its constant inputs: {error}") from error
     made = iter(results)
     return tuple(np.asarray(next(made)) if output else np.empty(0) for output in node.outputs)
-
-
-class GatherElements(OpRun):
-    """In place of the evaluator's own, which takes no more than 63 elements along the axis."""
-
-    op_domain = ""
-
-    def _run(self, data: Array, indices: Array, axis: int | None = None) -> tuple[Array]:  # pyright: ignore[reportIncompatibleMethodOverride] as all of the evaluator's ops
-        along = (axis or 0) % data.ndim
-        inner = tuple(slice(None if i == along else size) for i, size in enumerate(indices.shape))
-        return (np.take_along_axis(data[inner], indices, along),)
 
 
 def _constant(node: SourceNode) -> Array:
