@@ -1,16 +1,11 @@
 """How long work tells how far it is, and hears that it should stop."""
 
-import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from tqdm import TqdmExperimentalWarning
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", TqdmExperimentalWarning)
-    from tqdm.autonotebook import tqdm  # tqdm.auto is the same with asyncio, which takes long to import
+from tqdm.auto import tqdm
 
 Progress = Callable[[int, int], object]
 """Called with how much is done and how much there is to do."""
