@@ -106,7 +106,7 @@ def search(
     """
     deadline = _Deadline(limits.seconds, subject.cancel)
     subject = replace(subject, cancel=deadline)
-    config = config if settle is None else _lean(config)
+    config = config if settle is None else _unmeasured(_lean(config))
     subject.check_metric(config)
     exact = subject.float_quality.metric
     limits = limits.or_near(exact)
@@ -133,6 +133,11 @@ def _lean(config: QuantConfig) -> QuantConfig:
     by_default = [name for name, layer in config.layers.items() if layer.reason]
     least = None if config.activations.least_db is None else 0.0
     return config.with_value("activations.least_db", least).without_many("layers", by_default)
+
+
+def _unmeasured(config: QuantConfig) -> QuantConfig:
+    """The config without weights that are rounded only once it is known that it helps."""
+    return config.with_value("weights.rounding", "nearest") if config.weights.rounding == "measured" else config
 
 
 def _proposals(

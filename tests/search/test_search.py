@@ -121,6 +121,7 @@ def test_it_begins_before_what_is_left_to_be_measured_was():
     s = Session(GRAPH, X)
     (first,) = s.search(seconds=1e-9).rows
     assert (first.label, first.config.activations.least_db) == ("all in 8 bits", 0.0)
+    assert first.config.weights.rounding == "nearest"
     s.run(progress=False)
     assert s.search(seconds=1e-9).rows[0].label == "start"
     s = Session(GRAPH, X, (X[:24], np.arange(24) % 5))
