@@ -211,35 +211,31 @@ class Quantizer:
                     cancel,
                     self.executor,
                 )
-                self._rounded[key] = base, RoundedTrace(base.source, base.steps, found)
+                self._rounded[key] = base, _rounded_trace(base, found)
                 _forget(self._rounded)
             return self._rounded[key][1]
 
     def _rounded_by_default(self, progress: Progress | None, cancel: Cancel | None) -> Trace:
         """The prepared model with weights rounded as the default config has them, once, as far as that helps."""
-        if is_large(self.prepared.graph):
-            return self.prepared
-        statistics = self.statistics(progress, cancel)
-        config = self.settled(QuantConfig.of_preset("default"), progress, cancel)
-        with self._rounding:
-            if self._by_default is None:
-                path, plain = self._rounded_path, config.with_value("weights.rounding", "nearest")
-                with showing() as tell:
-                    told, data = partial(tell, "rounding of weights"), self.calibration
-                    given = self.prepared, statistics, plain, data, self.memo, told, cancel, self.executor
-                    found = measure_rounding(*given)
-                self._save(lambda: path is None or save_rounded(found, path))
-                self._by_default = self._with_rounded(found)
-            return self._by_default
-
-    def _with_rounded(self, weights: FrozenMap[str, RoundedWeight]) -> RoundedTrace:
-        return RoundedTrace(self.prepared.source, self.prepared.steps, weights)
+        if self._by_default is None and not is_large(self.prepared.graph):
+            statistics = self.statistics(progress, cancel)  # which is saved with what was rounded
+            config = self.settled(QuantConfig.of_preset("default"), progress, cancel)
+            with self._rounding:
+                if self._by_default is None:
+                    path, plain = self._rounded_path, config.with_value("weights.rounding", "nearest")
+                    with showing() as tell:
+                        told, data = partial(tell, "rounding of weights"), self.calibration
+                        given = self.prepared, statistics, plain, data, self.memo, told, cancel, self.executor
+                        found = measure_rounding(*given)
+                    self._save(lambda: path is None or save_rounded(found, path))
+                    self._by_default = _rounded_trace(self.prepared, found)
+        return self._by_default or self.prepared
 
     def _loaded(self) -> Mapping[str, Statistics] | None:
         if self._measured_path is not None and self._measured_path.exists():
             self._measured = _read_measured(self._measured_path)
         if self._rounded_path is not None and self._rounded_path.exists():
-            self._by_default = self._with_rounded(load_rounded(self._rounded_path))
+            self._by_default = _rounded_trace(self.prepared, load_rounded(self._rounded_path))
         return load_statistics(self._path) if self._path is not None and self._path.exists() else None
 
     @property
@@ -308,6 +304,10 @@ class Quantizer:
             return None
         said = json.dumps([self.calibration.digest, sorted(value_keys(trace.graph).items())])
         return self.folder / f"statistics-{hashlib.sha256(said.encode()).hexdigest()[:16]}.npz"
+
+
+def _rounded_trace(base: Trace, weights: FrozenMap[str, RoundedWeight]) -> RoundedTrace:
+    return RoundedTrace(base.source, base.steps, weights)
 
 
 def _rounds_some(config: QuantConfig) -> bool:

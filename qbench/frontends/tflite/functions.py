@@ -71,6 +71,8 @@ class _Branches:
             self.operators.append(known)
 
     def _choose(self, op: SourceOperator) -> None:
+        if not op.inputs:
+            raise ModelError(f"operator {op} has no condition")
         condition, *given = op.inputs
         branches = [self._called(op, option, given) for option in FUNCTION_OPTIONS["IF"]]
         for number, name, *results in zip(op.output_numbers, op.outputs, *branches, strict=True):
