@@ -82,7 +82,7 @@ class FloatResizeLowering(_Image):
         op = bind(self.step.head)
         assert isinstance(op, Resize2d)
         x = in_order(site.places[self.data], CHANNELS_LAST.axes)
-        fields: dict[str, int] = {}
+        fields: dict[str, int] = {"height": x.shape[1], "width": x.shape[2]}
         for axis, name in enumerate(("row", "column")):
             index, weight = op.neighbours(axis, x.shape[axis + 1])
             fields[f"{name}_index"] = site.constant(np.ascontiguousarray(index, np.int64))
