@@ -149,6 +149,8 @@ def test_resizing(size, out, method):
         y=y,
         images=2,
         channels=5,
+        height=size[0],
+        width=size[1],
         out_height=out[0],
         out_width=out[1],
         row_index=np.ascontiguousarray(row_index),

@@ -1,7 +1,7 @@
 """Elements that are moved, repeated or filled in, whatever their type: slices, pads, blocks, nearest resize."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
@@ -135,8 +135,6 @@ class GatherLowering(_Moved):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.indices = [self._indices(axis) for axis in range(len(self.shape))]
-        if len(self.shape) > 4:
-            raise Refused("it has more than 4 axes")
 
     def _indices(self, axis: int) -> NDArray[np.int64]:
         """Where along an axis of the input the output's elements come from; -1 where they are padding."""
@@ -173,14 +171,17 @@ class GatherLowering(_Moved):
         run = 1
         if tables and out.strides[-1] == 1 and np.array_equal(tables[-1], np.arange(tables[-1].size)):
             run = tables.pop().size
+        tables, strides = _fewer(tables, out.strides[: len(tables)])
+        missing = 3 - len(tables)
+        if missing > 0:
+            tables, strides = [np.zeros(1, np.int64)] * missing + tables, [0] * missing + strides
         made: list[Instruction] = []
-        *outer, first, second, third = [np.zeros(1, np.int64)] * (3 - len(tables)) + tables
-        strides = [0] * (3 - len(tables)) + list(out.strides[: len(tables)])
-        outer_stride, steps = (0, *strides)[-4], (strides[-3], strides[-2], strides[-1])
-        for place in range(outer[0].size if outer else 1):  # a fourth table: one instruction for each of its entries
-            here = _joined(outer[0][place], first) if outer else first
-            start = place * outer_stride
-            made.append(self._gather(site, x, out, start, (here, second, third), steps, run))
+        for place in product(*map(enumerate, tables[:-3])):  # as a rule one: what is left cannot be walked at once
+            here, start = tables[-3], 0
+            for (index, offset), stride in zip(place, strides, strict=False):
+                here, start = _joined(np.array([offset]), here), start + index * stride
+            steps = strides[-3], strides[-2], strides[-1]
+            made.append(self._gather(site, x, out, start, (here, *tables[-2:]), steps, run))
         bordered = any(site.layouts[name].border)
         return [*made, *(fill_instructions(out, site.layouts[name]) if bordered else ())]
 
@@ -211,6 +212,22 @@ class GatherLowering(_Moved):
         return int(value.view(f"u{value.itemsize}")[0])
 
 
-def _joined(offset: np.int64, table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A table with an offset added; padding stays padding."""
-    return np.where((offset < 0) | (table < 0), np.int64(-1), offset + table)
+def _fewer(
+    tables: list[NDArray[np.int64]], strides: Sequence[int], wanted: int = 3
+) -> tuple[list[NDArray[np.int64]], list[int]]:
+    """As few tables as wanted, if the result's strides allow it: neighbours are joined, small ones first."""
+    tables, steps = list(tables), list(strides)
+    while len(tables) > wanted:
+        pairs = [i for i in range(len(tables) - 1) if steps[i] == tables[i + 1].size * steps[i + 1]]
+        if not pairs:
+            break
+        i = min(pairs, key=lambda i: tables[i].size * tables[i + 1].size)
+        tables[i : i + 2] = [_joined(tables[i], tables[i + 1])]
+        del steps[i]
+    return tables, steps
+
+
+def _joined(outer: NDArray[np.int64], inner: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The table of two axes as one; padding in either stays padding."""
+    both = outer[:, np.newaxis] + inner
+    return np.where((outer[:, np.newaxis] < 0) | (inner < 0), np.int64(-1), both).reshape(-1)

@@ -15,19 +15,28 @@ from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rescale_elements import rescale_elements_kernel
 from qbench.kernels.rounding import is_plain
-from qbench.kernels.walk import strided
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
 from qbench.ops.numeric.exact import centred
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import Operand, common_layouts, gapless, in_vectors, operand, spread
+from qbench.runtime.lowerings.operands import (
+    Operand,
+    common_layouts,
+    gapless,
+    in_vectors,
+    need_walks,
+    operand,
+    spread,
+    walks_of,
+)
 from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
 from qbench.runtime.step import Instruction, Place, row_major
 
+_WALKED = ("mantissa", "shift", "multiplier")
+_PARAMETER = 4  # bytes of each of them
 _NARROW = ("int8", "uint8", "int16", "uint16")
-_RANK = 4
 
 
 class _Rescaled(Lowering):
@@ -37,8 +46,7 @@ class _Rescaled(Lowering):
         super().__init__(step, graph, level)
         self.output = step.outputs[0]
         self.shape = shape_of(graph, self.output)
-        if len(self.shape) > _RANK:
-            raise Refused("it has more than 4 axes")
+        need_walks(graph, step)
         self.axis: int | None = None
         self.found: Rescaling | None = None
 
@@ -72,7 +80,7 @@ class _Rescaled(Lowering):
         found = self.found
         if found is None:
             nothing = site.constant(np.zeros(1, np.int32))
-            fields: dict[str, Any] = dict.fromkeys(("mantissa", "shift", "multiplier"), nothing)
+            fields: dict[str, Any] = dict.fromkeys(_WALKED, nothing)
             return {**fields, "zero_point": 0, "low": 0, "high": 0}, (0,) * len(self.shape)
         steps = [int(axis == self.axis) for axis in range(len(self.shape))]
         fields = {
@@ -89,29 +97,42 @@ class _Rescaled(Lowering):
         made = gapless(site, self.output, output=True)
         return made.place, made.copies
 
+    def walks(self, site: Site, out: Place, **operands: Operand) -> list[dict[str, Any]]:
+        """For each walk the places of operands, result and parameters, and the extents."""
+        parameters, steps = self.parameters(site, out)
+        strides = {name: one.strides for name, one in operands.items()}
+        memory = {name: (one.reference, np.dtype(one.dtype).itemsize) for name, one in operands.items()}
+        memory |= {"m": (0, _PARAMETER), "y": (out.reference, out.dtype.itemsize)}
+        made: list[dict[str, Any]] = []
+        for walk in walks_of(out.shape, memory, **strides, m=steps, y=out.strides):
+            ahead = walk.pop("m")
+            made.append({**parameters, **walk, **{name: parameters[name] + ahead for name in _WALKED}})
+        return made
+
     def vectors(
         self, site: Site, a: Operand, b: Operand | None, zeros: tuple[int, int], bound: int, out: Place
-    ) -> Instruction | None:
-        """The step, of one operand or two, as vector code; None where there is none."""
+    ) -> list[Instruction]:
+        """The step, of one operand or two, as vector code; nothing where there is none."""
         found, second, stored = self.found, b or a, out.dtype.str[1:]
-        walk = strided(out.shape, a=a.strides, b=second.strides, y=out.strides)
-        if found is None or not in_vectors(site.level, walk, a.dtype, second.dtype, stored):
-            return None
+        memory = {name: (one.reference, np.dtype(one.dtype).itemsize) for name, one in (("a", a), ("b", second))}
+        memory["y"] = out.reference, out.dtype.itemsize
+        walks = walks_of(out.shape, memory, a=a.strides, b=second.strides, y=out.strides)
+        if found is None or not in_vectors(site.level, walks[0], a.dtype, second.dtype, stored):
+            return []
         if found.mantissa.size != 1 or found.offset is not None:
-            return None
+            return []
         numbers, codes = (found.mantissa, found.shift, found.multiplier), stored == "u1"
         rounds_down = codes and ISAS[site.level].rounds_down
         kind = choose_epilogue(found.rounding, np.full(1, bound), *numbers, rounds_down)
         if kind in ("exact", "accumulators"):
-            return None
+            return []
         packed = [np.asarray(number) for number in RESCALES[kind].pack(*numbers, found.zero_point if codes else 0)]
         bits = [number if number.dtype == np.float32 else number.astype(np.int32) for number in packed]
         kernel = rescale_elements_kernel(site.level, kind, _any(a.dtype), _any(b and b.dtype), _any(stored))
-        return instruction(
-            kernel, self.output, a=a.reference, b=second.reference, y=out.reference, zero_a=zeros[0], zero_b=zeros[1],
-            scales=site.constant(np.concatenate([number.view(np.int32) for number in bits])),
-            zero_point=found.zero_point, low=found.low, high=found.high, **walk,
-        )  # fmt: skip
+        scales = site.constant(np.concatenate([number.view(np.int32) for number in bits]))
+        fields: dict[str, Any] = {"zero_a": zeros[0], "zero_b": zeros[1], "scales": scales}
+        fields |= {"zero_point": found.zero_point, "low": found.low, "high": found.high}
+        return [instruction(kernel, self.output, **fields, **walk) for walk in walks]
 
 
 @lowers(Requantize, rank=1)
@@ -139,15 +160,10 @@ class RequantizeLowering(_Rescaled):
         out, copies = self.target(site)
         x, zero = operand(site, self.data, out), self.found.before + flip(self.dtype)
         made = self.vectors(site, x, None, (zero, 0), self.bound, out)
-        if made is not None:
-            return [made, *copies]
-        parameters, steps = self.parameters(site, out)
-        kernel = requantize_kernel(_any(x.dtype), _any(out.dtype.str[1:]), *self.mode)
-        made = instruction(
-            kernel, self.output, x=x.reference, y=out.reference, zero=zero,
-            **strided(out.shape, x=x.strides, m=steps, y=out.strides), **parameters,
-        )  # fmt: skip
-        return [made, *copies]
+        if not made:
+            kernel = requantize_kernel(_any(x.dtype), _any(out.dtype.str[1:]), *self.mode)
+            made = [instruction(kernel, self.output, zero=zero, **walk) for walk in self.walks(site, out, x=x)]
+        return [*made, *copies]
 
 
 @lowers(IntegerMultiply, rank=1)
@@ -194,18 +210,13 @@ class MultiplyLowering(_Rescaled):
         left, right = self.step.head.inputs
         out, copies = self.target(site)
         a, (b, zero_b) = operand(site, left, out), self._right(site, right, out)
-        parameters, steps = self.parameters(site, out)
         letters = [_any(kind) for kind in (a.dtype, b.dtype, out.dtype.str[1:])]
         offset = self.found and self.found.offset
         made = self.vectors(site, a, b, (self.zeros[0], zero_b), self.bound, out)
-        if made is not None:
-            return [made, *copies]
-        kernel = multiply_kernel(*letters, *self.mode, offset)
-        made = instruction(
-            kernel, self.output, a=a.reference, b=b.reference, y=out.reference, zero_a=self.zeros[0], zero_b=zero_b,
-            **strided(out.shape, a=a.strides, b=b.strides, m=steps, y=out.strides), **parameters,
-        )  # fmt: skip
-        return [made, *copies]
+        if not made:
+            kernel, zeros = multiply_kernel(*letters, *self.mode, offset), {"zero_a": self.zeros[0], "zero_b": zero_b}
+            made = [instruction(kernel, self.output, **zeros, **walk) for walk in self.walks(site, out, a=a, b=b)]
+        return [*made, *copies]
 
     def _right(self, site: Site, name: str, out: Place) -> tuple[Operand, int]:
         if self.centred is None:

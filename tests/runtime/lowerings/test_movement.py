@@ -11,7 +11,7 @@ from tests.runtime.lowerings.graphs import check, graph_of, numbers
 
 SEED = st.integers(0, 2**31)
 DTYPE = st.sampled_from(["int8", "uint8", "int16", "float32", "int64"])
-SHAPES = st.sampled_from([(2, 3, 5, 7), ("N", 12, 4, 6), (4, 9), (3, 1, 6), (7,)])
+SHAPES = st.sampled_from([(2, 3, 5, 7), ("N", 12, 4, 6), (4, 9), (3, 1, 6), (7,), (2, 3, 2, 3, 4), (2, 1, 2, 3, 2, 3)])
 
 
 @settings(max_examples=40)
@@ -90,3 +90,12 @@ def test_concatenation_with_a_constant(shape, dtype, seed, data, names) -> None:
     axis = data.draw(st.integers(0, len(shape) - 1))
     constants = {"token": numbers(seed + 1, dtype, (*shape[:axis], data.draw(st.integers(1, 3)), *shape[axis + 1 :]))}
     check(graph_of({"x": (dtype, shape)}, ("concatenate", names, "y", {"axis": axis}), constants=constants), seed)
+
+
+@pytest.mark.parametrize("axis", range(6))
+def test_take_of_six_axes(axis) -> None:
+    graph = graph_of(
+        {"x": ("int8", (2, 3, 2, 4, 2, 3))}, ("take", "x i", "y", {"axis": axis}),
+        constants={"i": np.array([1, -1, 0, 1])},
+    )  # fmt: skip
+    check(graph)

@@ -106,3 +106,18 @@ def test_topk_of_a_detector() -> None:
     """Thousands of scores of which many are equal."""
     scores = RNG.integers(0, 500, (2, 9000)).astype(np.float32) / 500
     assert_agree(graph_of({"x": scores}, [topk("x", k=300, axis=1)], "i"), {"x": scores}, keep=["v"], threads=2)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    shape=shapes, op=st.sampled_from(["max", "min"]), dtype=st.sampled_from(DTYPES[3:]), keepdims=st.booleans(),
+    threads=st.integers(1, 3), data=st.data(),
+)  # fmt: skip
+def test_extremes_of_integers(
+    shape: list[int], op: str, dtype: str, keepdims: bool, threads: int, data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, len(shape) - 1))
+    axes = tuple(range(first, data.draw(st.integers(first, len(shape) - 1)) + 1))
+    x = tied((*shape,), dtype, True)
+    made = node(op, "x", "y", axes=axes, keepdims=keepdims)
+    assert_agree(graph_of({"x": x}, [made], "y"), {"x": x}, threads=threads)

@@ -60,3 +60,33 @@ def test_products_of_codes(shapes, dtypes, seed, constant, rounding, threads) ->
     nodes, more = requantize("z", "narrow", rounding, dtypes[2], seed, (1,))
     graph = graph_of(inputs, ("integer.multiply", "x y", "z", attrs), *nodes, constants={**constants, **more})
     check(graph, seed, threads=threads)
+
+
+FIVE_AXES = st.sampled_from(
+    [
+        ((2, 3, 2, 3, 5), (2, 3, 2, 3, 5)),
+        ((2, 3, 2, 3, 5), (2, 1, 2, 1, 5)),
+        ((2, 3, 4, 2, 33), (4, 1, 33)),
+        ((2, 2, 3, 2, 3, 4), (1, 2, 1, 2, 1, 4)),
+    ]
+)
+
+
+@settings(max_examples=60)
+@given(shapes=FIVE_AXES, dtypes=st.tuples(DTYPE, DTYPE, DTYPE), seed=SEED, rounding=MODES, data=st.data())
+def test_products_of_five_axes(shapes, dtypes, seed, rounding, data) -> None:
+    zeros = [int(numbers(seed, dtype, ())) for dtype in dtypes[:2]]
+    attrs = {"lhs_zero_point": zeros[0], "rhs_zero_point": zeros[1], "accumulator": "int64"}
+    inputs = dict(zip("xy", zip(dtypes[:2], shapes, strict=True), strict=True))
+    wide = "int16" in dtypes[:2] and rounding == "tflite_double"
+    axis = data.draw(st.none() | st.integers(0, len(shapes[0]) - 1))
+    nodes, more = requantize("z", "narrow", "tvm_upward" if wide else rounding, dtypes[2], seed, shapes[0], axis)
+    check(graph_of(inputs, ("integer.multiply", "x y", "z", attrs), *nodes, constants=more), seed)
+
+
+@settings(max_examples=40)
+@given(shapes=FIVE_AXES, dtype=st.sampled_from(["int8", "int16", "int32"]), result=DTYPE, seed=SEED, data=st.data())
+def test_requantize_of_five_axes(shapes, dtype, result, seed, data) -> None:
+    axis = data.draw(st.none() | st.integers(0, len(shapes[0]) - 1))
+    nodes, constants = requantize("x", "y", data.draw(MODES), result, seed, shapes[0], axis)
+    check(graph_of({"x": (dtype, shapes[0])}, *nodes, constants=constants), seed)

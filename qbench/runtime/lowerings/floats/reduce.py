@@ -1,11 +1,13 @@
-"""Sums, means and extremes of floats along axes."""
+"""Sums, means and extremes of floats along axes, and extremes of integers."""
 
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import Op, bind
+from qbench.ir.op import Op, bind, is_op
+from qbench.kernels.extreme import extreme_kernel
 from qbench.kernels.floats.reduce import Reduction as Function
 from qbench.kernels.floats.reduce import reduce_kernel
 from qbench.kernels.levels import Level
@@ -15,21 +17,22 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, widened
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.step import Instruction
+from qbench.runtime.lowerings.operands import gapless
+from qbench.runtime.step import Instruction, Place
 
 _FUNCTIONS: dict[type[Op], Function] = {
     GlobalAvgPool2d: "mean", GlobalMaxPool2d: "max", Mean: "mean", Sum: "sum", Prod: "prod", Max: "max", Min: "min"
 }  # fmt: skip
 
 
-@lowers(*_FUNCTIONS, rank=5)
-class FloatReduceLowering(Lowering):
+class _Reduce(Lowering):
     """Axes that lie together in memory become one number; those around them are kept."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.data, self.output = step.head.inputs[0], step.outputs[0]
-        self.dtype = float_type(graph, self.data)
+        if self.data in graph.constants:
+            raise Refused("its data is a constant")
         need_work(graph, self.data)
         op, self.rank = bind(step.head), graph.types[self.data].rank
         self.keeps = op.keepdims if isinstance(op, Reduction) else True
@@ -52,6 +55,21 @@ class FloatReduceLowering(Lowering):
         made = self.layout if self.keeps else row_major(self.graph.types[self.output].rank)
         return Layouts({self.data: self.layout}, {self.output: made})
 
+    def sizes(self, x: Place) -> tuple[int, int, int]:
+        """Elements outside of the axes that are reduced, of these, and inside."""
+        where = [i for i, axis in enumerate(x.axes) if axis in self.axes and x.shape[i] != 1]
+        first, last = (where[0], where[-1] + 1) if where else (len(x.shape), len(x.shape))
+        return math.prod(x.shape[:first]), math.prod(x.shape[first:last]), math.prod(x.shape[last:])
+
+
+@lowers(*_FUNCTIONS, rank=5)
+class FloatReduceLowering(_Reduce):
+    """Of floats, any reduction."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        self.dtype = float_type(graph, step.head.inputs[0])
+        super().__init__(step, graph, level)
+
     def instructions(self, site: Site) -> Sequence[Instruction]:
         x, y, dtype = in_order(site.places[self.data], self.layout.axes), site.places[self.output], self.dtype
         before: list[Instruction] = []
@@ -60,10 +78,7 @@ class FloatReduceLowering(Lowering):
             x, before = widened(site, x, gaps=False)
             y, after = result(site, y, gaps=False)
             dtype = "float32"
-        where = [i for i, axis in enumerate(x.axes) if axis in self.axes and x.shape[i] != 1]
-        first, last = (where[0], where[-1] + 1) if where else (len(x.shape), len(x.shape))
-        outer, reduced = math.prod(x.shape[:first]), math.prod(x.shape[first:last])
-        inner = math.prod(x.shape[last:])
+        outer, reduced, inner = self.sizes(x)
         function = _FUNCTIONS[type(bind(self.step.head))]
         made = instruction(
             reduce_kernel(function, dtype, site.level),
@@ -81,3 +96,24 @@ class FloatReduceLowering(Lowering):
             y_outer=inner,
         )
         return [*before, made, *after]
+
+
+@lowers(Max, Min, rank=6)
+class ExtremeLowering(_Reduce):
+    """Of integers, as they are stored: codes have the order of the values."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        if graph.types[self.data].dtype not in ("int8", "uint8", "int16", "uint16", "int32", "int64"):
+            raise Refused(f"there is no kernel for {graph.types[self.data].dtype}")
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        source = gapless(site, self.data, self.layout.axes)
+        target = gapless(site, self.output, output=True)
+        outer, depth, inner = self.sizes(source.place)
+        kind: Any = source.place.dtype.str[1:]
+        made = instruction(
+            extreme_kernel(kind, is_op(self.step.head, Max)), self.output, x=source.place.reference,
+            y=target.place.reference, outer=outer, depth=depth, inner=inner,
+        )  # fmt: skip
+        return [*source.copies, made, *target.copies]

@@ -1,4 +1,4 @@
-"""Pools and resizing of float images."""
+"""Pools and resizing of float images, and images read at places that are computed."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,15 +6,18 @@ import numpy as np
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
+from qbench.kernels.floats.grid_sample import grid_sample_kernel
 from qbench.kernels.floats.pool import pool_kernel
 from qbench.kernels.floats.resize import resize_kernel
 from qbench.kernels.levels import Level
+from qbench.ops.float.grid_sample import GridSample
 from qbench.ops.float.image import Resize2d
 from qbench.ops.float.pool import AvgPool2d, MaxPool2d, Pool2d
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import CHANNELS_LAST, Layout
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work
-from qbench.runtime.lowerings.lowering import Layouts, Lowering, Site, instruction, lowers
+from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.step import Instruction
 
 
@@ -82,10 +85,32 @@ class FloatResizeLowering(_Image):
         op = bind(self.step.head)
         assert isinstance(op, Resize2d)
         x = in_order(site.places[self.data], CHANNELS_LAST.axes)
-        fields: dict[str, int] = {}
+        fields: dict[str, int] = {"height": x.shape[1], "width": x.shape[2]}
         for axis, name in enumerate(("row", "column")):
             index, weight = op.neighbours(axis, x.shape[axis + 1])
             fields[f"{name}_index"] = site.constant(np.ascontiguousarray(index, np.int64))
             fields[f"{name}_weight"] = site.constant(np.ascontiguousarray(weight, np.float32))
             fields[f"{name}_taps"] = index.shape[1]
         return [instruction(resize_kernel(self.dtype, site.level), self.output, **self.places(site, "y"), **fields)]
+
+
+@lowers(GridSample)
+class GridSampleLowering(_Image):
+    """The image has its channels last, the grid its pairs."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.grid = step.head.inputs[1]
+        if self.dtype != "float32" or {self.data, self.grid} & graph.constants.keys():
+            raise Refused("only float32 has a kernel, and nothing of it may be a constant")
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
+        return Layouts({self.data: CHANNELS_LAST, self.grid: row_major(4)}, {self.output: CHANNELS_LAST})
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op, grid = bind(self.step.head), gapless(site, self.grid, row_major(4).axes)
+        assert isinstance(op, GridSample)
+        x = in_order(site.places[self.data], CHANNELS_LAST.axes)
+        kernel = grid_sample_kernel(op.method, op.padding, op.align_corners)
+        sizes = {"height": x.shape[1], "width": x.shape[2], "grid": grid.place.reference}
+        return [*grid.copies, instruction(kernel, self.output, **self.places(site, "y"), **sizes)]
