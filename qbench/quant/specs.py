@@ -66,8 +66,8 @@ class WeightSpec(StrictModel):
     equalize: bool = False
     """Share out the ranges of channels between layers that follow each other before anything is calibrated."""
     rounding: WeightRounding | Literal["measured"] = "nearest"
-    """"measured": once, sequentially, where that brings outputs nearer to the float model's and takes little time; a
-    weight that the config has since given other integers goes to the nearest."""
+    """"measured": of a config that says nothing else of weights, sequentially where that brings outputs nearer to the
+    float model's and takes little time. What is given other integers by a rule or an override goes to the nearest."""
 
 
 def matches(pattern: str, name: str) -> bool:

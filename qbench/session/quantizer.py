@@ -149,12 +149,11 @@ class Quantizer:
     def is_settled(self, config: QuantConfig) -> bool:
         """Whether a config leaves nothing to be measured that was not measured yet."""
         known = (
-            (config.activations.least_db, self._measured, self._measured_path),
-            (config.weights.rounding, self._by_default, self._rounded_path),
+            (config.activations.least_db == "measured", self._measured, self._measured_path),
+            (_has_default_weights(config), self._by_default, self._rounded_path),
         )
         return self.is_imported or all(
-            said != "measured" or found is not None or (path is not None and path.exists())
-            for said, found, path in known
+            not asked or found is not None or (path is not None and path.exists()) for asked, found, path in known
         )
 
     def settled(
@@ -194,7 +193,8 @@ class Quantizer:
         if not layers or template_of(base) is not None:
             return base
         if config.weights.rounding == "measured" and not _rounds_some(config):
-            return self._rounded_by_default(progress, cancel) if base is self.prepared else base
+            as_measured = base is self.prepared and _has_default_weights(config)
+            return self._rounded_by_default(progress, cancel) if as_measured else base
         settled = self.settled(config, progress, cancel)
         _, _, encodings = encode(base, self.statistics(progress, cancel, config), settled, self.memo)
         weights = {name: encoding for name, encoding in encodings.items() if name in base.graph.constants}
@@ -308,6 +308,11 @@ class Quantizer:
 
 def _rounded_trace(base: Trace, weights: FrozenMap[str, RoundedWeight]) -> RoundedTrace:
     return RoundedTrace(base.source, base.steps, weights)
+
+
+def _has_default_weights(config: QuantConfig) -> bool:
+    """Whether a config says of weights what the default does, of which the rounding was measured."""
+    return config.weights == QuantConfig.of_preset("default").weights
 
 
 def _rounds_some(config: QuantConfig) -> bool:

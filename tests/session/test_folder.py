@@ -308,6 +308,9 @@ def test_weights_are_rounded_by_default_once_and_come_back(tmp_path: Path, monke
     nearest = s.config.with_value("weights.rounding", "nearest")
     s.config, made = nearest, s.quantized
     assert made().graph != first.graph
+    s.config = s.config.with_value("weights.rounding", "measured").with_value("weights.axis", None)
+    assert "rounded sequentially" not in made().encodings["dense_1.weight"].reason
+    s.undo()
     s.undo()
     monkeypatch.setattr(quantizer, "measure_rounding", None)  # what was found must come from the folder, and stay
     again = Session.resume(tmp_path / "s")
