@@ -35,7 +35,7 @@ _DEAD = 0.1  # of the scale given: a channel of zeros keeps it, since it suits t
 
 
 @dataclass(frozen=True)
-class _Effort:
+class Effort:
     """How much data weights are rounded by: the finer their levels are, the less there is to gain.
 
     Parameters
@@ -60,8 +60,9 @@ class _Effort:
 
 
 _BITS = 8
-_LIGHT = _Effort(48, (1024, 2), (1.0,), 0, scales=False)
-_FULL = _Effort(256, (4096, 8), (0.01, 0.1, 1.0), 3, scales=True)
+LIGHT = Effort(32, (768, 1), (1.0,), 0, scales=False)
+"""For weights of 8 bits with a scale for each channel."""
+_FULL = Effort(256, (4096, 8), (0.01, 0.1, 1.0), 3, scales=True)
 
 _Parts = tuple[Moments, Moments | None]
 """Of the chunks that weights are fitted to, and of those that are held back."""
@@ -90,7 +91,7 @@ def round_sequentially(
         Of the weights: their type, and whether there is a scale for each channel. Scales are chosen anew, but those of
         overrides and those that suit a bias.
     data
-        Calibration data; some 256 samples are used, some 48 where all weights have 8 bits and a scale for each channel.
+        Calibration data; some 256 samples are used, some 32 where all weights have 8 bits and a scale for each channel.
     layers
         Names of those whose weights are rounded so; None: all. The others' go to the nearest integer.
     narrow
@@ -183,10 +184,9 @@ def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> st
     return name if encodings[name].qparams.qmax < 2**_BITS else None
 
 
-def _effort(qparams: Iterable[QParams]) -> _Effort:
-    """Little for weights of 8 bits with a scale for each channel."""
+def _effort(qparams: Iterable[QParams]) -> Effort:
     fine = all(each.axis is not None and each.qmax - each.qmin >= 2 ** (_BITS - 1) for each in qparams)
-    return _LIGHT if fine else _FULL
+    return LIGHT if fine else _FULL
 
 
 def _chunks(data: Dataset, pieces: Sequence[int], samples: int, elsewhere: bool) -> list[Feeds]:
@@ -223,7 +223,7 @@ def _round(
     encoding: Encoding,
     flow: Flow,
     narrow: bool,
-    effort: _Effort,
+    effort: Effort,
 ) -> RoundedWeight:
     """Round one weight, and correct the bias after it."""
     head = group.head

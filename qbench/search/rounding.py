@@ -17,7 +17,7 @@ from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
-from qbench.quantize.sequential import round_sequentially
+from qbench.quantize.sequential import LIGHT, round_sequentially
 from qbench.runtime.feeds import check_feeds
 from qbench.search.nearness import Exact, evenly
 
@@ -27,8 +27,6 @@ _PART, _JUDGED, _FEWEST = 4, 8, 12
 """This part of the data is held back, of which so many samples are judged on; of fewer pieces nothing is told."""
 _MOST_WORK = 1 << 37
 """Products, so that it takes seconds."""
-_SAMPLES = 2 * 48
-_ROWS, _ROWS_OF_DEPTH = 1024, 2
 
 
 def measure_rounding(
@@ -85,12 +83,12 @@ def measure_rounding(
 
 def _work(graph: Graph) -> int:
     """About how many products it takes: both networks on some samples, and moments of the inputs of each layer."""
-    total = 0
+    total, (rows, more) = 0, LIGHT.inputs
     for node in graph.nodes:
         types = [graph.types[name] for name in node.inputs]
         op, products = bind(node), macs(graph, node)
         if products:
             depth = op.depth(*types)
-            moments = getattr(op, "groups", 1) * depth**2 * (_ROWS + _ROWS_OF_DEPTH * depth)
-            total += _SAMPLES * products + moments
+            moments = getattr(op, "groups", 1) * depth**2 * (rows + more * depth)
+            total += 2 * LIGHT.samples * products + moments
     return total
