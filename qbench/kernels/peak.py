@@ -39,48 +39,60 @@ def peak_kernel(level: Level, dtype: Literal["int8", "float32"]) -> Kernel:
     return Kernel(f"peak.{level}.{dtype}", record(iterations="i8"), function)
 
 
-def _registers(isa: Isa, dtype: str) -> KernelFunction:
+def _registers(isa: Isa, dtype: Literal["int8", "float32"]) -> KernelFunction:
     @intrinsic
     def loop(context, iterations):
-        def generate(context, b, signature, arguments):
-            (iterations,) = arguments
-            kind = isa.accumulator if dtype == "int8" else ir.VectorType(F32, isa.lanes)
-            first = vector(b, isa.accumulator, b.trunc(iterations, I32))  # a value that the compiler does not know
-            if dtype == "int8":
-                memory = cgutils.alloca_once(b, ir.ArrayType(first.type, 4))
-                start = b.bitcast(memory, I8.as_pointer())
-                store(b, first, start)
-                elements, weights = isa.load_input(b, start), isa.load_weights(b, start)
-            else:
-                elements = weights = first = b.sitofp(first, kind)
-            before, again, done = b.block, b.append_basic_block("again"), b.append_basic_block("done")
-            b.branch(again)
-
-            b.position_at_end(again)
-            index, sums = b.phi(I64), [b.phi(kind) for _ in range(_CHAINS)]
-            if dtype == "int8":
-                results = [isa.dot(b, total, elements, weights) for total in sums]
-            else:
-                results = [call(b, f"llvm.fma.v{isa.lanes}f32", kind, [elements, weights, total]) for total in sums]
-            following = b.add(index, I64(1))
-            b.cbranch(b.icmp_signed("<", following, iterations), again, done)
-            for phi, initial in [(index, I64(0)), *((total, first) for total in sums)]:
-                phi.add_incoming(initial, before)
-            for phi, result in zip([index, *sums], [following, *results], strict=True):
-                phi.add_incoming(result, again)
-
-            b.position_at_end(done)
-            mixed = I32(0)
-            for result in results:
-                mixed = b.xor(mixed, b.bitcast(b.extract_element(result, I32(0)), I32))
-            return b.sext(mixed, I64)
-
-        return types.int64(types.int64), generate
+        return types.int64(types.int64), lambda context, b, signature, arguments: emit_loop(b, isa, dtype, *arguments)
 
     def peak(args: Any, bases: Any, thread: int, threads: int) -> None:
         _keep(args, loop(args.iterations))  # pyright: ignore[reportCallIssue] intrinsics get a context besides
 
     return peak
+
+
+def emit_loop(b: ir.IRBuilder, isa: Isa, dtype: Literal["int8", "float32"], iterations: Any) -> Any:
+    """The code of the loop, for any target: an integer that depends on all that was multiplied."""
+    kind = isa.accumulator if dtype == "int8" else ir.VectorType(F32, isa.lanes)
+    first = vector(b, isa.accumulator, b.trunc(iterations, I32))  # a value that the compiler does not know
+    if dtype == "int8":
+        start = b.bitcast(cgutils.alloca_once(b, ir.ArrayType(first.type, 4)), I8.as_pointer())
+        store(b, first, start)
+        elements, weights = isa.load_input(b, start), isa.load_weights(b, start)
+    else:
+        elements = weights = first = b.sitofp(first, kind)
+    before, again, done = b.block, b.append_basic_block("again"), b.append_basic_block("done")
+    b.branch(again)
+
+    b.position_at_end(again)
+    index, sums = b.phi(I64), [b.phi(kind) for _ in range(_CHAINS)]
+    results = list[Any]()
+    for total in sums:
+        elements = _anew(b, elements)
+        if dtype == "int8":
+            results.append(isa.dot(b, total, elements, weights))
+        else:
+            results.append(call(b, f"llvm.fma.v{isa.lanes}f32", kind, [elements, weights, total]))
+    following = b.add(index, I64(1))
+    b.cbranch(b.icmp_signed("<", following, iterations), again, done)
+    for phi, initial in [(index, I64(0)), *((total, first) for total in sums)]:
+        phi.add_incoming(initial, before)
+    for phi, result in zip([index, *sums], [following, *results], strict=True):
+        phi.add_incoming(result, again)
+
+    b.position_at_end(done)
+    mixed = I32(0)
+    for result in results:
+        mixed = b.xor(mixed, b.bitcast(b.extract_element(result, I32(0)), I32))
+    return b.sext(mixed, I64)
+
+
+def _anew(b: ir.IRBuilder, loaded: Any) -> Any:
+    """The same registers, but for all that the compiler knows with other values: else equal products are made once."""
+    if isinstance(loaded, tuple):
+        one, other = loaded  # pyright: ignore[reportUnknownVariableType] llvmlite has no types
+        return _anew(b, one), _anew(b, other)
+    kept = ir.InlineAsm(ir.FunctionType(loaded.type, [loaded.type]), "", "=x,0", side_effect=True)
+    return b.call(kept, [loaded])
 
 
 def _portable(dtype: str) -> KernelFunction:
