@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qbench.calibration.moments import Moments, unit_of
+from qbench.calibration.moments import Moments
+from qbench.calibration.patches import unit_of
 from qbench.cluster.where import Cluster
 from qbench.data.dataset import Dataset
 from qbench.data.portions import Feeds
@@ -304,14 +305,14 @@ class _Taken:
     wanted: int
 
     def __call__(self, chunk: Both, number: int) -> dict[bool, Moments]:
-        f, q = (values[self.head.inputs[0]] for values in chunk[:2])
+        f, q = (np.asarray(values[self.head.inputs[0]], np.float32) for values in chunk[:2])
         every = max(1, places(self.head, f, self.shape) // self.wanted)
-        rows = [unfolded(self.head, x, self.shape, every, number % every) for x in (f, q)]
+        exact, rounded = (unfolded(self.head, x, self.shape, every, number % every, self.unit) for x in (f, q))
+        both = [exact]
         if self.shortcut is not None:
-            lost = (chunk.exact[self.shortcut] - chunk.rounded[self.shortcut]) / np.float32(self.share)
-            rows[0] = np.concatenate([rows[0], placed(self.head, lost, every, number % every)], axis=2)
-        held = number % _HELD == _HELD - 1
-        return {held: Moments.of(rows[0], rows[1], self.unit)} if rows[0].shape[1] else {}
+            lost = np.subtract(chunk.exact[self.shortcut], chunk.rounded[self.shortcut], dtype=np.float32)
+            both.append(placed(self.head, lost, every, number % every, self.unit * self.share))
+        return {number % _HELD == _HELD - 1: Moments.of(both, rounded)} if rounded.count else {}
 
 
 def _merged(*parts: Mapping[bool, Moments]) -> dict[bool, Moments]:
