@@ -22,6 +22,7 @@ from qbench.passes.round_weights import RoundedWeight
 from qbench.progress import Cancel, Progress
 from qbench.quant import least_squares
 from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.blas import one_blas_thread
 from qbench.quant.encodings import Encoding
 from qbench.quant.least_squares import Levels, best_scales, loss, targets
 from qbench.quantize.flow import Both, Flow
@@ -152,10 +153,11 @@ def round_sequentially(
             if last < end:
                 flow = leading.joined(others.advanced(first, last))
 
-    if where is None:
-        work()
-    else:
-        where.repeated(work)
+    with one_blas_thread():
+        if where is None:
+            work()
+        else:
+            where.repeated(work)
     return FrozenMap(found)
 
 
