@@ -279,7 +279,7 @@ class _Peak:
     value: str
 
     def __call__(self, chunk: Both, number: int) -> float:
-        return float(np.abs(chunk.exact[self.value]).max(initial=0))
+        return _peak(chunk.exact[self.value])
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,12 @@ class _Lost:
     value: str
 
     def __call__(self, chunk: Both, number: int) -> float:
-        return float(np.abs(chunk.exact[self.value] - chunk.rounded[self.value]).max(initial=0))
+        return _peak(chunk.exact[self.value] - chunk.rounded[self.value])
+
+
+def _peak(array: Array) -> float:
+    """The largest magnitude, without an array of all of them."""
+    return float(np.maximum(array.max(initial=0), -array.min(initial=0)))
 
 
 @dataclass(frozen=True)
