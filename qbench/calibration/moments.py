@@ -7,22 +7,18 @@ any split of the data gives the same bits, while BLAS does the work.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-_LARGEST = 2**15 - 1
+from qbench.calibration.patches import Patches
+
 _MOST = 2**22
-_ROOM = 2.0  # the rounded network's values may go beyond the float one's by as much
+_AT_ONCE = 1 << 16  # elements of groups whose rows are made and used while they are in the processor's cache
 
 Floats = NDArray[np.float64]
-
-
-def unit_of(largest: float) -> float:
-    """The power of two that 15 bits count values in that are up to twice as large as the largest."""
-    return 2.0 ** math.ceil(math.log2(_ROOM * max(largest, 1e-30) / _LARGEST))
 
 
 @dataclass(frozen=True)
@@ -51,13 +47,27 @@ class Moments:
     unit: float
 
     @classmethod
-    def of(cls, exact: NDArray[np.float32], rounded: NDArray[np.float32], unit: float) -> Moments:
-        """Those of float32[groups, inputs, depth] of both networks; at most 2^22 inputs."""
-        f, q = (np.clip(np.rint(x.astype(np.float64) / unit), -_LARGEST, _LARGEST) for x in (exact, rounded))
-        transposed = f.transpose(0, 2, 1)
-        if f.shape[1] > _MOST:
-            raise ValueError(f"{f.shape[1]} inputs at once are more than {_MOST}, whose sums are exact")
-        return cls(q.transpose(0, 2, 1) @ q, transposed @ q, f.sum(axis=1), q.sum(axis=1), f.shape[1], unit)
+    def of(cls, exact: Sequence[Patches], rounded: Patches) -> Moments:
+        """Those of what windows see in both networks, side by side in the float one; at most 2^22 windows."""
+        groups, count, depth = rounded.groups, rounded.count, rounded.depth
+        if count > _MOST:
+            raise ValueError(f"{count} inputs at once are more than {_MOST}, whose sums are exact")
+        parts = [*exact, rounded]
+        ends = np.cumsum([part.depth for part in parts]).tolist()
+        beyond, wide = ends[-2:]
+        sums, some = np.zeros((groups, wide)), max(1, _AT_ONCE // (count * wide))
+        second, cross = np.empty((groups, depth, depth)), np.empty((groups, beyond, depth))
+        buffer = np.empty((min(some, groups), count, wide))
+        for first in range(0, groups, some):
+            at = slice(first, first + some)
+            rows = buffer[: len(sums[at])]
+            for part, end in zip(parts, ends, strict=True):
+                columns = slice(end - part.depth, end)
+                part.put(first, rows[:, :, columns], sums[at, columns])
+            f, q = rows[:, :, :beyond], rows[:, :, beyond:]
+            np.matmul(q.transpose(0, 2, 1), q, out=second[at])
+            np.matmul(f.transpose(0, 2, 1), q, out=cross[at])
+        return cls(second, cross, sums[:, :beyond], sums[:, beyond:], count, rounded.unit)
 
     def merge(self, other: Moments) -> Moments:
         """Those of all inputs of both."""

@@ -5,8 +5,10 @@ the weights V that give the float output from x_q with least squares are ``(W C 
 ``H = E[x_q x_q']`` and ``C = E[x_f x_q']``: they undo what earlier layers have lost (the asymmetric targets of Y. Li
 et al., GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric Calibration, ICML 2025). V is rounded column by
 column, and what each column loses is taken over by those that are still to be rounded (E. Frantar, D. Alistarh, Optimal
-Brain Compression, NeurIPS 2022; with one Cholesky factor for all columns: E. Frantar et al., GPTQ, ICLR 2023). Then
-each weight is rounded again beside all others (coordinate descent: K. Behdin et al., QuantEase, 2023).
+Brain Compression, NeurIPS 2022; with one Cholesky factor for all columns: E. Frantar et al., GPTQ, ICLR 2023). Here
+that is a factor of H itself, R R' with R upper: the loss is the sum of squares of (V - M) R, whose column j reads the
+columns up to j alone, so M_j goes by what those before it have lost. Then each weight is rounded again beside all
+others (coordinate descent: K. Behdin et al., QuantEase, 2023).
 
 Arrays have a leading axis of groups, which are independent: W is [groups, outputs, depth], moments have
 [groups, depth, depth].
@@ -116,39 +118,44 @@ def rounded(
     raised = _raised(second, damping * _level(second))
     order = np.argsort(-np.diagonal(raised, axis1=1, axis2=2), axis=1, kind="stable")
     raised = np.take_along_axis(np.take_along_axis(raised, order[:, :, None], 1), order[:, None], 2)
-    left = np.take_along_axis(weights, order[:, None], 2)
-    grids = [np.take_along_axis(np.broadcast_to(one, weights.shape), order[:, None], 2) for one in (scales, zeros)]
-    factor = np.linalg.cholesky(np.linalg.inv(raised)).transpose(0, 2, 1)
-    made = np.empty_like(left)
+
+    def turned(columns: Floats) -> Floats:
+        """[groups, depth, outputs], in that order."""
+        return np.take_along_axis(np.broadcast_to(columns.transpose(0, 2, 1), shape), order[:, :, None], 1)
+
+    shape = len(weights), depth, weights.shape[1]
+    wanted, grids = turned(weights), [turned(one) for one in (scales, zeros)]
+    backwards = np.linalg.cholesky(raised[:, ::-1, ::-1])[:, ::-1, ::-1]  # an upper factor, times its own transpose
+    shares = backwards / np.diagonal(backwards, axis1=1, axis2=2)[:, None]
+    left, made = wanted.copy(), np.empty_like(wanted)
     for first in range(0, depth, _BLOCK):
         last = min(first + _BLOCK, depth)
-        passed = np.empty((*left.shape[:2], last - first))
         for at in range(first, last):
-            column = left[:, :, at : at + 1]
-            made[:, :, at : at + 1] = levels.nearest(column, *(grid[:, :, at : at + 1] for grid in grids))
-            error = (column - made[:, :, at : at + 1]) / factor[:, at : at + 1, at : at + 1]
-            passed[:, :, at - first] = error[:, :, 0]
-            left[:, :, at + 1 : last] -= error * factor[:, at : at + 1, at + 1 : last]
-        left[:, :, last:] -= passed @ factor[:, first:last, last:]
-    wanted = np.take_along_axis(weights, order[:, None], 2)
+            made[:, at] = levels.nearest(left[:, at], *(grid[:, at] for grid in grids))
+            error = wanted[:, at] - made[:, at]
+            left[:, at + 1 : last] += shares[:, at, at + 1 : last, None] * error[:, None]
+        block = slice(first, last)
+        left[:, last:] += shares[:, block, last:].transpose(0, 2, 1) @ (wanted[:, block] - made[:, block])
     for _ in range(sweeps):
         _settle(made, wanted, raised, grids, levels)
-    return np.take_along_axis(made, np.argsort(order, axis=1)[:, None], 2)
+    return np.take_along_axis(made, np.argsort(order, axis=1)[:, :, None], 1).transpose(0, 2, 1)
 
 
 def _settle(made: Floats, wanted: Floats, second: Floats, grids: Sequence[Floats], levels: Levels) -> None:
-    """Move each weight to the level that is best beside all others as they are, column by column; in place."""
-    pull = (wanted - made) @ second
-    for first in range(0, made.shape[2], _BLOCK):
+    """Move each weight to the level that is best beside all others as they are, column by column; in place.
+
+    Weights have the axes [groups, depth, outputs].
+    """
+    pull = second @ (wanted - made)
+    for first in range(0, made.shape[1], _BLOCK):
         block = slice(first, first + _BLOCK)
-        before = made[:, :, block].copy()
-        for at in range(first, min(first + _BLOCK, made.shape[2])):
-            one = slice(at, at + 1)
-            best = made[:, :, one] + pull[:, :, one] / second[:, one, one]
-            chosen = levels.nearest(best, *(grid[:, :, one] for grid in grids))
-            pull[:, :, block] -= (chosen - made[:, :, one]) * second[:, one, block]
-            made[:, :, one] = chosen
-        pull[:, :, first + _BLOCK :] -= (made[:, :, block] - before) @ second[:, block, first + _BLOCK :]
+        before = made[:, block].copy()
+        for at in range(first, min(first + _BLOCK, made.shape[1])):
+            best = made[:, at] + pull[:, at] / second[:, at, at, None]
+            chosen = levels.nearest(best, *(grid[:, at] for grid in grids))
+            pull[:, block] -= second[:, block, at, None] * (chosen - made[:, at])[:, None]
+            made[:, at] = chosen
+        pull[:, first + _BLOCK :] -= second[:, first + _BLOCK :, block] @ (made[:, block] - before)
 
 
 def _level(second: Floats) -> Floats:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qbench.calibration.moments import Moments, unit_of
+from qbench.calibration.moments import Moments
+from qbench.calibration.patches import unit_of
 from qbench.cluster.where import Cluster
 from qbench.data.dataset import Dataset
 from qbench.data.portions import Feeds
@@ -21,6 +22,7 @@ from qbench.passes.round_weights import RoundedWeight
 from qbench.progress import Cancel, Progress
 from qbench.quant import least_squares
 from qbench.quant.arithmetic import dequantize, quantize
+from qbench.quant.blas import one_blas_thread
 from qbench.quant.encodings import Encoding
 from qbench.quant.least_squares import Levels, best_scales, loss, targets
 from qbench.quantize.flow import Both, Flow
@@ -151,10 +153,11 @@ def round_sequentially(
             if last < end:
                 flow = leading.joined(others.advanced(first, last))
 
-    if where is None:
-        work()
-    else:
-        where.repeated(work)
+    with one_blas_thread():
+        if where is None:
+            work()
+        else:
+            where.repeated(work)
     return FrozenMap(found)
 
 
@@ -276,7 +279,7 @@ class _Peak:
     value: str
 
     def __call__(self, chunk: Both, number: int) -> float:
-        return float(np.abs(chunk.exact[self.value]).max(initial=0))
+        return _peak(chunk.exact[self.value])
 
 
 @dataclass(frozen=True)
@@ -286,7 +289,12 @@ class _Lost:
     value: str
 
     def __call__(self, chunk: Both, number: int) -> float:
-        return float(np.abs(chunk.exact[self.value] - chunk.rounded[self.value]).max(initial=0))
+        return _peak(chunk.exact[self.value] - chunk.rounded[self.value])
+
+
+def _peak(array: Array) -> float:
+    """The largest magnitude, without an array of all of them."""
+    return float(np.maximum(array.max(initial=0), -array.min(initial=0)))
 
 
 @dataclass(frozen=True)
@@ -304,14 +312,14 @@ class _Taken:
     wanted: int
 
     def __call__(self, chunk: Both, number: int) -> dict[bool, Moments]:
-        f, q = (values[self.head.inputs[0]] for values in chunk[:2])
+        f, q = (np.asarray(values[self.head.inputs[0]], np.float32) for values in chunk[:2])
         every = max(1, places(self.head, f, self.shape) // self.wanted)
-        rows = [unfolded(self.head, x, self.shape, every, number % every) for x in (f, q)]
+        exact, rounded = (unfolded(self.head, x, self.shape, every, number % every, self.unit) for x in (f, q))
+        both = [exact]
         if self.shortcut is not None:
-            lost = (chunk.exact[self.shortcut] - chunk.rounded[self.shortcut]) / np.float32(self.share)
-            rows[0] = np.concatenate([rows[0], placed(self.head, lost, every, number % every)], axis=2)
-        held = number % _HELD == _HELD - 1
-        return {held: Moments.of(rows[0], rows[1], self.unit)} if rows[0].shape[1] else {}
+            lost = np.subtract(chunk.exact[self.shortcut], chunk.rounded[self.shortcut], dtype=np.float32)
+            both.append(placed(self.head, lost, every, number % every, self.unit * self.share))
+        return {number % _HELD == _HELD - 1: Moments.of(both, rounded)} if rounded.count else {}
 
 
 def _merged(*parts: Mapping[bool, Moments]) -> dict[bool, Moments]:

@@ -1,9 +1,10 @@
-"""The inputs that a sum of products multiplies its weight with, as rows of a matrix for each group."""
+"""The inputs that a sum of products multiplies its weight with, as what windows see."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from qbench.calibration.patches import Patches
 from qbench.ir.graph import Node
 from qbench.ir.op import Array, bind
 from qbench.ops.numeric.windows import Window
@@ -34,42 +35,31 @@ def places(node: Node, data: Array, shape: Sequence[int]) -> int:
     return len(data) * rows * columns
 
 
-def unfolded(node: Node, data: Array, shape: Sequence[int], every: int, first: int) -> Array:
-    """float32[groups, inputs, depth] of every so many places of each sample, from the `first` on.
-
-    Padding counts as zeros, as in the layer itself.
-    """
+def unfolded(node: Node, data: Array, shape: Sequence[int], every: int, first: int, unit: float) -> Patches:
+    """Every so many places of each sample, from the `first` on. Padding counts as zeros, as in the layer itself."""
     op = bind(node)
     if isinstance(op, DenseProduct):
-        return data.reshape(1, -1, data.shape[-1])[:, first::every]
+        return _points(data.reshape(-1, data.shape[-1]).T[None], every, first, unit, 1)
     window = _window(node, shape)
-    (top, left, *_), strides, size = window.padding, window.strides, window.size
-    samples, channels = data.shape[:2]
-    groups = int(getattr(op, "groups", 1))
     rows, columns = window.counts((data.shape[2], data.shape[3]))
     taken = np.arange(first, rows * columns, every)
-    y, x = taken // columns * strides[0], taken % columns * strides[1]
-    if size == (1, 1) and not any(window.padding):  # data may lie in any order of axes: a reshape would copy all of it
-        points = data[:, :, y, x].reshape(samples, groups, channels // groups, len(taken))
-        return points.transpose(1, 0, 3, 2).reshape(groups, -1, channels // groups)
-    y = y[:, None, None] + np.arange(size[0])[:, None] * window.dilation[0] - top
-    x = x[:, None, None] + np.arange(size[1]) * window.dilation[1] - left
-    height, width = data.shape[2:]
-    taps = data[:, :, y.clip(0, height - 1), x.clip(0, width - 1)]  # samples, channels, places, kh, kw
-    if any(window.padding):
-        taps *= (y >= 0) & (y < height) & (x >= 0) & (x < width)
-    split = taps.reshape(samples, groups, channels // groups, len(taken), *size)
-    return split.transpose(1, 0, 3, 2, 4, 5).reshape(groups, samples * len(taken), -1)
+    steps = np.stack([taken // columns, taken % columns], axis=1)
+    corners = steps * window.strides - window.padding[:2]
+    return Patches(data, corners, unit, int(getattr(op, "groups", 1)), window.size, window.dilation)
 
 
-def placed(node: Node, made: Array, every: int, first: int) -> Array:
-    """float32[groups, places, outputs of a group] of something like the layer's output, at the places of `unfolded`."""
+def placed(node: Node, made: Array, every: int, first: int, unit: float) -> Patches:
+    """Something like the layer's output, at the places of `unfolded`: for each group, all of its outputs."""
     op = bind(node)
     if isinstance(op, DenseProduct):
-        return made.reshape(1, -1, made.shape[-1])[:, first::every]
-    samples, channels, groups = *made.shape[:2], int(getattr(op, "groups", 1))
-    taken = made.reshape(samples, groups, channels // groups, -1)[:, :, :, first::every]
-    return taken.transpose(1, 0, 3, 2).reshape(groups, -1, channels // groups)
+        return _points(made.reshape(-1, made.shape[-1]).T[None], every, first, unit, 1)
+    return _points(made.reshape(*made.shape[:2], -1), every, first, unit, int(getattr(op, "groups", 1)))
+
+
+def _points(data: Array, every: int, first: int, unit: float, groups: int) -> Patches:
+    """Of [samples, channels, places]."""
+    corners = np.arange(first, int(data.shape[2]), every)[:, None] * np.array([1, 0])
+    return Patches(data[..., None], corners, unit, groups)
 
 
 def _window(node: Node, shape: Sequence[int]) -> Window:

@@ -12,7 +12,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
-from qbench.calibration.collect import collect
+from qbench.calibration.collect import collect, observed
+from qbench.calibration.counter import merged
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
@@ -22,6 +23,7 @@ from qbench.ir.memo import Memo
 from qbench.ops.products import macs
 from qbench.passes.choices import choices_of
 from qbench.passes.groups import find_groups
+from qbench.passes.norm_parts import norm_parts
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
@@ -95,22 +97,29 @@ def measure_floats(
     Cancelled
         `cancel` was set.
     """
-    held_back = data.pieces // _PART
-    parts = [range(data.pieces - held_back, data.pieces), range(held_back)] if held_back else [range(data.pieces)]
-    work = max(1, sum(macs(prepared.graph, node) for node in prepared.graph.nodes))
-    few = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS * len(parts))))
-    split = list[tuple[list[int], list[int]]]()
-    for part in parts if work < _MANY_MACS else parts[:1]:
-        others = [number for number in range(data.pieces) if number not in part] or [*part]
-        split.append(([others[at] for at in evenly(len(others), _SEEN)], [part[at] for at in evenly(len(part), few)]))
-    wanted = sorted({number for pair in split for numbers in pair for number in numbers})
+    graph, count = prepared.graph, data.pieces
+    held_back = count // _PART
+    first, middle, last = range(held_back), range(held_back, count - held_back), range(count - held_back, count)
+    split = [((first, middle), last), ((middle, last), first)] if held_back else [((middle,), middle)]
+    work = max(1, sum(macs(graph, node) for node in graph.nodes))
+    few = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS * len(split))))
+    split = split if work < _MANY_MACS else split[:1]
+    most = {part: max(1, _SEEN * len(part) // (count - held_back)) for parts, _ in split for part in parts}
+    seen = {part: [part[at] for at in evenly(len(part), number)] for part, number in most.items()}
+    judged = [[part[at] for at in evenly(len(part), few)] for _, part in split]
+    wanted = sorted({number for numbers in (*seen.values(), *judged) for number in numbers})
     pieces = dict(zip(wanted, data.pick(wanted), strict=True))  # data in files is read once
+    tensors = _ends(graph, config)
+    found = {
+        part: collect(graph, [pieces[at] for at in numbers], tensors=tensors, executor=executor, cancel=cancel)
+        for part, numbers in seen.items()
+    }
     sides = list[_Side]()
-    for seen, judged in split:
-        statistics = collect(prepared.graph, [pieces[at] for at in seen], executor=executor, cancel=cancel)
-        sides.append(_Side(statistics, Exact.of(prepared.graph, [pieces[at] for at in judged]), Memo()))
-    most = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few * len(sides))))
-    return _Trials(prepared, sides, most, progress, cancel).floats(config)
+    for (parts, _), numbers in zip(split, judged, strict=True):
+        _, statistics = merged(*((0, found[part]) for part in parts))
+        sides.append(_Side(statistics, Exact.of(graph, [pieces[at] for at in numbers]), Memo()))
+    trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few * len(sides))))
+    return _Trials(prepared, sides, trials, progress, cancel).floats(config)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +196,13 @@ class _Trials:
         if self._progress is not None and self._done > 1:  # most models need one trial
             self._progress(min(self._done, self._most), self._most)
         return some[0], noise
+
+
+def _ends(graph: Graph, config: QuantConfig) -> list[str]:
+    """All that any trial has ranges of: what enters the graph, and what fused groups make. Trials keep whole ones."""
+    apart = {*norm_parts(graph), *choices_of(graph, config).excluded}
+    ends = {*graph.inputs, *(value for group in find_groups(graph, apart) for value in group.outputs)}
+    return [name for name in observed(graph) if name in ends]
 
 
 def _integer_groups(quantized: Quantized) -> list[list[str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from qbench.calibration.moments import Moments, unit_of
+from qbench.calibration.moments import Moments
+from qbench.calibration.patches import Patches, unit_of
 from qbench.quant.least_squares import Levels, best_scales, loss, rounded, targets
 
 INT4 = Levels(-7, 7)
@@ -14,6 +15,19 @@ INT4 = Levels(-7, 7)
 def inputs(rng: np.random.Generator, groups: int, count: int, depth: int) -> np.ndarray:
     """Inputs that depend on each other, as a network's do."""
     return (rng.normal(size=(groups, count, depth)) @ rng.normal(size=(groups, depth, depth))).astype(np.float32)
+
+
+def moments(exact: np.ndarray, rounded: np.ndarray, unit: float) -> Moments:
+    """Of rows for each group, [groups, inputs, depth]."""
+    f, q = (one_by_one(rows, unit) for rows in (exact, rounded))
+    return Moments.of([f], q)
+
+
+def one_by_one(rows: np.ndarray, unit: float) -> Patches:
+    """Rows as windows of one element each, on an image of one column."""
+    groups, count, depth = rows.shape
+    image = rows.transpose(0, 2, 1).reshape(1, groups * depth, count, 1)
+    return Patches(image, np.stack([np.arange(count), np.zeros(count, np.int64)], axis=1), unit, groups)
 
 
 def slowly(weights: np.ndarray, second: np.ndarray, scales: np.ndarray, damping: float) -> np.ndarray:
@@ -42,7 +56,7 @@ def slowly(weights: np.ndarray, second: np.ndarray, scales: np.ndarray, damping:
 def test_columns_take_over_what_others_lose(depth: int):
     rng = np.random.default_rng(depth)
     x = inputs(rng, 2, 300, depth)
-    second, _ = Moments.of(x, x, unit_of(float(np.abs(x).max()))).about(True)
+    second, _ = moments(x, x, unit_of(float(np.abs(x).max()))).about(True)
     weights = rng.normal(size=(2, 3, depth))
     scales, zeros = best_scales(weights, second, INT4)
     assert not zeros.any()
@@ -58,7 +72,7 @@ def test_targets_undo_what_earlier_layers_lost():
     exact = inputs(rng, 1, 500, 6)
     damaged = (exact @ (np.eye(6) + 0.2 * rng.normal(size=(6, 6)))).astype(np.float32)
     weights = rng.normal(size=(1, 4, 6))
-    second, cross = Moments.of(exact, damaged, unit_of(20.0)).about(True)
+    second, cross = moments(exact, damaged, unit_of(20.0)).about(True)
     product = weights @ cross
     found = targets(weights, second, product, 1e-9)
     centred = [x - x.mean(axis=1, keepdims=True) for x in (exact.astype(np.float64), damaged.astype(np.float64))]
@@ -71,7 +85,7 @@ def test_targets_undo_what_earlier_layers_lost():
 def test_dead_channels_and_one_sample_are_no_trouble():
     weights = np.random.default_rng(0).normal(size=(2, 3, 4))
     for x in (np.zeros((2, 5, 4), np.float32), np.ones((2, 1, 4), np.float32)):
-        second, cross = Moments.of(x, x, unit_of(1.0)).about(True)
+        second, cross = moments(x, x, unit_of(1.0)).about(True)
         grid = best_scales(weights, second, INT4)
         found = rounded(targets(weights, second, weights @ cross, 0.03), second, *grid, INT4, 0.01)
         assert np.array_equal(found, INT4.nearest(weights, *grid))
@@ -82,8 +96,8 @@ def test_moments_have_the_same_bits_for_any_split(cuts: list[int]):
     rng = np.random.default_rng(1)
     f, q = inputs(rng, 2, 100, 9), inputs(rng, 2, 100, 9)
     unit = unit_of(float(np.abs(f).max()))
-    whole = Moments.of(f, q, unit)
-    parts = [Moments.of(a, b, unit) for a, b in zip(np.split(f, cuts, axis=1), np.split(q, cuts, axis=1), strict=True)]
+    whole = moments(f, q, unit)
+    parts = [moments(a, b, unit) for a, b in zip(np.split(f, cuts, axis=1), np.split(q, cuts, axis=1), strict=True)]
     merged = parts[-1]
     for part in parts[:-1]:
         merged = merged.merge(part)

@@ -1,0 +1,60 @@
+"""What a layer's windows see of its data: the rows of a matrix for each group, made a few groups at a time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.kernels.patches import LARGEST, take_whole
+
+_ROOM = 2.0  # the rounded network's values may go beyond the float one's by as much
+
+Floats = NDArray[np.float64]
+
+
+def unit_of(largest: float) -> float:
+    """The power of two that 15 bits count values in that are up to twice as large as the largest."""
+    return 2.0 ** math.ceil(math.log2(_ROOM * max(largest, 1e-30) / LARGEST))
+
+
+@dataclass(frozen=True, eq=False)
+class Patches:
+    """Windows on some places of an image, as whole numbers of 15 bits; zeros beyond the image.
+
+    Parameters
+    ----------
+    data
+        float32[samples, channels, height, width], in any order in memory.
+    corners
+        int64[places, 2]: row and column where each window begins, perhaps before the image.
+    unit
+        What is counted, a power of two.
+    groups
+        Of channels, which windows see apart.
+    size, dilation
+        Of a window.
+    """
+
+    data: NDArray[np.float32]
+    corners: NDArray[np.int64]
+    unit: float
+    groups: int = 1
+    size: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+
+    @property
+    def count(self) -> int:
+        """How many windows there are for each group."""
+        return len(self.data) * len(self.corners)
+
+    @property
+    def depth(self) -> int:
+        """How many elements a window has."""
+        return self.data.shape[1] // self.groups * self.size[0] * self.size[1]
+
+    def put(self, first: int, rows: Floats, sums: Floats) -> None:
+        """Set rows [groups, count, depth] of some groups from the first on; sums [groups, depth] grow by theirs."""
+        take_whole(self.data, self.corners, self.size, self.dilation, 1 / self.unit, first, rows, sums)
