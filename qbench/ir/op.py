@@ -88,6 +88,7 @@ class Epilogue(StrEnum):
     BIAS = "bias"
     REQUANTIZE = "requantize"
     CLAMP = "clamp"
+    DEQUANTIZE = "dequantize"
 
 
 class Channels(NamedTuple):

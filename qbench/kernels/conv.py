@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from qbench.kernels.epilogue import Accumulators, Codes, Epilogue, EpilogueName, Words
+from qbench.kernels.epilogue import Accumulators, Codes, Epilogue, EpilogueName, Reals, Result, Words
 from qbench.kernels.isa import Element, Isa, isa_of
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
@@ -64,7 +64,8 @@ mantissa, shift, multiplier, scales
     The first three from `pack.pack_channels`, read by the epilogue ``exact`` and the portable kernels, as the rounding
     mode needs them; `scales` from `pack.pack_scales`, read by vector code.
 out
-    Codes (u8) or integers (i16); int32 for the epilogue ``accumulators``.
+    Codes (u8) or integers (i16), or the real numbers (f32) that they stand for; without those, int32 for the epilogue
+    ``accumulators``.
 pixels, taps, depth
     Output pixels of all images; taps of the window; input channels of one group.
 run_taps, run_steps
@@ -88,14 +89,16 @@ rounding, zero_point, low, high
 
 @makes_kernels
 def conv_kernel(
-    level: Level, tile: Tile, epilogue: EpilogueName, x: Element = "u1", y: Element = "u1", each: bool = False
+    level: Level, tile: Tile, epilogue: EpilogueName, x: Element = "u1", y: Result = "u1", each: bool = False
 ) -> Kernel:
-    """The kernel of one shape of tile, for elements `x`; its results are elements `y` or accumulators.
+    """The kernel of one shape of tile, for elements `x`; its results are `y`, or with that epilogue accumulators.
+
+    There are reals, of accumulators too, in vector code alone.
 
     With `each`, every channel has a window of its own, packed by `pack.pack_each` with 16-bit weights: `taps` counts
     pairs of taps, the table has two lines for each, and there is one group.
     """
-    result = "i4" if epilogue == "accumulators" else y
+    result = "i4" if epilogue == "accumulators" and y != "f4" else y
     make = _portable if level == Level.PORTABLE else partial(_tiled, level)
     name = f"conv.{level}.{tile}.{epilogue}.{x}.{result}{'.each' if each else ''}"
     return Kernel(name, ARGUMENTS, make(tile, epilogue, x, result, each))
@@ -105,16 +108,18 @@ def _tiled(level: Level, shape: Tile, epilogue: EpilogueName, x: Element, y: str
     isa = isa_of(level, "i2" if each else x)
     item, size = np.dtype(x).itemsize, np.dtype(y).itemsize
     sums = partial(make_tile, isa, shape, each=item * each)
-    run_tile = _exact_tile(isa, shape, y, sums) if epilogue == "exact" else _vector_tile(epilogue, size, sums)
+    run_tile = _exact_tile(isa, shape, y, sums) if epilogue == "exact" else _vector_tile(epilogue, y, sums)
     step = isa.group, shape.vectors * isa.weight_bytes
     return by_tiles(shape.rows, shape.vectors * isa.lanes, step, (item, size), run_tile, each)
 
 
-def _vector_tile(epilogue: Any, size: int, make: Callable[[Epilogue], Any]) -> Callable[..., None]:
-    """A tile whose epilogue is vector code, for results of `size` bytes."""
-    forms: dict[int, Epilogue] = {1: Codes(epilogue), 2: Words(epilogue), 4: Accumulators()}
-    tile = make(forms[size])
-    constants = RESCALES[epilogue].constants if epilogue in RESCALES else 0
+def _vector_tile(epilogue: Any, y: str, make: Callable[[Epilogue], Any]) -> Callable[..., None]:
+    """A tile whose epilogue is vector code, for results `y`."""
+    forms: dict[str, Epilogue] = {
+        "u1": Codes(epilogue), "i2": Words(epilogue), "i4": Accumulators(), "f4": Reals(epilogue)
+    }  # fmt: skip
+    tile, size = make(forms[y]), np.dtype(y).itemsize
+    constants = (RESCALES[epilogue].constants if epilogue in RESCALES else 0) + (y == "f4")
 
     @register_jitable(inline="always")
     def run_tile(args, bases, source, zeros, offsets, offset_bytes, steps, weights, channel, out, rows, channels):

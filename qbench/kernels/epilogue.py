@@ -1,7 +1,7 @@
 """What a tile does with its accumulators: rescale them to codes, or store them as they are."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from qbench.kernels.isa.base import Isa
-from qbench.kernels.isa.emit import I8, I16, I32, I64, at, call, load, pointer, splat, store, vector
+from qbench.kernels.isa.emit import F32, I8, I16, I32, I64, at, call, load, pointer, splat, store, vector
 from qbench.kernels.rescale import RESCALES, Rescale
 from qbench.quant.rounding import Rounding
 
@@ -31,6 +31,9 @@ EpilogueName = VectorCodes | Literal["exact", "accumulators"]
 ``accumulators``
     The int32 sums themselves.
 """
+
+Result = Literal["u1", "i2", "f4"]
+"""What a kernel's results are: codes, 16-bit integers, or the real numbers that those stand for."""
 
 _HALF_UP = frozenset({"tflite_single", "tvm_upward", "pow2_half_up"})
 
@@ -168,7 +171,7 @@ class Codes(Epilogue):
     ) -> None:
         """See `Epilogue.emit`."""
         form, vectors = RESCALES[self.kind], len(rows[0])
-        constants = _constants(b, isa, form, operands[0], vectors)
+        constants = _constants(b, isa, form.constants, operands[0], vectors)
         zero_point = None if form.adds_zero_point else b.trunc(operands[1], I16)
         narrow = isa.narrow_halves if form.halves else isa.narrow
         fours = list(_fours(len(rows), vectors))
@@ -197,28 +200,61 @@ class Words(Epilogue):
     ) -> None:
         """See `Epilogue.emit`."""
         form, vectors, kind = RESCALES[self.kind], len(rows[0]), isa.accumulator
-        constants = _constants(b, isa, form, operands[0], vectors)
-        zero_point = operands[1]
-        low, high = (vector(b, kind, b.trunc(b.sub(bound, zero_point), I32)) for bound in operands[2:4])
-        zero_points = vector(b, kind, b.trunc(zero_point, I32))
+        constants = _constants(b, isa, form.constants, operands[0], vectors)
+        zero_points = vector(b, kind, b.trunc(operands[1], I32))
+        centred = _centred(b, form, operands[1:4])
         pieces: list[Piece] = []
         for row, values in enumerate(rows):
             for v, sums in enumerate(values):
-                scaled = form.emit(b, isa, sums, constants[v])
-                scaled = call(b, f"llvm.smax.v{kind.count}i32", kind, [scaled, low])
-                scaled = call(b, f"llvm.smin.v{kind.count}i32", kind, [scaled, high])
+                scaled = centred(isa, sums, constants[v])
                 words = b.trunc(b.add(scaled, zero_points), ir.VectorType(I16, kind.count))
                 pieces.append(Piece(row, v * isa.lanes, 2, words))
         out.store(b, isa, pieces, len(rows), vectors * isa.lanes)
 
 
-def _constants(b: ir.IRBuilder, isa: Isa, form: type[Rescale], scales: Any, vectors: int) -> list[list[Any]]:
-    """What a form reads for each vector of channels."""
+@dataclass(frozen=True)
+class Reals(Epilogue):
+    """Rescales and clamps, or takes the sums as they are, and multiplies by a scale in float32.
+
+    Operands: as those of `Words`; the constants have one number more, the scale.
+    """
+
+    kind: VectorCodes | Literal["accumulators"]
+
+    def emit(
+        self, b: ir.IRBuilder, isa: Isa, rows: Sequence[Sequence[Any]], operands: Sequence[Any], out: Output
+    ) -> None:
+        """See `Epilogue.emit`."""
+        form, vectors, reals = RESCALES.get(self.kind), len(rows[0]), ir.VectorType(F32, isa.lanes)
+        constants = _constants(b, isa, 1 + (form.constants if form else 0), operands[0], vectors)
+        centred = _centred(b, form, operands[1:4]) if form else None
+        pieces: list[Piece] = []
+        for row, values in enumerate(rows):
+            for v, sums in enumerate(values):
+                *numbers, scale = constants[v]
+                integers = centred(isa, sums, numbers) if centred else sums
+                real = b.fmul(b.sitofp(integers, reals), b.bitcast(scale, reals))
+                pieces.append(Piece(row, v * isa.lanes, 4, b.bitcast(real, isa.accumulator)))
+        out.store(b, isa, pieces, len(rows), vectors * isa.lanes)
+
+
+def _constants(b: ir.IRBuilder, isa: Isa, count: int, scales: Any, vectors: int) -> list[list[Any]]:
+    """What is read for each vector of channels: so many numbers for each channel."""
     start, each = pointer(b, scales), 4 * isa.lanes
-    return [
-        [load(b, start, isa.accumulator, each * (v * form.constants + i)) for i in range(form.constants)]
-        for v in range(vectors)
-    ]
+    return [[load(b, start, isa.accumulator, each * (v * count + i)) for i in range(count)] for v in range(vectors)]
+
+
+def _centred(b: ir.IRBuilder, form: type[Rescale], operands: Sequence[Any]) -> Callable[[Isa, Any, Sequence[Any]], Any]:
+    """What rescales a vector of sums to integers less their zero point, between bounds; `operands` as for `Words`."""
+    zero_point, *bounds = operands
+
+    def emit(isa: Isa, sums: Any, constants: Sequence[Any]) -> Any:
+        kind = isa.accumulator
+        low, high = (vector(b, kind, b.trunc(b.sub(bound, zero_point), I32)) for bound in bounds)
+        scaled = call(b, f"llvm.smax.v{kind.count}i32", kind, [form.emit(b, isa, sums, constants), low])
+        return call(b, f"llvm.smin.v{kind.count}i32", kind, [scaled, high])
+
+    return emit
 
 
 def _clamped(b: ir.IRBuilder, codes: Sequence[Any], low: Any, high: Any) -> list[Any]:

@@ -76,19 +76,31 @@ def pack_channels(values: NDArray[Any], groups: int, tile: Tile, lanes: int) -> 
 
 def pack_scales(
     kind: EpilogueName,
-    mantissa: NDArray[np.int32],
-    shift: NDArray[np.int32],
-    multiplier: NDArray[np.float32],
-    zero_point: int,
+    numbers: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32], int] | None,
     groups: int,
     tile: Tile,
     lanes: int,
+    reals: NDArray[np.float32] | None = None,
 ) -> NDArray[np.int32]:
-    """What vector code of an epilogue reads: ``[vectors of all panels, constants, lanes]``; empty for the others."""
-    if kind not in RESCALES:
+    """What vector code of an epilogue reads: ``[vectors of all panels, constants, lanes]``; empty for the others.
+
+    Parameters
+    ----------
+    kind
+        The epilogue.
+    numbers
+        Mantissa, shift and multiplier of each channel, and the zero point of results that have it added; None where
+        sums are not rescaled.
+    groups, tile, lanes
+        As for `pack_channels`.
+    reals
+        What integers are multiplied by where results are real numbers: the last constant.
+    """
+    constants = [] if kind not in RESCALES or numbers is None else [*RESCALES[kind].pack(*numbers)]
+    constants += [] if reals is None else [reals]
+    if not constants:
         return np.zeros(0, np.int32)
-    numbers = RESCALES[kind].pack(mantissa, shift, multiplier, zero_point)
-    bits = [values if values.dtype == np.float32 else values.astype(np.int32) for values in numbers]
+    bits = [values if values.dtype == np.float32 else values.astype(np.int32) for values in constants]
     packed = [pack_channels(values.view(np.int32), groups, tile, lanes).reshape(-1, lanes) for values in bits]
     return np.ascontiguousarray(np.stack(packed, axis=1))
 

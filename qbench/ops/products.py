@@ -13,7 +13,7 @@ class SumOfProducts(Op):
 
     operands = ("data", "weight")
     roles = (Role.DATA, Role.WEIGHT)
-    absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP)
+    absorbs = (Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP, Epilogue.DEQUANTIZE)
     groups: int = 1
 
     def macs(self, *types: TensorType) -> int:

@@ -29,6 +29,12 @@ class Fused:
         """Names of the values that the step makes."""
         return self.nodes[-1].outputs
 
+    @property
+    def integers(self) -> str:
+        """The value that its results are before they are made real; where they are not, its first output."""
+        real = self.follower(Epilogue.DEQUANTIZE)
+        return self.outputs[0] if real is None else real.inputs[0]
+
     def follower(self, what: Epilogue) -> Node | None:
         """The first node after the head that does this."""
         return next(iter(self.followers(what)), None)

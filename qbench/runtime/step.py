@@ -79,6 +79,20 @@ class Place:
             wanted *= size
         return True
 
+    @property
+    def pitch(self) -> int | None:
+        """Elements between the rows that the last axis makes, where all of them are equally far apart; else None."""
+        pitch = wanted = 0
+        for size, stride in zip(reversed(self.shape[:-1]), reversed(self.strides[:-1]), strict=True):
+            if size == 1:
+                continue
+            if pitch == 0:
+                pitch = wanted = stride
+            if stride != wanted:
+                return None
+            wanted *= size
+        return pitch or self.shape[-1]
+
     def ordered(self, axes: tuple[int, ...]) -> Place:
         """The same place, its axes listed in this order: to be read as that layout, where both lie alike."""
         order = [self.axes.index(axis) for axis in axes]

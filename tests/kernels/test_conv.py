@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qbench.kernels.conv import conv_kernel
@@ -62,7 +62,7 @@ def bias_of(epilogue, bias):
     return bias.astype(np.int64 if epilogue == "exact" else np.int32)
 
 
-def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, size, y="u1", runs=None):
+def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, size, y="u1", runs=None, reals=None):
     """Lay out one convolution as the planner does; x is (n, c, h, w) codes or int16."""
     element = x.dtype.str[1:]
     n, _, height, width = x.shape
@@ -86,7 +86,7 @@ def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, 
         bytes_apart=tuple(x.itemsize * pitch * pixels for pixels in (height * width, width, 1)),
     )  # fmt: skip
     packed = pack_weights(weight.reshape(groups, channels // groups, depth, -1).swapaxes(2, 3), tile, lanes, group)
-    kind = np.dtype("i4" if epilogue == "accumulators" else y)
+    kind = np.dtype("i4" if epilogue == "accumulators" and y != "f4" else y)
     out = np.full((pixels + 1, out_pitch), 99, kind)
     zeros = np.full(depth + 3, op.data_zero_point, x.dtype)
     per_channel = {
@@ -95,7 +95,7 @@ def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, 
         if isinstance(values, np.ndarray)
     }
     constants = (fields["mantissa"], fields["shift"], fields["multiplier"], fields["zero_point"] if y == "u1" else 0)
-    scales = pack_scales(epilogue, *constants, groups, tile, lanes)
+    scales = pack_scales(epilogue, constants, groups, tile, lanes, reals)
     numbers = {name: value for name, value in fields.items() if not isinstance(value, np.ndarray)}
     launch(
         conv_kernel(level, tile, epilogue, element, y), threads, x=memory, zeros=zeros,
@@ -199,6 +199,34 @@ def test_equals_the_integer_convolution_of_16_bits(level, case, data, rounding, 
     )
 
 
+@pytest.mark.parametrize("level", [level for level in RUNNABLE if level in ISAS])
+@given(
+    case=cases(),
+    data=st.data(),
+    rounding=st.sampled_from([*ROUNDINGS, None]),
+    largest=st.sampled_from([-12, -3, 3]),
+    bounds=st.sampled_from([(3, 1, 250), (-300, -(2**15), 32000)]),
+)
+@settings(max_examples=40)
+def test_reals_are_those_that_the_integers_stand_for(level, case, data, rounding, largest, bounds):
+    op, x, weight, rng = case
+    tile = data.draw(st.sampled_from([*TILE_COSTS[level]]))
+    channels, (zero_point, low, high) = len(weight), bounds
+    bias = rng.integers(-(2**16), 2**16, channels)
+    sums = op.compute(x, weight).astype(np.int64) + bias[:, None, None]
+    flat = weight.reshape(channels, -1).astype(np.int64)
+    bound, folded = np.abs(flat).sum(1) * 255 + np.abs(bias), bias - op.data_zero_point * flat.sum(1)
+    name, taken, scaled = epilogue_of(rng, sums, bound, rounding, (-20, largest), exact=False)
+    assume(name != "exact")
+    fields = {"zero_point": zero_point, "low": low, "high": high, **taken}
+    scales = np.exp(rng.normal(-5, 3, channels)).astype(np.float32)
+    given = (level, tile, name, x, weight, op, bias_of(name, folded), fields, 2, channels, 2)
+    integers = sums if rounding is None else np.clip(scaled + zero_point, low, high) - zero_point
+    np.testing.assert_array_equal(
+        run(*given, y="f4", reals=scales), integers.astype(np.float32) * scales[:, None, None]
+    )
+
+
 @pytest.mark.parametrize("level", RUNNABLE)
 @pytest.mark.parametrize("shift", [-23, -9, -2, 0, 3])
 @given(seed=st.integers(0, 2**32))
@@ -227,7 +255,7 @@ def test_fixed_point_beside_its_ties(level, shift, seed):
             weights=pack_weights(np.zeros((1, channels, 1, 4), np.int8), tile, lanes, group),
             out=out, bias=pack_channels(acc.astype(np.int32), 1, tile, lanes),
             mantissa=spread[0], shift=spread[1], multiplier=spread[2],
-            scales=pack_scales(name, *parameters, 128, 1, tile, lanes),
+            scales=pack_scales(name, (*parameters, 128), 1, tile, lanes),
             pixels=1, taps=1, depth=4, run_taps=1, run_steps=4, part_steps=4, groups=1, channels=channels, pitch=4,
             group_pitch=4, group_out=channels, out_pitch=channels, chunk=1,
             rounding=ROUNDINGS.index("tflite_single"), zero_point=128, low=0, high=255,

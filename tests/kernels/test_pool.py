@@ -163,7 +163,7 @@ def test_sum_pool_of_codes_in_vectors(level, rounding, pool, seed, threads, dtyp
     kind = choose_epilogue(rounding, bound, mantissa, shift, multiplier, isa.rounds_down)
     assume(kind != "exact")
     own = [fields.pop(name) for name in ("mantissa", "shift", "multiplier")]
-    fields["scales"] = pack_scales(kind, *own, fields["zero_point"], 1, Tile(1, 4), isa.lanes)
+    fields["scales"] = pack_scales(kind, (*own, fields["zero_point"]), 1, Tile(1, 4), isa.lanes)
     source = channels_last(x, gaps[0])
     out, _ = stored(dtype, (shape[0], *sums.shape[2:], shape[1] + gaps[1]))
     launch(

@@ -16,10 +16,11 @@ def pools(draw_: st.DrawFn) -> tuple[tuple[int, ...], dict]:
     dilation = draw_(st.tuples(st.integers(1, 2), st.integers(1, 2)))
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilation, strict=True)]
     padding = tuple(draw_(st.integers(0, min(size[i % 2] - 1, 2))) for i in range(4))
-    shape = (2, 3, *(r + draw_(st.integers(0, 7)) for r in reach))
-    strides = draw_(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    strides, ceil_mode = draw_(st.tuples(st.integers(1, 4), st.integers(1, 4))), draw_(st.booleans())
+    missing = [min(r, s) - 1 if ceil_mode else 0 for r, s in zip(reach, strides, strict=True)]  # of a window that fits
+    shape = (2, 3, *(r - less + draw_(st.integers(0, 7)) for r, less in zip(reach, missing, strict=True)))
     attrs = {"pool_size": size, "strides": strides, "padding": padding, "dilation": dilation}
-    return shape, attrs | {"ceil_mode": draw_(st.booleans())}
+    return shape, attrs | {"ceil_mode": ceil_mode}
 
 
 def onnx_attrs(attrs: dict) -> dict:

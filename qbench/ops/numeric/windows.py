@@ -51,11 +51,9 @@ class Window:
     def _count(self, shape: Pair, axis: int) -> int:
         start = shape[axis] + self.padding[axis]
         free, stride = start + self.padding[axis + 2] - self.reach[axis], self.strides[axis]
-        if free < 0:
-            return 0
         if not self.ceil_mode:
-            return free // stride + 1
-        last = -(-free // stride)
+            return max(0, free // stride + 1)
+        last = max(-1, -(-free // stride))  # a window may stick out where not even one fits
         return last if last * stride >= start else last + 1
 
     def border(self, shape: Pair) -> Padding:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import is_float
-from qbench.ir.op import Array, register
+from qbench.ir.op import Array, Epilogue, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.float.reshape import Reshape
@@ -77,6 +77,7 @@ class Dequantize(_Border):
 
     name = "qnn.dequantize"
     operands = ("data",)
+    epilogue = Epilogue.DEQUANTIZE
 
     def infer(self, data: TensorType) -> TensorType:
         _known(self.qin[0], "the input of dequantize")

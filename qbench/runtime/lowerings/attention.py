@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
+from qbench.ir.op import Epilogue
 from qbench.kernels.arrange import arrange_kernel
 from qbench.kernels.conv import conv_kernel
-from qbench.kernels.epilogue import EpilogueName, choose_epilogue
+from qbench.kernels.epilogue import EpilogueName, Result, choose_epilogue
 from qbench.kernels.isa import ISAS, Element
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_scales, packing
@@ -21,7 +22,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.matmul import MatmulLowering, Side
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import flip
+from qbench.runtime.lowerings.rescaling import flip, real_scales
 from qbench.runtime.step import Instruction
 
 _ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
@@ -36,6 +37,8 @@ class TiledMatmulLowering(MatmulLowering):
     Of two with 16 bits the right one is taken apart into bytes, 256 * upper + lower, whose products 32 bits can sum.
     """
 
+    absorbs = MatmulLowering.absorbs | {Epilogue.DEQUANTIZE}
+
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         if level not in ISAS:
@@ -48,13 +51,18 @@ class TiledMatmulLowering(MatmulLowering):
             if self.found is None:
                 raise Refused("two products exceed 32 bits")
             self.parts, self.run = 2, (2**31 - 1) // _BYTE_PRODUCT
-        if self.found is None and graph.types[self.output].dtype != "int32":
+        if self.found is None and graph.types[step.integers].dtype != "int32":
             raise Refused("its sums have 64 bits")
         if self.found is not None and self.found.dtype not in _ELEMENTS:
             raise Refused(f"its result is {self.found.dtype}")
         if 0 in (*self.shape, self.depth):
             raise Refused("it has nothing to compute")
-        self.y: Element = "u1" if self.found is None else _ELEMENTS[self.found.dtype]
+        self.y: Result = "u1" if self.found is None else _ELEMENTS[self.found.dtype]
+        self.reals = real_scales(graph, step, 1, 0)
+        if self.reals is not None:
+            self.y = "f4"
+            if self.epilogue == "exact":
+                raise Refused("its kernel makes no real numbers")
 
     @property
     def epilogue(self) -> EpilogueName:
@@ -86,14 +94,11 @@ class TiledMatmulLowering(MatmulLowering):
             everywhere = np.ascontiguousarray(np.broadcast_to(values, (batch, columns))).reshape(-1)
             return site.constant(pack_channels(everywhere, batch, tile, lanes))
 
-        scales, bias = 0, self.bias - found.before if found else self.bias
-        if found is not None:
-            count = batch * columns
-            mantissa, shift = np.repeat(found.mantissa, count), np.repeat(found.shift, count)
-            multiplier = np.repeat(found.multiplier, count)
-            zero_point = found.zero_point if self.y == "u1" else 0
-            packed = pack_scales(epilogue, mantissa, shift, multiplier, zero_point, batch, tile, lanes)
-            scales = site.constant(packed)
+        scales, bias, count = 0, self.bias - found.before if found else self.bias, batch * columns
+        if found is not None or self.reals is not None:
+            numbers = None if found is None else found.spread(count).numbers(self.y == "u1")
+            reals = None if self.reals is None else np.repeat(self.reals, count)
+            scales = site.constant(pack_scales(epilogue, numbers, batch, tile, lanes, reals))
         made = instruction(
             conv_kernel(site.level, tile, epilogue, "i2", self.y), self.output, x=left,
             zeros=site.constant(np.zeros(even, np.int16)), table=0, weights=right, out=target.place.reference,

@@ -14,7 +14,7 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, is_op
 from qbench.kernels.conv import conv_kernel
-from qbench.kernels.epilogue import EpilogueName, choose_epilogue
+from qbench.kernels.epilogue import EpilogueName, Result, choose_epilogue
 from qbench.kernels.isa import ISAS, Element
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
@@ -58,7 +58,7 @@ _PER_CHANNEL = ("bias", "mantissa", "shift", "multiplier", "scales")
 class Tiled(Lowering):
     """A sum of products by tiles; the others say where its pixels are."""
 
-    absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP})
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP, Epilogue.DEQUANTIZE})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -67,7 +67,11 @@ class Tiled(Lowering):
         if rescaled is not None and rescaled.dtype not in _ELEMENTS:
             raise Refused(f"its result is {rescaled.dtype}")
         self.x: Element = _ELEMENTS[self.products.dtype]
-        self.y: Element = "u1" if rescaled is None else _ELEMENTS[rescaled.dtype]
+        self.y: Result = "u1" if rescaled is None else _ELEMENTS[rescaled.dtype]
+        if self.products.reals is not None:
+            self.y = "f4"
+            if self.level not in ISAS or self.each or self.epilogue == "exact":
+                raise Refused("its kernel makes no real numbers")
         weights = self.products.weights
         if self._cut and (is_op(step.head, IntegerDense) or self._groups > 1 or weights.integers.max() > _MOST):
             raise Refused("its weights less their zero point are no 8-bit integers")
@@ -119,15 +123,15 @@ class Tiled(Lowering):
 
     def _per_channel(self, epilogue: EpilogueName, groups: int, tile: Tile, lanes: int) -> dict[str, NDArray[Any]]:
         """What is added to sums, and what they are rescaled by, as tiles take it."""
-        found, bias = self.products.rescaling, self.products.bias
+        found, bias, reals = self.products.rescaling, self.products.bias, self.products.reals
         made = {"bias": pack_channels(bias if epilogue == "exact" else bias.astype(np.int32), groups, tile, lanes)}
-        if found is None:
-            return made
-        for name in ("mantissa", "shift", "multiplier"):
-            made[name] = pack_channels(getattr(found, name), groups, tile, lanes)
-        zero_point = found.zero_point if self.y == "u1" else 0
-        numbers = found.mantissa, found.shift, found.multiplier, zero_point
-        return made | {"scales": pack_scales(epilogue, *numbers, groups, tile, lanes)}
+        if found is not None:
+            for name in ("mantissa", "shift", "multiplier"):
+                made[name] = pack_channels(getattr(found, name), groups, tile, lanes)
+        if found is not None or reals is not None:
+            numbers = None if found is None else found.numbers(self.y == "u1")
+            made["scales"] = pack_scales(epilogue, numbers, groups, tile, lanes, reals)
+        return made
 
     def tiled(
         self,
@@ -238,16 +242,16 @@ class ConvLowering(Tiled):
         taps, depth = (height, width * inner) if joins_rows else (height * width, inner)
         tile = choose_tile(site.level, pixels, out // op.groups, taps * depth, self.x)
         ordered = _ordered(weights, op.groups, taps, depth)
-        evenly = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0) and _even(x)
+        one_tap = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
         table = None
-        if not evenly or self._cut:
+        if not one_tap or x.pitch is None or self._cut:
             table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, joins_rows)
         if table is not None and self._cut:
             rest = _ordered((self.products.weights.integers - weights).astype(np.int8), op.groups, taps, depth)[0]
             table, ordered = _with_rest(table, ordered[0], rest, joins_rows)
             taps, depth = ordered.shape[2:]
         start = x.reference - _border(op, x) if joins_rows else x.reference
-        geometry = Geometry(pixels, taps, depth, op.groups, x.strides[2], start)
+        geometry = Geometry(pixels, taps, depth, op.groups, x.pitch or 0, start)
         return self.tiled(site, geometry, tile, table, ordered)
 
 
@@ -316,13 +320,6 @@ def _with_rest(
     places = places.reshape(len(table), -1, table.shape[-1])
     joined = np.concatenate([cut(weights, size), cut(rest, size)[:, more]], axis=1)
     return np.ascontiguousarray(np.concatenate([places, places[:, more]], axis=1), np.int32), joined[np.newaxis]
-
-
-def _even(x: Place) -> bool:
-    """Whether all pixels of all images lie equally far apart."""
-    n, height, width, _ = x.shape
-    image, row, pixel, _ = x.strides
-    return (height == 1 or row == width * pixel) and (n == 1 or image == height * row)
 
 
 def _border(op: IntegerConv2d, x: Place) -> int:

@@ -23,7 +23,7 @@ Packed = TypeVar("Packed")
 
 
 class Refused(Exception):
-    """A lowering has no kernel for this step; the text says why. The step is then split, or left to the interpreter."""
+    """A lowering has no kernel for this step; the text says why. It is then cut shorter, or left to the interpreter."""
 
 
 class Layouts(NamedTuple):

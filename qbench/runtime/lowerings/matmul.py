@@ -73,7 +73,7 @@ class MatmulLowering(Lowering):
     def _mode(self, bound: int) -> tuple[Any, bool]:
         found, small = self.found, bound < 2**31
         if found is None:
-            dtype = self.graph.types[self.output].dtype
+            dtype = self.graph.types[self.step.integers].dtype
             if dtype not in ("int32", "int64") or (dtype == "int32" and not small):
                 raise Refused(f"sums that could reach {bound} are kept as {dtype}")
             return None, False

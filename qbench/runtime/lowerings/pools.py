@@ -259,8 +259,7 @@ def _in_vectors(
     kind = choose_epilogue(found.rounding, bounds, *numbers, isa.rounds_down)
     if kind == "exact" or kind == "accumulators":
         return None
-    spread: list[NDArray[Any]] = [np.broadcast_to(values, (channels,)) for values in numbers]
-    scales = pack_scales(kind, spread[0], spread[1], spread[2], found.zero_point, 1, Tile(1, 4), isa.lanes)
+    scales = pack_scales(kind, found.spread(channels).numbers(True), 1, Tile(1, 4), isa.lanes)
     ends = {"zero_point": found.zero_point, "low": found.low, "high": found.high}
     return sum_pool_codes_kernel(site.level, kind), {"scales": site.constant(scales), **ends}
 

@@ -19,7 +19,7 @@ from qbench.ops.numeric.exact import centred
 from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
 from qbench.runtime.lowerings.lowering import Refused
-from qbench.runtime.lowerings.rescaling import Rescaling, flip, rescaling
+from qbench.runtime.lowerings.rescaling import Rescaling, flip, real_scales, rescaling
 from qbench.runtime.lowerings.settle import settle
 
 
@@ -83,6 +83,8 @@ class Products:
         int64[out]: the largest magnitude that a total can have; beyond 32 bits only where 16-bit data is rescaled.
     rescaling
         What becomes of the totals; None where they are the step's result.
+    reals
+        What its integers are multiplied by then, one for each channel; None where they are the result.
     """
 
     op: IntegerConv2d | IntegerDense
@@ -93,6 +95,7 @@ class Products:
     bias: NDArray[np.int64]
     bound: NDArray[np.int64]
     rescaling: Rescaling | None
+    reals: NDArray[np.float32] | None = None
 
 
 def products(step: Fused, graph: Graph) -> Products:
@@ -120,8 +123,8 @@ def products(step: Fused, graph: Graph) -> Products:
     rescaled = None if requantize is None else rescaling(graph, step, requantize, len(weights.integers), axis)
     if rescaled is not None:
         added = added - rescaled.before
-    elif graph.types[step.outputs[0]].dtype != "int32":
-        raise Refused(f"its sums are {graph.types[step.outputs[0]].dtype}")
+    elif graph.types[step.integers].dtype != "int32":
+        raise Refused(f"its sums are {graph.types[step.integers].dtype}")
     if rescaled is not None:
         settled, added, rescaled = settle(added, weights.absolute_sums * reach, rescaled)
         weights = weights.without(settled) if settled.size else weights
@@ -140,6 +143,7 @@ def products(step: Fused, graph: Graph) -> Products:
         bias=added - zero_point * weights.sums,
         bound=bound,
         rescaling=rescaled,
+        reals=real_scales(graph, step, len(weights.integers), axis),
     )
 
 

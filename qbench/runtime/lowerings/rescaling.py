@@ -1,6 +1,8 @@
 """The requantize and the clamps at the end of a step, as the numbers that kernels take."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -71,6 +73,16 @@ class Rescaling:
         """Number of the rounding mode."""
         return ROUNDINGS.index(self.rounding)
 
+    def numbers(self, are_codes: bool) -> tuple[Int32s, Int32s, NDArray[np.float32], int]:
+        """Mantissa, shift and multiplier, and the zero point as far as rescaling adds it: to codes."""
+        return self.mantissa, self.shift, self.multiplier, self.zero_point if are_codes else 0
+
+    def spread(self, channels: int) -> Rescaling:
+        """The same for so many channels; here they are as many already, or one."""
+        mantissa, shift = (np.broadcast_to(part, (channels,)) for part in (self.mantissa, self.shift))
+        multiplier = np.broadcast_to(self.multiplier, (channels,))
+        return replace(self, mantissa=mantissa, shift=shift, multiplier=multiplier)
+
     def padded(self, count: int) -> tuple[Int32s, Int32s, NDArray[np.float32]]:
         """Mantissa, shift and multiplier with zeros behind them, as vectors read them."""
         behind = (0, count - self.mantissa.size)
@@ -134,6 +146,28 @@ def _per_channel(parameter: Array, rank: int, channels: int, axis: int) -> Array
     if shape[axis % rank] != channels or parameter.size != channels:
         raise Refused(f"its multipliers of shape {parameter.shape} do not run along the channels")
     return np.ascontiguousarray(parameter.reshape(-1))
+
+
+def real_scales(graph: Graph, step: Fused, channels: int, axis: int) -> NDArray[np.float32] | None:
+    """What the integers of a step, less their zero point, are multiplied by to be real: one scale for each channel.
+
+    None where its results are integers; `channels` and `axis` as for `rescaling`.
+
+    Raises
+    ------
+    Refused
+        The scales do not run along that axis, or zero points are not those that the integers were made with.
+    """
+    node = step.follower(Epilogue.DEQUANTIZE)
+    if node is None:
+        return None
+    q, requantize = graph.qparams[node.inputs[0]], step.follower(Epilogue.REQUANTIZE)
+    made_with = 0 if requantize is None else getattr(bind(requantize), "zero_point", 0)
+    if {*q.zero_points} != {made_with}:
+        raise Refused(f"its zero points are not {made_with}")
+    if q.axis is not None and (q.axis != axis % graph.types[node.output].rank or len(q.scales) != channels):
+        raise Refused(f"its scales run along axis {q.axis}")
+    return np.broadcast_to(np.asarray(q.scales, np.float32), (channels,)).copy()
 
 
 def clamp(step: Fused, dtype: DType) -> tuple[int, int]:

@@ -79,7 +79,7 @@ class _Excerpt:
 
 
 def _tasks(step: Fused, graph: Graph, level: Level) -> Iterator[Task]:
-    """The step as one task, or where it is refused each of its nodes as its own."""
+    """The step as one task, or where it is refused its last node as its own, then what is left."""
     reads = step.inputs(graph)  # kernels read what has a place in memory, and constants have none
     lowering = _lowering(_Excerpt.of(step, graph), level) if reads else "it reads constants alone"
     if isinstance(lowering, Lowering):
@@ -87,8 +87,8 @@ def _tasks(step: Fused, graph: Graph, level: Level) -> Iterator[Task]:
     elif len(step.nodes) == 1:
         yield Task(step, reads, None, lowering)
     else:
-        for node in step.nodes:
-            yield from _tasks(Fused((node,)), graph, level)
+        yield from _tasks(Fused(step.nodes[:-1]), graph, level)
+        yield from _tasks(Fused(step.nodes[-1:]), graph, level)
 
 
 _alive: WeakValueDictionary[tuple[_Excerpt, Level], Lowering] = WeakValueDictionary()

@@ -30,11 +30,13 @@ def assert_agree(
     fallbacks: int = 0,
     sizes: Mapping[str, int] | None = None,
     magnitude: float = 1e-30,
+    exact: bool = False,
 ) -> None:
     """A program gives the interpreter's integers, bit for bit, and its floats within 1e-5 of the largest.
 
     float16 within 2e-3, since a rounding to it may go the other way. So many steps are left to the interpreter. Where
-    terms cancel, `magnitude` is how large they were. The same where its images are parts of larger ones.
+    terms cancel, `magnitude` is how large they were; with `exact` floats have the same bits. The same where its images
+    are parts of larger ones.
     """
     kept = tuple(keep)
     for here, fed in ((graph, feeds), *([] if sizes else [cut(graph, feeds, axis) for axis in (1, 2, 3)])):
@@ -46,7 +48,7 @@ def assert_agree(
         for name, array in wanted.items():
             assert got[name].dtype == array.dtype
             assert got[name].shape == array.shape
-            if is_float(graph.types[name].dtype):
+            if is_float(graph.types[name].dtype) and not exact:
                 step = 2e-3 if array.dtype == np.float16 else 1e-5
                 largest = np.abs(array.astype(np.float64)).max(initial=magnitude)
                 np.testing.assert_allclose(got[name] / largest, array / largest, rtol=0, atol=step)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.numeric.windows import Window
 from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
@@ -51,7 +52,7 @@ def requantize(
 def conv_graphs(
     draw: st.DrawFn, depthwise: bool = False, dtypes: st.SearchStrategy[str] = EIGHT_BITS
 ) -> tuple[Graph, dict[str, NDArray[np.generic]]]:
-    """x -> conv2d -> bias_add -> requantize -> clip, any of the last three missing."""
+    """x -> conv2d -> bias_add -> requantize -> clip -> dequantize, any of the last four missing."""
     rng, dtype, rounding = draw(SEEDS), draw(dtypes), draw(MODES)
     kernel, strides = draw(st.sampled_from([(1, 1), (3, 3), (5, 5), (2, 3), (3, 1)])), draw(_pairs(1, 3))
     dilation, padding = draw(_pairs(1, 2)), draw(st.tuples(*[st.integers(0, 2)] * 4))
@@ -71,9 +72,9 @@ def conv_graphs(
     weight = rng.integers(low_weight, low_weight + 256, (out, inner, *kernel))
     constants = {"w": Constant(weight.astype(weight_dtype))}
     nodes = [node("integer.conv2d", "x w", "sums", weight_zero_point=weight_zero_point, **attrs)]
-    constants, nodes, output = _ending(draw, rng, constants, nodes, out, (1, out, 1, 1), 1, rounding, dtypes)
+    constants, nodes, qparams = _ending(draw, rng, constants, nodes, out, (1, out, 1, 1), 1, rounding, dtypes)
     shape = (n, groups * inner, *size)
-    graph = build("g", {"x": TensorType(shape, dtype)}, [output], nodes, constants)
+    graph = build("g", {"x": TensorType(shape, dtype)}, nodes[-1].outputs, nodes, constants, qparams)
     return graph, {"x": rng.integers(low, high + 1, shape).astype(dtype)}
 
 
@@ -81,7 +82,7 @@ def conv_graphs(
 def dense_graphs(
     draw: st.DrawFn, dtypes: st.SearchStrategy[str] = EIGHT_BITS
 ) -> tuple[Graph, dict[str, NDArray[np.generic]]]:
-    """x -> dense -> bias_add -> requantize -> clip, any of the last three missing."""
+    """x -> dense -> bias_add -> requantize -> clip -> dequantize, any of the last four missing."""
     rng, dtype, rounding = draw(SEEDS), draw(dtypes), draw(MODES)
     rows, depth, units = draw(st.integers(1, 20)), draw(st.integers(1, 70)), draw(st.integers(1, 140))
     shape = draw(st.sampled_from([(rows, depth), (2, rows, depth)]))
@@ -91,8 +92,8 @@ def dense_graphs(
     nodes = [node("integer.dense", "x w", "sums", **attrs)]
     axis = len(shape) - 1
     per_unit = (*(1,) * axis, units)
-    constants, nodes, output = _ending(draw, rng, constants, nodes, units, per_unit, axis, rounding, dtypes)
-    graph = build("g", {"x": TensorType(shape, dtype)}, [output], nodes, constants)
+    constants, nodes, qparams = _ending(draw, rng, constants, nodes, units, per_unit, axis, rounding, dtypes)
+    graph = build("g", {"x": TensorType(shape, dtype)}, nodes[-1].outputs, nodes, constants, qparams)
     return graph, {"x": rng.integers(low, high + 1, shape).astype(dtype)}
 
 
@@ -110,8 +111,8 @@ def _ending(
     axis: int,
     rounding: str,
     dtypes: st.SearchStrategy[str],
-) -> tuple[dict[str, Constant], list[Node], str]:
-    last = "sums"
+) -> tuple[dict[str, Constant], list[Node], dict[str, QParams]]:
+    last, dtype, zero_point = "sums", nodes[0].attrs["accumulator"], 0
     if draw(st.booleans()):
         constants |= {"b": Constant(rng.integers(-30000, 30000, channels).astype(nodes[0].attrs["accumulator"]))}
         nodes = [*nodes, node("nn.bias_add", "sums b", "biased", axis=axis)]
@@ -120,8 +121,16 @@ def _ending(
         dtype = draw(dtypes)
         real = 2.0 ** rng.uniform(-18, draw(st.sampled_from([-6, -1, 2])), shape if draw(st.booleans()) else 1)
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-        made, parameters = requantize(last, "narrow", real, rounding, dtype, draw(st.integers(low, high)))
+        zero_point = draw(st.integers(low, high))
+        made, parameters = requantize(last, "narrow", real, rounding, dtype, zero_point)
         nodes, constants, last = [*nodes, made], constants | parameters, "narrow"
         if draw(st.booleans()):
             nodes, last = [*nodes, node("clip", last, "y", a_min=low + 7.0, a_max=low + 200.0)], "y"
-    return constants, nodes, last
+    qparams = dict[str, QParams]()
+    if dtype != "int64" and draw(st.booleans()):
+        scales = np.exp(rng.normal(-5, 3, channels)).astype(np.float32).tolist()
+        per_channel = draw(st.integers(0, 3)) == 0
+        q = QParams(tuple(scales), (zero_point,) * channels, dtype, axis) if per_channel else None
+        qparams[last] = q or QParams(scales[0], draw(st.sampled_from([zero_point] * 4 + [0])), dtype)
+        nodes = [*nodes, node("qnn.dequantize", last, "real")]
+    return constants, nodes, qparams

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from qbench.ir.build import build
 from qbench.ir.graph import Constant
+from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.kernels.levels import Level
 from qbench.runtime.programs import plan
 from tests.runtime.lowerings.agree import LEVELS, assert_agree
 from tests.runtime.lowerings.layers import UP_TO_16_BITS, conv_graphs, dense_graphs, node, requantize
@@ -17,35 +19,67 @@ from tests.runtime.lowerings.layers import UP_TO_16_BITS, conv_graphs, dense_gra
 @settings(max_examples=40)
 @given(case=conv_graphs(), threads=st.integers(1, 3))
 def test_convolutions(level, case, threads):
-    assert_agree(*case, level=level, threads=threads)
+    assert_agree(*case, level=level, threads=threads, exact=True)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @settings(max_examples=40)
 @given(case=dense_graphs(), threads=st.integers(1, 3))
 def test_dense_layers(level, case, threads):
-    assert_agree(*case, level=level, threads=threads)
+    assert_agree(*case, level=level, threads=threads, exact=True)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @settings(max_examples=40)
 @given(case=conv_graphs(depthwise=True), threads=st.integers(1, 3))
 def test_depthwise_convolutions(level, case, threads):
-    assert_agree(*case, level=level, threads=threads)
+    assert_agree(*case, level=level, threads=threads, exact=True)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @settings(max_examples=25)
 @given(case=st.one_of(conv_graphs(dtypes=UP_TO_16_BITS), dense_graphs(UP_TO_16_BITS)), threads=st.integers(1, 3))
 def test_layers_of_16_bits_and_between_them_and_8(level, case, threads):
-    assert_agree(*case, level=level, threads=threads)
+    assert_agree(*case, level=level, threads=threads, exact=True)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @settings(max_examples=25)
 @given(case=conv_graphs(depthwise=True, dtypes=UP_TO_16_BITS), threads=st.integers(1, 3))
 def test_depthwise_convolutions_of_16_bits_and_between_them_and_8(level, case, threads):
-    assert_agree(*case, level=level, threads=threads)
+    assert_agree(*case, level=level, threads=threads, exact=True)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("narrow", [True, False])
+def test_real_numbers_are_made_in_the_layer_s_own_step(level, narrow):
+    """Where there are vectors; else the layer still ends in its requantize, and what makes them real stands alone."""
+    rng = np.random.default_rng(0)
+    constants = {"w": Constant(rng.integers(-127, 128, (24, 32)).astype(np.int8))}
+    dense = node("integer.dense", "x w", "sums", data_zero_point=7)
+    nodes, parameters, q = [dense], {}, QParams((0.25,) * 24, (0,) * 24, "int32", 1)
+    if narrow:
+        made, parameters = requantize("sums", "y", np.full((1, 24), 2.0**-12), "tflite_single", "int16", 3)
+        nodes, q = [dense, made], QParams(0.25, 3, "int16")
+    nodes.append(node("qnn.dequantize", nodes[-1].outputs[0], "real"))
+    constants, qparams = constants | parameters, {nodes[-1].inputs[0]: q}
+    graph = build("g", {"x": TensorType((9, 32), "uint8")}, ["real"], nodes, constants, qparams)
+    feeds = {"x": rng.integers(0, 256, (9, 32)).astype(np.uint8)}
+    assert_agree(graph, feeds, level=level, threads=2, exact=True)
+    whole = [[node.name for node in nodes]]
+    parts = [[node.name for node in nodes[:-1]], ["real"]]
+    steps = [list(step.nodes) for step in plan(graph, level=level).steps if step.nodes]
+    assert steps == (parts if level is Level.PORTABLE else whole)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_images_of_one_row_that_are_cut_out_of_others_do_not_lie_evenly(level):
+    rng = np.random.default_rng(0)
+    weights = {"w": Constant(rng.integers(-128, 128, (5, 3, 1, 1)).astype(np.int8))}
+    conv = node("integer.conv2d", "x w", "sums", data_zero_point=7)
+    graph = build("g", {"x": TensorType((3, 3, 1, 2), "uint8")}, ["sums"], [conv], weights)
+    feeds = {"x": rng.integers(0, 256, (3, 3, 1, 2)).astype(np.uint8)}
+    assert_agree(graph, feeds, level=level, threads=2)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qbench.ir.qparams import QParams
 from qbench.quant.rounding import ROUNDINGS
 from qbench.runtime import interpreter
 from qbench.runtime.programs import plan
@@ -25,9 +26,9 @@ KINDS = [(types, MODES[i % len(MODES)]) for i, types in enumerate(TYPES)]
     kind=st.sampled_from(KINDS), turned=st.tuples(st.booleans(), st.booleans()), seed=st.integers(0, 2**31),
     batch=st.sampled_from([((), ()), (("N",), ("N",)), ((2, 3), (3,)), ((2, 1), (2, 3)), ((), (4,))]),
     sizes=st.sampled_from([(4, 5, 7), (9, 34, 40), (1, 8, 16)]), accumulator=st.sampled_from(["int32", "int64"]),
-    constant=st.booleans(),
+    constant=st.booleans(), real=st.booleans(),
 )  # fmt: skip
-def test_batch_matmul(kind, turned, seed, batch, sizes, accumulator, constant) -> None:
+def test_batch_matmul(kind, turned, seed, batch, sizes, accumulator, constant, real) -> None:
     dtypes, rounding = kind
     rows, depth, columns = sizes
     a, b = (*batch[0], rows, depth), (*batch[1], depth, columns)
@@ -42,7 +43,12 @@ def test_batch_matmul(kind, turned, seed, batch, sizes, accumulator, constant) -
     if constant and "N" not in b:
         constants["b"] = numbers(seed + 1, *inputs.pop("b"))
     nodes, more = requantize("sums", "y", rounding, dtypes[2], seed, ())
-    graph = graph_of(inputs, ("integer.batch_matmul", "a b", "sums", attrs), *nodes, constants={**constants, **more})
+    made, qparams = [("integer.batch_matmul", "a b", "sums", attrs), *nodes], {}
+    if real and (nodes or accumulator == "int32"):
+        zero_point = nodes[0][3]["zero_point"] if nodes else 0
+        qparams[made[-1][2]] = QParams(0.0123, zero_point, dtypes[2] if nodes else "int32")
+        made.append(("qnn.dequantize", made[-1][2], "real", {}))
+    graph = graph_of(inputs, *made, constants={**constants, **more}, qparams=qparams)
     check(graph, seed)
 
 

@@ -18,7 +18,6 @@ from qbench.runtime.lowerings.floats.places import (
     float_type,
     in_order,
     need_work,
-    pitch_of,
     result,
     widened,
 )
@@ -99,7 +98,7 @@ class FloatConvLowering(WeightedLowering):
         groups, channels, pixels = op.groups, out // op.groups, n * out_height * out_width
         tile, lanes = choose_tile(site.level, pixels, channels, x.strides[2]), panel_lanes(site.level)
         table = 0
-        if (height, width, *op.strides, *op.padding) != (1, 1, 1, 1, 0, 0, 0, 0) or pitch_of(x) is None:
+        if (height, width, *op.strides, *op.padding) != (1, 1, 1, 1, 0, 0, 0, 0) or x.pitch is None:
             offsets = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, joins_rows)
             table = site.constant(offsets)
 
@@ -126,9 +125,9 @@ class FloatConvLowering(WeightedLowering):
             depth=depth,
             groups=groups,
             channels=channels,
-            pitch=pitch_of(x) or 0,
+            pitch=x.pitch or 0,
             group_pitch=inner,
-            out_pitch=pitch_of(y) or 0,
+            out_pitch=y.pitch or 0,
             group_out=channels,
             chunk=choose_chunk(tile, pixels, depth, packed.nbytes),
             low=low,

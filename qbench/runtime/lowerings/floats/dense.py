@@ -12,7 +12,7 @@ from qbench.kernels.pack import pack_channels, pack_weights
 from qbench.ops.float.dense import Dense
 from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.conv import WeightedLowering
-from qbench.runtime.lowerings.floats.places import clamp, in_order, pitch_of, result, widened
+from qbench.runtime.lowerings.floats.places import clamp, in_order, result, widened
 from qbench.runtime.lowerings.lowering import Layouts, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
@@ -78,9 +78,9 @@ def product(
         depth=depth,
         groups=1,
         channels=units,
-        pitch=pitch_of(x) or 0,
+        pitch=x.pitch or 0,
         group_pitch=0,
-        out_pitch=pitch_of(y) or 0,
+        out_pitch=y.pitch or 0,
         group_out=0,
         chunk=choose_chunk(tile, pixels, depth, packed.nbytes),
         low=bounds[0],

@@ -26,20 +26,6 @@ def in_order(place: Place, axes: Sequence[int]) -> Place:
     return replace(place, shape=shape, strides=strides, axes=tuple(axes))
 
 
-def pitch_of(place: Place) -> int | None:
-    """Elements between the rows that the last axis makes, where all of them are equally far apart."""
-    pitch = wanted = 0
-    for size, stride in zip(reversed(place.shape[:-1]), reversed(place.strides[:-1]), strict=True):
-        if size == 1:
-            continue
-        if pitch == 0:
-            pitch = wanted = stride
-        if stride != wanted:
-            return None
-        wanted *= size
-    return pitch or place.shape[-1]
-
-
 def borderless(layout: Layout) -> Layout:
     """The same order, without a border."""
     return Layout(layout.axes)
@@ -117,14 +103,14 @@ def rows_of(site: Site, source: str, output: str, layout: Layout, dtype: FloatTy
     """Rows of a type of two values of one layout, evenly in memory; by way of copies where their places have none."""
     data, made = (in_order(site.places[name], layout.axes) for name in (source, output))
     before, after = list[Instruction](), list[Instruction]()
-    even = None not in (pitch_of(data), pitch_of(made)) and (data.strides[-1], made.strides[-1]) == (1, 1)
+    even = None not in (data.pitch, made.pitch) and (data.strides[-1], made.strides[-1]) == (1, 1)
     if not even or _name(data) != dtype:
         dtype = "float32"
         data, before = widened(site, data)
         made, after = result(site, made)
     fields = {
         "x": data.reference, "y": made.reference, "rows": math.prod(data.shape[:-1]), "columns": data.shape[-1],
-        "x_row": pitch_of(data) or 0, "y_row": pitch_of(made) or 0,
+        "x_row": data.pitch or 0, "y_row": made.pitch or 0,
     }  # fmt: skip
     return Rows(dtype, fields, before, after)
 
@@ -132,7 +118,7 @@ def rows_of(site: Site, source: str, output: str, layout: Layout, dtype: FloatTy
 def _fits(place: Place, gaps: bool) -> bool:
     if _name(place) != "float32":
         return False
-    return place.contiguous or (gaps and 1 in (place.strides[-1], place.shape[-1]) and pitch_of(place) is not None)
+    return place.contiguous or (gaps and 1 in (place.strides[-1], place.shape[-1]) and place.pitch is not None)
 
 
 def strides_within(place: Place, shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
