@@ -26,7 +26,9 @@ from qbench.evaluate.predictions import Score, score
 from qbench.forms.scores import floors
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.graph import Graph
+from qbench.ir.op import is_op
 from qbench.ir.types import numel
+from qbench.ops.qnn.border import Dequantize
 from qbench.progress import Cancel, Progress
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.program import Program
@@ -271,13 +273,14 @@ class _Comparison:
 def programs_of(quantized: Quantized, pairs: Iterable[Pair], cache: ValueCache) -> tuple[Programs, Programs]:
     """The programs of both graphs that make the pairs, the last ones again where the graph is the same.
 
-    Float steps are never fused, whatever is wanted: their results then have the same bits in every evaluation.
+    Float steps are never fused, whatever is wanted: their results then have the same bits in every evaluation. Nor are
+    integers made real in the step that makes them, as either may be what is compared.
     """
-    floats, constants = tuple(quantized.prepared.activations()), quantized.graph.constants
-    wanted = dict.fromkeys([*float_values(quantized.graph), *(value for _, value in pairs if value not in constants)])
-    return cache.programs("float", quantized.prepared, floats), cache.programs(
-        "integer", quantized.graph, tuple(wanted)
-    )
+    floats, graph = tuple(quantized.prepared.activations()), quantized.graph
+    integers = [node.inputs[0] for node in graph.nodes if is_op(node, Dequantize) and node.inputs[0] in graph.producers]
+    values = (value for _, value in pairs if value not in graph.constants)
+    wanted = tuple(dict.fromkeys([*float_values(graph), *integers, *values]))
+    return cache.programs("float", quantized.prepared, floats), cache.programs("integer", graph, wanted)
 
 
 def float_values(graph: Graph) -> list[str]:
