@@ -8,12 +8,12 @@ value that is very frequent costs the same under every threshold.
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.kernels.cell_divergence import put_divergences
+
 Floats = NDArray[np.float64]
 
 BINS_PER_CELL = 3
 """An odd number: what the integer itself stands for, a 6.0 after relu6, lies within a bin and not between two."""
-
-_NOTHING = 1e-6  # counts: what rounding gives a bin that only touches a filled one
 
 
 def cell_divergences(
@@ -48,23 +48,8 @@ def cell_divergences(
     ndarray
         float64[n], infinite where q is zero and p is not.
     """
-    below = np.concatenate([[0], np.cumsum(counts)])
-    steps = (highs - lows) / (levels - 1)
-    bounds = np.linspace(lows - steps / 2, highs + steps / 2, levels * BINS_PER_CELL + 1, axis=1)
-    reached = np.interp(bounds, edges, below)
-    data = np.diff(reached, axis=1)
-    data[data < _NOTHING] = 0
-    p = data.copy()
-    if folding:
-        p[:, 0] += reached[:, 0]
-        p[:, -1] += below[-1] - reached[:, -1]
-    shape = (len(lows), levels, BINS_PER_CELL)
-    filled = (p > 0).reshape(shape)
-    share = data.reshape(shape).sum(axis=2) / np.maximum(filled.sum(axis=2), 1)
-    q = (filled * np.maximum(share, smoothing * (share == 0))[:, :, None]).reshape(p.shape)
-    p /= p.sum(axis=1, keepdims=True)
-    q /= q.sum(axis=1, keepdims=True)
-    lost = ((p > 0) & (q == 0)).any(axis=1)
-    known = (p > 0) & (q > 0)
-    divergence = (p * np.log(np.divide(p, q, out=np.ones_like(p), where=known))).sum(axis=1)
-    return np.where(lost, np.inf, np.maximum(divergence, 0.0))
+    filled = np.flatnonzero(counts)
+    parts, sizes = np.stack([edges[filled], edges[filled + 1]], axis=1), counts[filled].astype(np.float64)
+    bins, out = np.empty((2, levels * BINS_PER_CELL)), np.empty(len(lows))
+    put_divergences(parts, sizes, lows, highs, levels, BINS_PER_CELL, float(smoothing), folding, bins, out)
+    return out
