@@ -40,6 +40,7 @@ def mismatches(differences: dict[str, np.ndarray]) -> tuple[float, int]:
     return float((elements != 0).mean()), int(np.abs(elements).max())
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_every_layer_of_the_mlp_runs_in_integer_kernels(data_dir: Path, digits: np.ndarray, tmp_path: Path) -> None:
     model = quantized(load(data_dir / "mnist_mlp.onnx"), digits)
     path = write_onnx(model.annotated, tmp_path / "mlp.qdq.onnx")
@@ -47,6 +48,7 @@ def test_every_layer_of_the_mlp_runs_in_integer_kernels(data_dir: Path, digits: 
     assert mismatches(layer_by_layer(model, digits)) == (0, 0)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_every_layer_of_the_cnn_runs_in_integer_kernels(data_dir: Path, digits: np.ndarray, tmp_path: Path) -> None:
     model = quantized(load(data_dir / "mnist_cnn.onnx"), digits)
     path = write_onnx(model.annotated, tmp_path / "cnn.qdq.onnx")
@@ -59,6 +61,7 @@ def test_every_layer_of_the_cnn_runs_in_integer_kernels(data_dir: Path, digits: 
     assert (ours.argmax(1) == theirs.argmax(1)).mean() >= 0.995
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_every_quantizable_op() -> None:
     graph = every_op()
     x = sample(graph)
@@ -87,6 +90,7 @@ def test_a_clipped_softmax_saturates_and_does_not_wrap_around(tmp_path: Path) ->
     np.testing.assert_allclose(run(model.graph, {"x": x})["y"], theirs, atol=2 * model.encodings["y"].qparams.scales[0])
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_real_networks_layer_by_layer(shared_data: Path, tmp_path: Path) -> None:
     models = shared_data / "models"
     cases = {
@@ -104,6 +108,7 @@ def test_real_networks_layer_by_layer(shared_data: Path, tmp_path: Path) -> None
         assert not {"Conv", "Gemm", "MatMul"} & set(fused), name
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_networks_as_exporters_write_them(tmp_path: Path, name: str) -> None:
     proto = ARCHITECTURES[name]()
@@ -151,6 +156,7 @@ def test_other_dtypes(tmp_path: Path, what: str) -> None:
     assert session(path).run(["f2"], {"x": x})[0].shape == ours.shape
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_what_stays_in_float_may_do_so_in_half_precision(data_dir: Path, digits: np.ndarray, tmp_path: Path) -> None:
     model = quantized(load(data_dir / "mnist_mlp.onnx"), digits)
     path = write_onnx(model.annotated, tmp_path / "half.onnx", float16=True)

@@ -162,6 +162,7 @@ def test_fewer_heads_of_keys(tmp_path: Path, kind: str) -> None:
     own(tmp_path, "GroupQueryAttention", feeds, 3, "com.microsoft", num_heads=N, kv_num_heads=few, **attrs)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 @pytest.mark.parametrize("signed", [False, True])
 def test_packed_integers(tmp_path: Path, signed: bool) -> None:
     """As onnxruntime's dynamic quantization writes it."""

@@ -61,6 +61,7 @@ def test_a_denoiser_runs_sample_by_sample_with_its_state(tmp_path: Path) -> None
             np.testing.assert_allclose(made[name], array, atol=1e-6)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 @pytest.mark.parametrize("per_row", [False, True])
 def test_weights_of_8_bits_multiply_rounded_data(tmp_path: Path, per_row: bool) -> None:
     """What onnxruntime gives of one sequence; the file that is written again holds the same integers."""

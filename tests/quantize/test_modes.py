@@ -213,6 +213,7 @@ def by_hand(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return ((codes - zero) @ integers.T).astype(np.float32) * (step * scales)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 @pytest.mark.parametrize("batch", [("N", 6), ("N", "S"), ("N",)])
 def test_data_are_quantized_by_the_range_of_each_sample(batch: tuple[Dim, ...], tmp_path: Path) -> None:
     session, model = made(QuantConfig.of_preset("dynamic"), *batch)

@@ -73,6 +73,7 @@ def test_what_has_no_integer_form_cannot_be_chosen():
         Session(graph, X[:, 0, :4], config=QuantConfig().override_layer("y", keep_float=False)).run(progress=False)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_its_file_gives_the_same_numbers_but_for_roundings(tmp_path: Path):
     onnxruntime = pytest.importorskip("onnxruntime")
     s = of("layer", CHOSEN["rule"])

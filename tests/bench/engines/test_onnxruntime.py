@@ -12,6 +12,7 @@ from qbench.bench.engines.onnxruntime import quantize
 runtime = pytest.importorskip("onnxruntime")
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_files_of_old_opsets_are_quantized_per_channel(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     weight = rng.normal(size=(4, 3, 3, 3)).astype(np.float32)

@@ -117,6 +117,7 @@ def test_sums_and_products(op: str, dtype: str, seed: int, shapes: Any, tmp_path
     exact(tmp_path, [node(op, [*q("a"), *q("b"), "ys", "yz"], ["y"], **MS)], feeds, constants)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 @FEW
 @given(dtype=TYPES, seed=SEEDS, groups=st.sampled_from([1, 4]), bias=st.booleans(), channels=st.booleans())
 def test_conv(dtype: str, seed: int, groups: int, bias: bool, channels: bool, tmp_path: Path) -> None:
@@ -139,6 +140,7 @@ def test_conv(dtype: str, seed: int, groups: int, bias: bool, channels: bool, tm
     assert [n.op for n in graph.nodes] == ["qnn.conv2d", *["nn.bias_add"][: int(bias)], "qnn.requantize"]
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 @pytest.mark.parametrize("op", ["QLinearMatMul", "QGemm"])
 @FEW
 @given(dtype=TYPES, seed=SEEDS, channels=st.booleans())
@@ -251,6 +253,7 @@ def test_where(dtype: str, seed: int, tmp_path: Path) -> None:
     exact(tmp_path, [made], feeds, per_tensor(draw, "a", "b", "y"))
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 @FEW
 @given(dtype=TYPES, seed=SEEDS)
 def test_integer_products_without_scales(dtype: str, seed: int, tmp_path: Path) -> None:
@@ -265,6 +268,7 @@ def test_integer_products_without_scales(dtype: str, seed: int, tmp_path: Path) 
         exact(tmp_path, [made], {"x": x}, {"w": w, "xz": draw.zero()})
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 @FEW
 @given(seed=SEEDS, spread=st.sampled_from([0.0, 0.01, 1.0, 1e4]), shift=st.sampled_from([-3.0, 0.0, 5.0]))
 def test_dynamic_quantization(seed: int, spread: float, shift: float, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def bounded(found: list[Compared], reals: bool = False) -> None:
             assert different == 0, (op, values)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_every_op_gives_onnxruntimes_integers(case: Path) -> None:
     model, graph = onnx.load(case), qb.load(case)
     given = feeds(model, seed=5)
@@ -55,6 +56,7 @@ def test_every_op_gives_onnxruntimes_integers(case: Path) -> None:
     bounded(compare(graph, theirs, given), in_reals)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_every_op_of_a_program_gives_onnxruntimes_integers(case: Path) -> None:
     model, graph = onnx.load(case), qb.load(case)
     given = feeds(model, seed=5)
@@ -64,6 +66,7 @@ def test_every_op_of_a_program_gives_onnxruntimes_integers(case: Path) -> None:
     bounded(compare_program(program, theirs, given), in_reals)
 
 
+@pytest.mark.usefixtures("exact_onnxruntime")
 def test_without_optimizations_it_is_a_step_at_most(case: Path) -> None:
     model, graph = onnx.load(case), load_onnx(case, {}, fused=False)
     given = feeds(model, seed=5)
