@@ -6,8 +6,7 @@ import numpy as np
 
 from qbench.kernels.compiling import jitted
 
-NOTHING = 1e-6
-"""Counts: what rounding gives a bin that only touches a filled one."""
+_NOTHING = 1e-6  # counts: what rounding gives a bin that only touches a filled one
 
 
 @jitted
@@ -58,7 +57,7 @@ def put_divergences(
         for cell in range(levels):
             share, filled = 0.0, 0
             for k in range(cell * per_cell, (cell + 1) * per_cell):
-                if p[k] < NOTHING:
+                if p[k] < _NOTHING:
                     p[k] = 0
                 share += p[k]
                 if folding and k == 0:

@@ -22,7 +22,7 @@ KINDS = {
     "qdq": {"quant_format": QuantFormat.QDQ, "per_channel": True},
     "int8": {"activation_type": QuantType.QInt8, "weight_type": QuantType.QInt8},
     "uint8": {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QUInt8},
-    "operators": {"quant_format": QuantFormat.QOperator, "reduce_range": True},  # 8 bits saturate where VNNI lacks
+    "operators": {"quant_format": QuantFormat.QOperator, "reduce_range": True},  # else saturates without VNNI
     "ours": None,
 }
 TFLITE = (
