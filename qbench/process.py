@@ -90,6 +90,10 @@ class Process:
         said = self._said.read().decode("utf-8", "replace").strip()
         return f"the process ended with {how}" + (f": {_one_line(said.splitlines()[-1])}" if said else "")
 
+    def kill(self) -> None:
+        """End the process, whatever it is doing: who waits for a reply hears that it is gone."""
+        self._process.kill()
+
     def __enter__(self) -> Self:
         return self
 
@@ -101,7 +105,7 @@ class Process:
             self._requests.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_SECONDS_TO_END if kind is None else 0)
-        self._process.kill()
+        self.kill()
         self._process.wait()
         self._replies.close()
         self._said.close()

@@ -8,7 +8,7 @@ value that is very frequent costs the same under every threshold.
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.kernels.cell_divergence import put_divergences
+from qbench.kernels.cell_divergence import divergence_kernel
 
 Floats = NDArray[np.float64]
 
@@ -51,5 +51,8 @@ def cell_divergences(
     filled = np.flatnonzero(counts)
     parts, sizes = np.stack([edges[filled], edges[filled + 1]], axis=1), counts[filled].astype(np.float64)
     bins, out = np.empty((2, levels * BINS_PER_CELL)), np.empty(len(lows))
-    put_divergences(parts, sizes, lows, highs, levels, BINS_PER_CELL, float(smoothing), folding, bins, out)
+    histogram = {"edges": parts, "counts": sizes, "parts": len(sizes)}
+    grids = {"lows": np.ascontiguousarray(lows), "highs": np.ascontiguousarray(highs), "grids": len(lows)}
+    how = {"levels": levels, "per_cell": BINS_PER_CELL, "smoothing": smoothing, "folding": folding}
+    divergence_kernel()(**histogram, **grids, **how, bins=bins, out=out)
     return out

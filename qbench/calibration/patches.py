@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.kernels.patches import LARGEST, take_whole
+from qbench.kernels.patches import LARGEST, patches_kernel
 
 _ROOM = 2.0  # the rounded network's values may go beyond the float one's by as much
 
@@ -56,5 +56,20 @@ class Patches:
         return self.data.shape[1] // self.groups * self.size[0] * self.size[1]
 
     def put(self, first: int, rows: Floats, sums: Floats) -> None:
-        """Set rows [groups, count, depth] of some groups from the first on; sums [groups, depth] grow by theirs."""
-        take_whole(self.data, self.corners, self.size, self.dilation, 1 / self.unit, first, rows, sums)
+        """Set rows [groups, count, depth] of some groups from the first on; sums [groups, depth] grow by theirs.
+
+        Both are columns of larger matrices, of one width.
+        """
+        data, element = self.data, self.data.itemsize
+        sizes = dict(zip(("samples", "channels", "height", "width"), data.shape, strict=True))
+        windows = {"corners": self.corners, "places": len(self.corners), "window": self.size, "dilation": self.dilation}
+        made = {"first": first, "groups": len(rows), "depth": data.shape[1] // self.groups}
+        patches_kernel()(
+            x=data.ctypes.data,
+            x_stride=[step // element for step in data.strides],
+            factor=1 / self.unit,
+            rows=rows.ctypes.data,
+            sums=sums.ctypes.data,
+            pitch=sums.strides[0] // sums.itemsize,
+            **(sizes | windows | made),
+        )

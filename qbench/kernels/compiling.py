@@ -5,11 +5,13 @@ import hashlib
 import itertools
 import os
 import sys
+import threading
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 from numba.core.bytecode import FunctionIdentity
@@ -44,26 +46,7 @@ def _machine() -> str:
     return hashlib.sha256(repr((sys.version, context.codegen().magic_tuple())).encode()).hexdigest()
 
 
-class _QuickCache(FunctionCache):
-    """Numba's cache on disk, which loads what it has without loading the whole compiler first: half a second."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
-
-
-def jitted(function: Callable[..., Any]) -> Any:
-    """A function that Python calls: compiled for the types it is called with, and kept on disk.
-
-    It calls no functions of ours from other files: Numba's key, its own file, would miss their changes.
-    """
-    dispatcher: Any = numba.njit(nogil=True, **NO_MEMORY)(function)
-    dispatcher._cache = _QuickCache(function)
-    return dispatcher
-
-
-class _Cache(_QuickCache):
+class _Cache(FunctionCache):
     """A cache where code is known by its name and by the sources of all kernels.
 
     Numba's own key, the bytes of one function and what it closes over, misses changes in the functions called and never
@@ -81,9 +64,22 @@ class _Cache(_QuickCache):
         return _machine(), _sources()
 
     @property
-    def index(self) -> Path:
-        """The file that says what is kept."""
-        return Path(self._cache_path, f"{self._code_name}-{_sources()[:12]}.nbi")
+    def kept(self) -> bool:
+        """Whether the code lies on disk."""
+        return Path(self._cache_path, f"{self._code_name}-{_sources()[:12]}.nbi").exists()
+
+    def lock(self) -> Any:
+        """Held by the process that compiles the code."""
+        from filelock import FileLock  # loaded by who compiles: others start without it
+
+        self._impl.locator.ensure_cache_path()
+        return FileLock(Path(self._cache_path, f"{self._code_name}.lock"))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As Numba's, without loading the whole compiler first: half a second."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """As Numba's; code of the same name from older sources is removed."""
@@ -94,8 +90,20 @@ class _Cache(_QuickCache):
         super().save_overload(sig, data)
 
 
-def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], result: Any, name: str) -> Any:
-    """A C function: compiled, or loaded where some process compiled it before. Its code lives as long as it does.
+_lock = threading.Lock()
+
+
+class Recipe(NamedTuple):
+    """How code is made, in words that another process understands: a function of a module and its arguments."""
+
+    module: str
+    function: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """A C function: compiled at first use, or loaded where some process compiled it before. It lives as long as this.
 
     Parameters
     ----------
@@ -105,22 +113,45 @@ def compiled(function: Callable[..., Any], arguments: tuple[Any, ...], result: A
         Numba types.
     name
         Unique among all that is compiled here, with everything that `function` closes over.
+    recipe
+        Who else can make it.
     """
-    code: Any = CFunc(function, (arguments, result), {}, NO_MEMORY)
-    code._cache = _Cache(function, name)  # enable_caching() leaves no choice of the key
-    with as_parts():
-        code.compile()
-    return code
 
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    result: Any
+    name: str
+    recipe: Recipe | None = None
 
-def is_kept(neighbour: Callable[..., Any], name: str) -> bool:
-    """Whether code of this name lies on disk.
+    @property
+    def ready(self) -> bool:
+        """Whether it was compiled or loaded already."""
+        return "compiled" in self.__dict__
 
-    Parameters
-    ----------
-    neighbour
-        Any function of the file that the compiled function is written in.
-    name
-        As for :func:`compiled`.
-    """
-    return _Cache(neighbour, name).index.exists()
+    @property
+    def kept(self) -> bool:
+        """Whether some process compiled it before, and left it on disk."""
+        return self._cache.kept
+
+    @property
+    def address(self) -> int:
+        """Where the machine code lies."""
+        with _lock:
+            return int(self.compiled.address)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """What Numba made of it. A process that wants what another one is compiling waits, and loads it."""
+        code: Any = CFunc(self.function, (self.arguments, self.result), {}, NO_MEMORY)
+        code._cache = cache = self._cache  # enable_caching() leaves no choice of the key
+        with ExitStack() as alone:
+            if not cache.kept:
+                with suppress(OSError, NotImplementedError):  # a disk without locks: some code is compiled twice
+                    alone.enter_context(cache.lock())
+            with as_parts():
+                code.compile()
+        return code
+
+    @property
+    def _cache(self) -> _Cache:
+        return _Cache(self.function, self.name)

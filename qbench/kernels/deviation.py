@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.kernels.compiling import jitted
+from qbench.kernels.kernel import Kernel, makes_kernels, record
+from qbench.kernels.memory import view
 
 _LANES = 256  # sums side by side, as vector instructions have them: part of the result, since additions round
 
@@ -18,7 +19,7 @@ def sums_of_squares(
     zero_points: NDArray[Any],
     low: float,
     high: float,
-) -> tuple[float, float, Any]:
+) -> tuple[float, float, int]:
     """Sum of the squares of `reference`, sum of those of its difference to ``(values - zero_point) * scale``.
 
     Products and differences to zero points are rounded to float32, all else is done in double precision.
@@ -26,44 +27,75 @@ def sums_of_squares(
     Parameters
     ----------
     reference, values
-        [outer, channels, inner]; `values` in integers or in float32.
+        [outer, channels, inner], in row-major order; `values` in integers or in float32.
     scales, zero_points
-        One per channel; zero points are float32 where values are.
+        One per channel; zero points are float32 where values are, else int64.
     low, high
         The elements of `reference` beyond them are counted, which is the third result.
     """
-    _, channels, inner = reference.shape
-    sums = np.zeros((2, channels if inner == 1 else min(inner, _LANES)))
-    beyond = _add_squares(reference, values, scales, zero_points, low, high, sums[0], sums[1])
-    signals, noises = (math.fsum(part) for part in sums)
-    return signals, noises, beyond
-
-
-@jitted
-def _add_squares(
-    reference: Any, values: Any, scales: Any, zero_points: Any, low: float, high: float, signals: Any, noises: Any
-) -> Any:
-    """Add to the sums side by side, of signals and of noises; how many elements are beyond the bounds."""
     outer, channels, inner = reference.shape
-    size, beyond = signals.size, 0
-    if inner == 1:
-        for i in range(outer):
-            for c in range(channels):
-                x = np.float64(reference[i, c, 0])
-                real = np.float32(values[i, c, 0] - zero_points[c]) * scales[c]
-                signals[c] += x * x
-                noises[c] += (x - np.float64(real)) * (x - np.float64(real))
-                beyond += (x < low) | (x > high)
-    else:
-        for i in range(outer):
-            for c in range(channels):
-                scale, zero_point = scales[c], zero_points[c]
-                for start in range(0, inner, size):
-                    row, other = reference[i, c, start : start + size], values[i, c, start : start + size]
+    lanes = channels if inner == 1 else min(inner, _LANES)
+    sums, beyond = np.zeros((2, lanes)), np.zeros(1, np.int64)
+    deviation_kernel(values.dtype.str[1:])(
+        x=reference,
+        y=values,
+        scales=scales,
+        zero_points=zero_points,
+        low=low,
+        high=high,
+        outer=outer,
+        channels=channels,
+        inner=inner,
+        lanes=lanes,
+        sums=sums,
+        beyond=beyond,
+    )
+    signals, noises = (math.fsum(part) for part in sums)
+    return signals, noises, int(beyond[0])
+
+
+@makes_kernels
+def deviation_kernel(dtype: str) -> Kernel:
+    """Adds to the sums side by side, float64[2, lanes] at `sums`, of signals at x and of noises at y.
+
+    Parameters
+    ----------
+    dtype
+        Of y, such as ``"u1"``.
+    """
+    other = np.dtype(dtype)
+    zero = np.dtype(np.int64 if other.kind in "iu" else other)
+
+    def run(args: Any, bases: Any, thread: int, threads: int) -> None:
+        channels, inner, lanes, low, high = args.channels, args.inner, args.lanes, args.low, args.high
+        count, beyond = args.outer * channels * inner, 0
+        references, values = view(bases, args.x, count, np.float32), view(bases, args.y, count, other)
+        scales = view(bases, args.scales, channels, np.float32)
+        zero_points = view(bases, args.zero_points, channels, zero)
+        sums = view(bases, args.sums, 2 * lanes, np.float64)
+        signals, noises = sums[:lanes], sums[lanes:]
+        if inner == 1:
+            for i in range(args.outer):
+                for c in range(channels):
+                    x = np.float64(references[i * channels + c])
+                    real = np.float32(values[i * channels + c] - zero_points[c]) * scales[c]
+                    signals[c] += x * x
+                    noises[c] += (x - np.float64(real)) * (x - np.float64(real))
+                    beyond += (x < low) | (x > high)
+        else:
+            for i in range(args.outer * channels):
+                scale, zero_point = scales[i % channels], zero_points[i % channels]
+                for start in range(i * inner, (i + 1) * inner, lanes):
+                    stop = min(start + lanes, (i + 1) * inner)
+                    row, others = references[start:stop], values[start:stop]
                     for j in range(row.size):
                         x = np.float64(row[j])
-                        real = np.float32(other[j] - zero_point) * scale
+                        real = np.float32(others[j] - zero_point) * scale
                         signals[j] += x * x
                         noises[j] += (x - np.float64(real)) * (x - np.float64(real))
                         beyond += (x < low) | (x > high)
-    return beyond
+        view(bases, args.beyond, 1, np.int64)[0] = beyond
+
+    places = dict.fromkeys(("x", "y", "scales", "zero_points", "sums", "beyond"), "i8")
+    sizes = dict.fromkeys(("outer", "channels", "inner", "lanes"), "i8")
+    return Kernel(f"deviation.{dtype}", record(**places, **sizes, low="f8", high="f8"), run)

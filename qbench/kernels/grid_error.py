@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.kernels.compiling import jitted
+from qbench.kernels.kernel import Kernel, makes_kernels, record
+from qbench.kernels.memory import view
 
 Floats = NDArray[np.float64]
 
@@ -29,16 +30,34 @@ def squared_errors(rows: NDArray[np.float32], scales: Floats, lows: Floats, high
         float64[rows, grids].
     """
     errors = np.zeros(scales.shape)
-    _add_squared_errors(np.ascontiguousarray(rows), scales, 1 / scales, lows, highs, errors)
+    grids = {"scales": scales, "inverses": 1 / scales, "lows": lows, "highs": highs}
+    grids = {name: np.ascontiguousarray(grid, np.float64) for name, grid in grids.items()}
+    (count, elements), each = rows.shape, scales.shape[1]
+    grid_error_kernel()(x=np.ascontiguousarray(rows), rows=count, elements=elements, grids=each, errors=errors, **grids)
     return errors
 
 
-@jitted
-def _add_squared_errors(rows: Any, scales: Any, inverses: Any, lows: Any, highs: Any, errors: Any) -> None:
-    for r in range(rows.shape[0]):
-        scale, inverse, low, high, error = scales[r], inverses[r], lows[r], highs[r], errors[r]
-        for i in range(rows.shape[1]):
-            x = np.float64(rows[r, i])
-            for j in range(scale.size):  # the grids side by side in vector instructions
-                k = min(max(np.rint(x * inverse[j]), low[j]), high[j])
-                error[j] += (x - k * scale[j]) * (x - k * scale[j])
+@makes_kernels
+def grid_error_kernel() -> Kernel:
+    """Adds the squared errors of float32[rows, elements] at x to float64[rows, grids] at `errors`.
+
+    At `scales`, `inverses`, `lows` and `highs` there is float64[rows, grids] as well.
+    """
+
+    def run(args: Any, bases: Any, thread: int, threads: int) -> None:
+        elements, grids = args.elements, args.grids
+        rows, size = view(bases, args.x, args.rows * elements, np.float32), args.rows * grids
+        scales, inverses = view(bases, args.scales, size, np.float64), view(bases, args.inverses, size, np.float64)
+        lows, highs = view(bases, args.lows, size, np.float64), view(bases, args.highs, size, np.float64)
+        errors = view(bases, args.errors, size, np.float64)
+        for r in range(args.rows):
+            here = slice(r * grids, (r + 1) * grids)
+            scale, inverse, low, high, error = scales[here], inverses[here], lows[here], highs[here], errors[here]
+            for i in range(elements):
+                x = np.float64(rows[r * elements + i])
+                for j in range(grids):  # side by side in vector instructions
+                    k = min(max(np.rint(x * inverse[j]), low[j]), high[j])
+                    error[j] += (x - k * scale[j]) * (x - k * scale[j])
+
+    places = dict.fromkeys(("x", "scales", "inverses", "lows", "highs", "errors"), "i8")
+    return Kernel("grid_error", record(rows="i8", elements="i8", grids="i8", **places), run)

@@ -1,23 +1,26 @@
 """Compiling on several processors: other processes leave code on disk, from where this one loads it."""
 
+import atexit
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from inspect import unwrap
+from itertools import chain
+from threading import Lock, Thread
 from typing import Any
 
 from pydantic import validate_call
 from pydantic_core import to_jsonable_python
 
+from qbench.kernels.compiling import Code
 from qbench.kernels.kernel import Kernel
 from qbench.process import Process, WorkerError, serve_parent
 
 PROGRAM = "from qbench.kernels.helpers import main; main()"
 _WORTH = 5
-"""Kernels for which processes are started: in the time that one takes to be there, a kernel or two are compiled."""
+"""Codes for which processes are started: in the time that one takes to be there, a kernel or two are compiled."""
 
 
 def idle_processors() -> int:
@@ -27,51 +30,102 @@ def idle_processors() -> int:
     return max(0, min(processors - 1, round(processors - load)))
 
 
-def compile_all(kernels: Sequence[Kernel], told: Callable[[int, int], object], helpers: int | None = None) -> None:
-    """Make kernels ready: compile those that no process has compiled before, on several processors, and load the rest.
+class Helpers:
+    """Processes that compile what is queued, and end when there is nothing left.
+
+    Each code is drawn once, by a helper or by this process. What a helper cannot do, whoever needs it does.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[Code] = deque()
+        self._drawn: set[str] = set()
+        self._lock = Lock()
+        self._threads: list[Thread] = []
+        self._processes: set[Process] = set()
+        atexit.register(self.stop)
+
+    def ask(self, codes: Sequence[Code], count: int | None = None) -> None:
+        """Queue what no process has compiled yet, before all else, and start helpers if it is worth it.
+
+        Parameters
+        ----------
+        codes
+            Those with a recipe can be asked for.
+        count
+            Processes that help; by default one on each idle processor.
+        """
+        wanted = [code for code in codes if code.recipe and not code.ready and not code.kept]
+        with self._lock:
+            self._queue.extendleft(reversed(wanted))
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            if len(wanted) >= _WORTH:
+                for _ in range(len(self._threads), idle_processors() if count is None else count):
+                    self._threads.append(Thread(target=self._help, daemon=True))
+                    self._threads[-1].start()
+
+    def draw(self, codes: Iterable[Code]) -> Iterator[Code]:
+        """Those that nobody has drawn, to be compiled by the caller."""
+        for code in codes:
+            with self._lock:
+                new = code.name not in self._drawn
+                self._drawn.add(code.name)
+            if new:
+                yield code
+
+    def join(self) -> None:
+        """Wait until nothing is left to do."""
+        for thread in self._threads:
+            thread.join()
+
+    def stop(self) -> None:
+        """End all processes, whatever they do."""
+        self._queue.clear()
+        for process in tuple(self._processes):
+            process.kill()
+        self.join()
+
+    def _queued(self) -> Iterator[Code]:
+        with suppress(IndexError):
+            while True:
+                yield self._queue.popleft()
+
+    def _help(self) -> None:
+        with suppress(WorkerError, OSError), Process("compiler", PROGRAM) as process:
+            self._processes.add(process)
+            try:
+                for code in self.draw(self._queued()):
+                    assert code.recipe is not None
+                    process.ask("compile", **to_jsonable_python(code.recipe._asdict()))
+            finally:
+                self._processes.discard(process)
+
+
+HELPERS = Helpers()
+
+
+def compile_all(codes: Sequence[Code], told: Callable[[int, int], object], helpers: int | None = None) -> None:
+    """Make code ready: compile what no process has compiled before, on several processors, and load the rest.
 
     Parameters
     ----------
-    kernels
+    codes
         Each once.
     told
         Hears how many are done and to do.
     helpers
         Processes that help where there is much to compile; by default one on each idle processor.
     """
-    shared = deque(kernel for kernel in kernels if kernel.recipe and not kernel.ready and not kernel.kept)
-    told(0, len(kernels))
-    count = 0 if len(shared) < _WORTH else idle_processors() if helpers is None else helpers
-    with ThreadPoolExecutor(count or 1) as pool:
-        for _ in range(count):
-            pool.submit(_help, shared)
-        try:
-            for kernel in _drawn(shared):
-                _ = kernel.address
-                told(sum(kernel.ready or kernel.kept for kernel in kernels), len(kernels))
-        finally:
-            shared.clear()
-    for kernel in kernels:  # what a helper left on disk, or could not do
-        _ = kernel.address
-    told(len(kernels), len(kernels))
+    told(0, len(codes))
+    HELPERS.ask(codes, helpers)
+    for code in chain(HELPERS.draw(codes), codes):  # first what nobody else is at
+        if not code.ready:
+            _ = code.address
+            told(sum(code.ready or code.kept for code in codes), len(codes))
+    told(len(codes), len(codes))
 
 
-def _drawn(shared: deque[Kernel]) -> Iterator[Kernel]:
-    """What is left to do, for several that draw from it."""
-    with suppress(IndexError):
-        while True:
-            yield shared.popleft()
-
-
-def _help(shared: deque[Kernel]) -> None:
-    with suppress(WorkerError, OSError), Process("compiler", PROGRAM) as process:  # its share is then compiled here
-        for kernel in _drawn(shared):
-            assert kernel.recipe is not None
-            process.ask("compile", **to_jsonable_python(kernel.recipe._asdict()))
-
-
-def made(module: str, function: str, arguments: Sequence[Any]) -> Kernel:
-    """The kernel of a recipe that came as JSON."""
+def made(module: str, function: str, arguments: Sequence[Any]) -> Kernel | Code:
+    """What a recipe makes that came as JSON."""
     return validate_call(unwrap(getattr(import_module(module), function)))(*arguments)  # makes data classes of objects
 
 
@@ -79,7 +133,7 @@ class _Compiler:
     """Answers requests in a process of its own."""
 
     def compile(self, **recipe: Any) -> dict[str, Any]:
-        """Leave a kernel's code on disk."""
+        """Leave code on disk."""
         _ = made(**recipe).address
         return {}
 

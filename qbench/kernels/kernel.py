@@ -1,17 +1,20 @@
 """A kernel: a Python function over memory, compiled by Numba when it is first needed and kept on disk."""
 
-import threading
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
 from numba import types
+from numba.core import config
+from numpy.typing import NDArray
 
-from qbench.kernels.compiling import NO_MEMORY, compiled, is_kept
+from qbench.kernels.compiling import NO_MEMORY, Code, Recipe
+from qbench.kernels.levels import numba_is_off
 from qbench.kernels.library import PART
 from qbench.kernels.memory import array_at
 
@@ -19,7 +22,8 @@ KernelFunction = Callable[[Any, Any, int, int], None]
 """``function(args, bases, thread, threads)``: does the share `thread` of `threads` of the work."""
 
 _MANY = 1 << 15  # a bound on the number of bases, for arrays over memory whose length the kernel does not know
-_lock = threading.Lock()
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_config: Any = config
 
 
 def record(**fields: str) -> np.dtype[np.void]:
@@ -33,14 +37,6 @@ def record(**fields: str) -> np.dtype[np.void]:
     if taken := [name for name in fields if hasattr(np.record, name)]:
         raise ValueError(f"records have attributes {taken} of their own: name the fields otherwise")
     return np.dtype((np.record, list(fields.items())), align=True)
-
-
-class Recipe(NamedTuple):
-    """How a kernel is made, in words that another process understands: a function of a module and its arguments."""
-
-    module: str
-    function: str
-    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -69,31 +65,66 @@ class Kernel:
         """The function as Numba sees it: what is called where bounds are checked."""
         return numba.njit(nogil=True, **NO_MEMORY)(self.function)
 
-    @property
-    def ready(self) -> bool:
-        """Whether the code was compiled or loaded already."""
-        return "address" in self.__dict__
-
-    @property
-    def kept(self) -> bool:
-        """Whether some process compiled it before, and left its code on disk."""
-        return is_kept(record, self.name)
-
     @cached_property
-    def address(self) -> int:
-        """Address of the machine code ``void(args*, bases*, thread, threads)``; compiled or loaded at first use."""
-        with _lock:
-            return int(self._compiled.address)
-
-    @cached_property
-    def _compiled(self) -> Any:
+    def code(self) -> Code:
+        """The machine code ``void(args*, bases*, thread, threads)``."""
         function: Any = numba.njit(**NO_MEMORY, **PART)(self.function)
         record = self.arguments
 
         def entry(arguments: int, bases: int, thread: int, threads: int) -> None:
             function(array_at(arguments, 1, record)[0], array_at(bases, _MANY, np.int64), thread, threads)
 
-        return compiled(entry, (types.int64,) * 4, types.void, self.name)
+        return Code(entry, (types.int64,) * 4, types.void, self.name, self.recipe)
+
+    @cached_property
+    def address(self) -> int:
+        """Where its code lies; compiled or loaded at first use."""
+        return self.code.address
+
+    @cached_property
+    def _enter(self) -> Any:
+        return _ENTRY(self.address)
+
+    def launch(self, arguments: NDArray[np.void], buffers: NDArray[np.int64], thread: int, threads: int) -> None:
+        """Do the share `thread` of `threads`.
+
+        Parameters
+        ----------
+        arguments
+            One record.
+        buffers
+            int64: their addresses, from which references count.
+        thread, threads
+            Which share.
+        """
+        if not numba_is_off():
+            self._enter(arguments.ctypes.data, buffers.ctypes.data, thread, threads)
+            return
+        call = self.function if _config.DISABLE_JIT else self.dispatcher
+        with np.errstate(all="ignore"):  # as in machine code: infinities and NaN are results
+            call(arguments[0], buffers, thread, threads)
+
+    def __call__(self, **fields: Any) -> None:
+        """Do all of it, on this thread.
+
+        Parameters
+        ----------
+        **fields
+            The arguments. Arrays stand for where their elements lie, in row-major order.
+
+        Raises
+        ------
+        ValueError
+            Fields are missing or too many, or elements lie otherwise.
+        """
+        arguments = np.recarray(1, self.arguments)
+        if fields.keys() != set(self.arguments.names or ()):
+            raise ValueError(f"{self.name} has the arguments {', '.join(self.arguments.names or ())}")
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
+                raise ValueError(f"{self.name}: the elements of {name} do not lie in row-major order")
+            arguments[0][name] = value.ctypes.data if isinstance(value, np.ndarray) else value
+        self.launch(arguments, np.zeros(1, np.int64), 0, 1)
 
 
 def makes_kernels(make: Callable[..., Kernel]) -> Callable[..., Kernel]:

@@ -31,10 +31,15 @@ _NEEDS = {
 }
 
 
+def numba_is_off() -> bool:
+    """Whether kernels run as Python, or with every index checked, and not as machine code."""
+    return bool(_config.DISABLE_JIT or _config.BOUNDSCHECK)
+
+
 @cache
 def supported() -> tuple[Level, ...]:
     """The levels of this machine, best first; only the portable one where Numba compiles nothing or checks bounds."""
-    if _config.DISABLE_JIT or _config.BOUNDSCHECK:
+    if numba_is_off():
         return (Level.PORTABLE,)
     features = llvm.get_host_cpu_features()
     return tuple(level for level, needs in _NEEDS.items() if all(features.get(name) for name in needs))

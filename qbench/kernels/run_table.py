@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.atomics import add, compare_exchange, exchange, load, store
-from qbench.kernels.compiling import compiled
+from qbench.kernels.compiling import Code, Recipe
 from qbench.kernels.memory import array_at
 from qbench.kernels.system import clock, give_way, pause, read_byte, write_byte
 
@@ -226,18 +226,26 @@ def _serve(word, file):
             spins = 0
 
 
+_WORD = types.int64
+
+
+@cache
+def lead_code() -> Code:
+    """The machine code of ``lead(shares, workers, count)``."""
+    return Code(_lead, (_WORD, _WORD, _WORD), types.boolean, "run_table.lead", Recipe(__name__, "lead_code", ()))
+
+
+@cache
+def serve_code() -> Code:
+    """The machine code of ``serve(word, file)``."""
+    return Code(_serve, (_WORD, _WORD), types.void, "run_table.serve", Recipe(__name__, "serve_code", ()))
+
+
 @cache
 def entries() -> tuple[Any, Any]:
     """``lead(shares, workers, count)`` and ``serve(word, file)``, as C functions that run without Python's lock."""
-    word = types.int64
-    lead = compiled(_lead, (word, word, word), types.boolean, "run_table.lead")
-    serve = compiled(_serve, (word, word), types.void, "run_table.serve")
-    _code.extend((lead, serve))
     number = ctypes.c_int64
     return (
-        ctypes.CFUNCTYPE(ctypes.c_bool, number, ctypes.c_void_p, number)(int(lead.address)),
-        ctypes.CFUNCTYPE(None, number, number)(int(serve.address)),
+        ctypes.CFUNCTYPE(ctypes.c_bool, number, ctypes.c_void_p, number)(lead_code().address),
+        ctypes.CFUNCTYPE(None, number, number)(serve_code().address),
     )
-
-
-_code: list[Any] = []  # lives as long as the process

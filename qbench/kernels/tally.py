@@ -3,9 +3,6 @@
 A tally is an array of int64 that grows by the values of one array after the other; see `TALLY` for what is where. Bins
 have a power of two as their width and are anchored at zero, so that widening merges neighbours and loses nothing. What
 is left of the histogram after any number of arrays does not depend on their order.
-
-The two functions that Python calls need nothing of ours from other files that may change: Numba's own cache on disk
-sees changes of this one.
 """
 
 from typing import Any
@@ -14,7 +11,6 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from qbench.kernels.compiling import jitted
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.stack import stack_array
@@ -45,12 +41,8 @@ _BLOCK = 2048  # places found at a time, by vector instructions, before they are
 _LANES = 8  # sums side by side, as vector instructions have them: part of the result, since additions round
 
 
-@jitted
-def tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
-    """Add values, at least one and fewer than 2^32, to a tally; only `bad` is counted where one is NaN.
-
-    What masks hide is left out: infinity, and all up to the floor.
-    """
+@register_jitable
+def _tally(values: NDArray[np.float32], found: NDArray[np.int64]) -> None:
     bits, counts, floor = values.view(np.int32), found[7:], found[6]
     low, high, zeros = _extremes(bits)
     seen, largest = bits.size, np.int64(max(high, ~low))  # the bits of the largest magnitude
@@ -167,13 +159,8 @@ def _count(values: Any, counts: Any, exponent: Any) -> None:
         counts[place] += np.int64(one[place]) + np.int64(two[place]) + np.int64(three[place]) + np.int64(four[place])
 
 
-@jitted
-def add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
-    """Add the mean of ``values[:, c, :]``, summed in double precision and rounded to float32, to channel c's total.
-
-    A total is ``sum(totals[c, i] * 2^(32 i))`` in units of 2^-149: exact, so that no order of the arrays changes it.
-    Good for 2^31 of them.
-    """
+@register_jitable
+def _add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
     outer, channels, inner = values.shape
     sums, lanes = stack_array(_CHANNELS, np.float64), stack_array(_LANES, np.float64)
     means = stack_array(_CHANNELS, np.float32)
@@ -211,25 +198,34 @@ def add_means(values: NDArray[np.float32], totals: NDArray[np.int64]) -> None:
 
 @makes_kernels
 def tally_kernel() -> Kernel:
-    """Adds `count` float32 numbers at x to the tally at `found`; one thread does it all."""
+    """Adds `count` float32 numbers at x to the tally at `found`; one thread does it all.
+
+    They are at least one and fewer than 2^32; only `bad` is counted where one is NaN. What masks hide is left out:
+    infinity, and all up to the floor.
+    """
     entries = TALLY.itemsize // 8
 
     def run(args: Any, bases: Any, thread: int, threads: int) -> None:
         if thread == 0:
-            tally(view(bases, args.x, args.count, np.float32), view(bases, args.found, entries, np.int64))
+            _tally(view(bases, args.x, args.count, np.float32), view(bases, args.found, entries, np.int64))
 
     return Kernel("tally", record(x="i8", count="i8", found="i8"), run)
 
 
 @makes_kernels
 def means_kernel() -> Kernel:
-    """Adds the means of float32[outer, channels, inner] at x to the totals int64[channels, LIMBS] at `totals`."""
+    """Adds the means of float32[outer, channels, inner] at x to the totals int64[channels, LIMBS] at `totals`.
+
+    The mean of ``x[:, c, :]`` is summed in double precision and rounded to float32. A total is
+    ``sum(totals[c, i] * 2^(32 i))`` in units of 2^-149: exact, so that no order of the arrays changes it. Good for 2^31
+    of them.
+    """
 
     def run(args: Any, bases: Any, thread: int, threads: int) -> None:
         if thread == 0:
             outer, channels, inner = args.outer, args.channels, args.inner
             values = view(bases, args.x, outer * channels * inner, np.float32).reshape(outer, channels, inner)
             totals = view(bases, args.totals, channels * LIMBS, np.int64).reshape(channels, LIMBS)
-            add_means(values, totals)
+            _add_means(values, totals)
 
     return Kernel("means", record(x="i8", outer="i8", channels="i8", inner="i8", totals="i8"), run)

@@ -7,7 +7,7 @@ import numpy as np
 
 from qbench.kernels.helpers import compile_all
 from qbench.kernels.kernel import Kernel
-from qbench.kernels.run_table import entries
+from qbench.kernels.run_table import lead_code, serve_code
 from qbench.progress import showing
 from qbench.runtime.memory import aligned, zeros
 from qbench.runtime.step import Instruction
@@ -37,9 +37,7 @@ class Table:
 
 def compile_kernels(kernels: Sequence[Kernel]) -> None:
     """Compile or load what was not used before, the interpreter of tables as well; with a bar where that takes long."""
-    cold = [kernel for kernel in dict.fromkeys(kernels) if not kernel.ready]
-    if not cold and entries.cache_info().currsize:
-        return
-    with showing() as tell:
-        compile_all(cold, partial(tell, _COMPILING))
-        entries()
+    codes = dict.fromkeys((lead_code(), serve_code(), *(kernel.code for kernel in kernels)))
+    if cold := [code for code in codes if not code.ready]:
+        with showing() as tell:
+            compile_all(cold, partial(tell, _COMPILING))

@@ -4,14 +4,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numba.core import config
 from numpy.typing import NDArray
 
 from qbench.errors import Cancelled, DataError, NotANumberError, shown
 from qbench.ir.op import Array
+from qbench.kernels.levels import numba_is_off
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
 from qbench.runtime.memory import GUARDED, aligned, zeros
@@ -21,14 +20,8 @@ from qbench.runtime.step import Step
 from qbench.runtime.tallies import Tally
 from qbench.runtime.team import Crew, crew, default_threads
 
-_config: Any = config
 _SLICE_NS = 100_000_000  # a run looks at Python so often, so that it can be interrupted
 _CANCEL_SLICE_NS = 2_000_000  # and so often where it can be cancelled
-
-
-def numba_is_off() -> bool:
-    """Whether kernels are launched from Python, one by one, because Numba is off or checks bounds."""
-    return bool(_config.DISABLE_JIT or _config.BOUNDSCHECK)
 
 
 class Arenas:
@@ -216,11 +209,9 @@ class Run:
         for row in range(segment.first, segment.last):
             instruction = self._schedule.instructions[row]
             kernel = instruction.kernel
-            call = kernel.function if _config.DISABLE_JIT else kernel.dispatcher
             begin = time.perf_counter_ns()
             for thread in range(threads):
-                with np.errstate(all="ignore"):  # as in machine code: infinities and NaN are results
-                    call(instruction.arguments[0], bases, thread, threads)
+                kernel.launch(instruction.arguments, bases, thread, threads)
             self._took[row] += time.perf_counter_ns() - begin
             self._look()
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.op import Array
-from qbench.kernels.tally import LIMBS, OF_ZEROS, TALLY, add_means, tally
+from qbench.kernels.tally import LIMBS, OF_ZEROS, TALLY, means_kernel, tally_kernel
 from qbench.runtime.memory import zeros
 
 _MANY = 1 << 30  # elements counted at a time, in 32 bits
@@ -44,13 +44,15 @@ class Tally:
             return False
         bad, flat = self["bad"], np.asarray(array, np.float32).ravel(order="K")  # as they lie in memory
         for start in range(0, flat.size, _MANY):
-            tally(flat[start : start + _MANY], self.found.view(np.int64))
+            part = flat[start : start + _MANY]
+            tally_kernel()(x=part, count=part.size, found=self.found)
         if self["bad"] > bad:
             return False
         self.samples += 1
         if self.axis is not None:
             channels, last = array.shape[self.axis], np.moveaxis(array, self.axis, -1)
             outer, inner = math.prod(array.shape[: self.axis]), math.prod(array.shape[self.axis + 1 :])
-            shape, values = ((-1, channels, 1), last) if last.flags.c_contiguous else ((outer, channels, inner), array)
-            add_means(np.ascontiguousarray(values, np.float32).reshape(shape), self.totals)
+            outer, inner, values = (outer * inner, 1, last) if last.flags.c_contiguous else (outer, inner, array)
+            x = np.ascontiguousarray(values, np.float32)
+            means_kernel()(x=x, outer=outer, channels=channels, inner=inner, totals=self.totals)
         return True

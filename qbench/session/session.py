@@ -19,6 +19,7 @@ from qbench.quant.config import Preset, QuantConfig
 from qbench.quantize.quantized import check_config
 from qbench.report.compare import compare
 from qbench.report.report import Report
+from qbench.runtime.ahead import compile_ahead
 from qbench.session.arrays import recall_surveys
 from qbench.session.folder import SessionFolder
 from qbench.session.history import History
@@ -109,6 +110,7 @@ class Session(Searches):
         if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
             kind = type(graph).__name__  # pyright: ignore[reportUnreachable]
             raise SessionError(f"a session is made of a graph, not {kind}; qbench.load(path) reads one")
+        compile_ahead()
         if path is not None:
             recall_surveys(Path(path))
         x, y = evaluation, None

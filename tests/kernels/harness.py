@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numba
 import numpy as np
 
@@ -14,7 +12,6 @@ from qbench.runtime.guard import guarded
 from qbench.runtime.memory import GUARDED, SLACK
 
 ALIGNMENT = 16  # of NumPy's arrays
-ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 RUNNABLE = [
     level for level in Level if level in supported() or (level, Level.AVX512VNNI) == (Level.AVXVNNI, supported()[0])
@@ -30,12 +27,7 @@ def launch(kernel: Kernel, threads: int = 1, **fields: object) -> None:
     for name, value in fields.items():
         arguments[0][name] = lent.address(value) if isinstance(value, np.ndarray) else value
     for thread in range(threads):
-        if numba.config.DISABLE_JIT:
-            kernel.function(arguments[0], bases, thread, threads)
-        elif numba.config.BOUNDSCHECK:
-            kernel.dispatcher(arguments[0], bases, thread, threads)
-        else:
-            ENTRY(kernel.address)(arguments.ctypes.data, bases.ctypes.data, thread, threads)
+        kernel.launch(arguments, bases, thread, threads)
     lent.take_back()
 
 

@@ -6,7 +6,11 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
+
+from qbench.kernels.kernel import Kernel, record
+from qbench.kernels.memory import view
 
 LONG = "\n        ".join(["y = (y * 31 + amount) % 1000003"] * 200)  # too long for the compiler to inline
 SCRIPT = f"""
@@ -50,3 +54,25 @@ def test_kernels_of_one_function_and_several_processes_do_not_mix(tmp_path):
         command = [sys.executable, str(script), *map(str, amounts)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert int(done.stdout) == mixed(*amounts)
+
+
+def _double(args, bases, thread, threads):
+    x = view(bases, args.x, args.count, np.int64)
+    for i in range(args.count):
+        x[i] *= 2
+
+
+DOUBLE = Kernel("test.twice", record(x="i8", count="i8"), _double)
+
+
+def test_python_calls_kernels_with_arrays():
+    x = np.arange(6).reshape(2, 3)
+    DOUBLE(x=x, count=4)
+    assert x.tolist() == [[0, 2, 4], [6, 4, 5]]
+
+
+def test_calls_with_other_arguments_or_arrays_that_lie_otherwise_are_refused():
+    with pytest.raises(ValueError, match=r"test\.twice has the arguments x, count"):
+        DOUBLE(x=np.arange(3))
+    with pytest.raises(ValueError, match="elements of x do not lie in row-major order"):
+        DOUBLE(x=np.arange(6)[::2], count=3)

@@ -56,7 +56,7 @@ def test_whatever_numba_compiles_is_compiled_without_memory() -> None:
                 calls += 1
         for node in ast.walk(tree):
             assert not compiles(node) or id(node) in allowed, f"{path}: a compiler without NO_MEMORY"
-    assert calls >= 5
+    assert calls >= 4
 
 
 def test_no_kernel_makes_an_array_or_takes_the_address_of_one() -> None:

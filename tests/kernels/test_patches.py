@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from qbench.kernels.patches import LARGEST, take_whole
+from qbench.calibration.patches import Patches
+from qbench.kernels.patches import LARGEST
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1), (3, 1, 2, 0)], ids=str)
@@ -28,8 +29,9 @@ def test_all_windows_that_stand_anywhere(
     split = windows.reshape(2, groups, 6 // groups, len(corners), *size).transpose(1, 0, 3, 2, 4, 5)
     wanted = split.reshape(groups, 2 * len(corners), -1)
     rows, sums = np.full_like(wanted, np.nan), np.ones((groups, wanted.shape[2]))
+    patches = Patches(lying, corners, unit, groups, size, dilation)
     for first in range(groups):
         one = slice(first, first + 1)
-        take_whole(lying, corners, size, dilation, 1 / unit, first, rows[one], sums[one])
+        patches.put(first, rows[one], sums[one])
     assert np.array_equal(rows, wanted)
     assert np.array_equal(sums, 1 + wanted.sum(axis=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from qbench.kernels.round_trip import ROUND_TRIP
-from tests.kernels.harness import ENTRY
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="atomics exist only in compiled code")
 
@@ -18,7 +16,7 @@ pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="atomics 
 def launch(word: np.ndarray, first: int, last: int, patience: int, thread: int) -> None:
     arguments, bases = np.recarray(1, ROUND_TRIP.arguments), np.zeros(1, np.int64)
     arguments[0] = (word.ctypes.data, first, last, patience)
-    ENTRY(ROUND_TRIP.address)(arguments.ctypes.data, bases.ctypes.data, ctypes.c_int64(thread), ctypes.c_int64(2))
+    ROUND_TRIP.launch(arguments, bases, thread, 2)
 
 
 def test_two_threads_answer_each_other_in_turn() -> None:

@@ -15,9 +15,9 @@ from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.types import TensorType
+from qbench.kernels.levels import numba_is_off
 from qbench.runtime import instruction_table, interpreter
 from qbench.runtime.programs import plan
-from qbench.runtime.run import numba_is_off
 from qbench.runtime.tallies import Tally
 from tests.runtime.handmade import graph_of, larger, planned
 

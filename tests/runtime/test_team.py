@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from qbench.kernels.levels import numba_is_off
 from qbench.runtime import team
-from qbench.runtime.run import numba_is_off
 from tests.runtime.handmade import graph_of, planned
 
 pytestmark = pytest.mark.skipif(numba_is_off(), reason="without Numba there are no threads")

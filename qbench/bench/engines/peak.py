@@ -1,6 +1,5 @@
 """The most that one core can do: a loop of nothing but multiplications with addition, operands in registers."""
 
-import ctypes
 from time import perf_counter
 from typing import Literal
 
@@ -10,7 +9,6 @@ from qbench.kernels.levels import supported
 from qbench.kernels.peak import macs_per_iteration, peak_kernel
 
 _SECONDS, _REPEATS = 0.002, 150  # the best of many short ones: others take the core away now and then
-_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Gauge:
@@ -19,7 +17,7 @@ class Gauge:
     def __init__(self, dtype: Literal["int8", "float32"]) -> None:
         level = supported()[0]
         kernel = peak_kernel(level, dtype)
-        self._enter = _ENTRY(kernel.address)
+        self._kernel = kernel
         self._arguments, self._bases = np.recarray(1, kernel.arguments), np.zeros(1, np.int64)
         self._macs = macs_per_iteration(level, dtype)
 
@@ -34,5 +32,5 @@ class Gauge:
     def _seconds(self, iterations: int) -> float:
         self._arguments[0] = (iterations,)
         start = perf_counter()
-        self._enter(self._arguments.ctypes.data, self._bases.ctypes.data, 0, 1)
+        self._kernel.launch(self._arguments, self._bases, 0, 1)
         return perf_counter() - start

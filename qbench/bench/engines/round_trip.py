@@ -1,6 +1,5 @@
 """The machine's own part in two-thread timings: how far apart two processors are at the moment."""
 
-import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from time import perf_counter
@@ -11,7 +10,6 @@ from qbench.kernels.round_trip import ROUND_TRIP
 
 _TRIPS, _REPEATS = 500, 5
 _PATIENCE = 5_000_000  # looks in vain: tens of milliseconds
-_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Gauge:
@@ -19,7 +17,7 @@ class Gauge:
 
     def __init__(self) -> None:
         self._answering = ThreadPoolExecutor(1)
-        self._enter = _ENTRY(ROUND_TRIP.address)
+        _ = ROUND_TRIP.address  # compiled before two threads meet
         self._word = np.zeros(64, np.int64)[16:]  # its cache line is nobody else's
 
     def read(self) -> float | None:
@@ -40,4 +38,4 @@ class Gauge:
     def _launch(self, first: int, last: int, thread: int) -> None:
         arguments, bases = np.recarray(1, ROUND_TRIP.arguments), np.zeros(1, np.int64)
         arguments[0] = (self._word.ctypes.data, first, last, _PATIENCE)
-        self._enter(arguments.ctypes.data, bases.ctypes.data, thread, 2)
+        ROUND_TRIP.launch(arguments, bases, thread, 2)
