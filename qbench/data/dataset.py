@@ -374,7 +374,10 @@ def _labels(labels: object, samples: int, what: str) -> NDArray[np.int64] | None
         return None
     array = np.asarray(labels)
     if array.dtype.kind not in "iu" or array.ndim < 1:
-        raise DataError(f"the {what} labels must be integers (class numbers), not {array.dtype} {array.shape}")
+        raise DataError(
+            f"the {what} labels must be integers (class numbers), not {array.dtype} {array.shape}; "
+            "a session with metric= takes truths of any kind"
+        )
     if len(array) != samples:
         raise DataError(f"there are {samples} {what} samples but {len(array)} labels")
     return array.astype(np.int64)

@@ -37,12 +37,14 @@ FLOOR_DB = LOST_DB
 _GOAL_DB = 23.0
 """That an output is brought to that was below: other data lose more than what was measured."""
 
-_PART, _SEEN, _JUDGED = 4, 64, 8
+_PART, _SEEN, _JUDGED, _CANDIDATES = 4, 64, 8, 4
 _TRIALS, _FEWEST_TRIALS = 28, 8
 _MOST_MACS, _MANY_MACS = 1 << 36, 1 << 32
 """Of all trials together: of large models fewer stretches are told apart; and of a sample, where one side will do."""
 _FIRST, _TOLD_APART = 6, 0.6
 """Stretches at first; and the share of all trials that is spent on telling them apart."""
+_FAR = 1.5
+"""Errors add up about as powers do: where those of two stretches are so far over what is allowed, no trial is spent."""
 _SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.0)
 """Of the error that is allowed: the next one where errors together were more than the sum of each alone."""
 _WORST, _LEAST_SAVED = 1e10, 1e-3
@@ -102,11 +104,12 @@ def measure_floats(
     first, middle, last = range(held_back), range(held_back, count - held_back), range(count - held_back, count)
     split = [((first, middle), last), ((middle, last), first)] if held_back else [((middle,), middle)]
     work = max(1, sum(macs(graph, node) for node in graph.nodes))
-    few = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS * len(split))))
+    few = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS)))
     split = split if work < _MANY_MACS else split[:1]
+    candidates = max(few, _CANDIDATES) if work < _MANY_MACS else few
     most = {part: max(1, _SEEN * len(part) // (count - held_back)) for parts, _ in split for part in parts}
     seen = {part: [part[at] for at in evenly(len(part), number)] for part, number in most.items()}
-    judged = [[part[at] for at in evenly(len(part), few)] for _, part in split]
+    judged = [[part[at] for at in evenly(len(part), candidates)] for _, part in split]
     wanted = sorted({number for numbers in (*seen.values(), *judged) for number in numbers})
     pieces = dict(zip(wanted, data.pick(wanted), strict=True))  # data in files is read once
     tensors = _ends(graph, config)
@@ -114,20 +117,23 @@ def measure_floats(
         part: collect(graph, [pieces[at] for at in numbers], tensors=tensors, executor=executor, cancel=cancel)
         for part, numbers in seen.items()
     }
+    exact, before = Exact.of(graph, [pieces[at] for numbers in judged for at in numbers]), 0
     sides = list[_Side]()
     for (parts, _), numbers in zip(split, judged, strict=True):
         _, statistics = merged(*((0, found[part]) for part in parts))
-        sides.append(_Side(statistics, Exact.of(graph, [pieces[at] for at in numbers]), Memo()))
-    trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few * len(sides))))
+        own = range(before, before := before + len(numbers))
+        sides.append(_Side(statistics, exact.loudest(own, few), exact.loudest(own, len(own)), Memo()))
+    trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few)))
     return _Trials(prepared, sides, trials, progress, cancel).floats(config)
 
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """What ranges are taken from, and what others are judged on."""
+    """What ranges are taken from; what stretches are told apart on, and what choices are judged on."""
 
     statistics: Mapping[str, Statistics]
-    exact: Exact
+    few: Exact
+    all: Exact
     memo: Memo
 
 
@@ -135,45 +141,53 @@ class _Trials:
     """Configs measured one after the other, a bounded number of them."""
 
     def __init__(
-        self, prepared: Trace, sides: Sequence[_Side], most: int, progress: Progress | None, cancel: Cancel | None
+        self, prepared: Trace, sides: list[_Side], most: int, progress: Progress | None, cancel: Cancel | None
     ) -> None:
         self._prepared, self._sides, self._most, self._done = prepared, sides, most, 0
         self._progress, self._cancel = progress, cancel
 
     def floats(self, config: QuantConfig) -> FrozenMap[str, str]:
         """The nodes to keep in float."""
-        quantized, noise = self._tried(config)
+        tried = [self._tried(config, (), side, side.all) for side in self._sides]
+        quantized, noise = tried[0][0], _worst(noise for _, noise in tried)
         if max(noise.values(), default=0.0) <= 10 ** (-FLOOR_DB / 10):
             return FrozenMap()
         worst = max(noise, key=noise.__getitem__)
         decibels = "no number" if noise[worst] >= _WORST else f"{-10 * math.log10(noise[worst]):.0f} dB"
         reason = f"default: in 8 bits they leave {decibels} of output {worst!r}, less than {FLOOR_DB:g}"
+        if max(tried[-1][1].values()) > max(tried[0][1].values()):
+            self._sides.reverse()
         stretches = self._told_apart(config, _integer_groups(quantized))
         kept: Sequence[_Stretch] = ()
         for share in _SHARES:
             more = _chosen(stretches, share) if share else stretches
             if len(more) > len(kept):
                 kept = more
-                if not _spoils(self._tried(config, _nodes(kept))[1]):
-                    break
-        return FrozenMap(dict.fromkeys(_nodes(self._needed(config, kept)), reason))
+                left = self._noise(config, kept)
+                if not _spoils(left):
+                    return FrozenMap(dict.fromkeys(_nodes(self._needed(config, kept, left)), reason))
+        return FrozenMap(dict.fromkeys(_nodes(kept), reason))
 
-    def _needed(self, config: QuantConfig, kept: Sequence[_Stretch]) -> Sequence[_Stretch]:
+    def _needed(self, config: QuantConfig, kept: Sequence[_Stretch], noise: Noise) -> Sequence[_Stretch]:
         """Those without which the outputs are not good, as far as trials are left: the dearest are asked first."""
         for stretch in sorted(kept, key=lambda stretch: -stretch.saved):
             fewer = [other for other in kept if other is not stretch]
-            if self._done < self._most and fewer and not _spoils(self._tried(config, _nodes(fewer))[1]):
-                kept = fewer
+            both = {name: noise[name] + stretch.noise[name] for name in noise}
+            if self._done < self._most and fewer and not _spoils(both, _FAR):
+                found = self._noise(config, fewer)
+                if not _spoils(found):
+                    kept, noise = fewer, found
         return kept
 
     def _told_apart(self, config: QuantConfig, groups: Sequence[Sequence[str]]) -> list[_Stretch]:
-        """Stretches that cover the groups, each measured alone: short ones where much time is at stake."""
-        every = [name for group in groups for name in group]
-        longest = effort(self._tried(config, every)[0].graph)
+        """Stretches that cover the groups, each measured alone, on the side where 8 bits spoil most: short ones where
+        much time is at stake."""
+        every, side = [name for group in groups for name in group], self._sides[0]
+        longest = effort(self._quantized(config, every, side).graph)
 
         def alone(part: Sequence[Sequence[str]]) -> _Stretch:
             own = {name for group in part for name in group}
-            quantized, noise = self._tried(config, [name for name in every if name not in own])
+            quantized, noise = self._tried(config, [name for name in every if name not in own], side, side.few)
             return _Stretch(part, noise, max(longest - effort(quantized.graph), _LEAST_SAVED * longest))
 
         found = [alone(part) for part in _cut(groups, _FIRST)]
@@ -185,17 +199,28 @@ class _Trials:
             found[at : at + 1] = [alone(part) for part in _cut(found[at].groups, 2)]
         return found
 
-    def _tried(self, config: QuantConfig, floats: Iterable[str] = ()) -> tuple[Quantized, Noise]:
+    def _noise(self, config: QuantConfig, kept: Sequence[_Stretch]) -> Noise:
+        """What is left with these in float, of all sides the most; of the first that is spoiled, where one is."""
+        found = list[Noise]()
+        for side in self._sides:
+            found.append(self._tried(config, _nodes(kept), side, side.all)[1])
+            if _spoils(found[-1]):
+                break
+        return _worst(found)
+
+    def _tried(self, config: QuantConfig, floats: Iterable[str], side: _Side, exact: Exact) -> tuple[Quantized, Noise]:
+        quantized = self._quantized(config, floats, side)
+        decibels = exact.decibels(quantized.graph)
+        self._done += 1
+        if self._progress is not None and self._done > len(self._sides):  # most models need one trial of each
+            self._progress(min(self._done, self._most), self._most)
+        return quantized, {name: min(10 ** (-found / 10), _WORST) for name, found in decibels.items()}
+
+    def _quantized(self, config: QuantConfig, floats: Iterable[str], side: _Side) -> Quantized:
         if self._cancel is not None and self._cancel.is_set():
             raise Cancelled("stopped while it was measured what 8 bits spoil; a later run starts again")
         tried = config.override_many("layers", floats, keep_float=True)
-        some = [quantize_graph(self._prepared, side.statistics, tried, side.memo) for side in self._sides]
-        ratios = [side.exact.decibels(one.graph) for side, one in zip(self._sides, some, strict=True)]
-        noise = {name: min(10 ** (-min(each[name] for each in ratios) / 10), _WORST) for name in ratios[0]}
-        self._done += 1
-        if self._progress is not None and self._done > 1:  # most models need one trial
-            self._progress(min(self._done, self._most), self._most)
-        return some[0], noise
+        return quantize_graph(self._prepared, side.statistics, tried, side.memo)
 
 
 def _ends(graph: Graph, config: QuantConfig) -> list[str]:
@@ -241,5 +266,10 @@ def _nodes(stretches: Iterable[_Stretch]) -> list[str]:
     return [name for stretch in stretches for group in stretch.groups for name in group]
 
 
-def _spoils(noise: Noise) -> bool:
-    return max(noise.values(), default=0.0) > 10 ** (-_GOAL_DB / 10)
+def _worst(each: Iterable[Noise]) -> Noise:
+    found = [*each]
+    return {name: max(noise[name] for noise in found) for name in found[0]}
+
+
+def _spoils(noise: Noise, times: float = 1.0) -> bool:
+    return max(noise.values(), default=0.0) > times * 10 ** (-_GOAL_DB / 10)

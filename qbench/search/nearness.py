@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,11 +38,15 @@ class Exact:
         it is picked from.
     chances
         Of the outputs that say how likely each class is: how probabilities follow from them.
+    power
+        Of each output, the mean square in a usual sample, where that is known: where nothing is to be found, the
+        signal is next to nothing, and any error large beside it.
     """
 
     feeds: Sequence[Feeds]
     outputs: Mapping[str, Sequence[Array]]
     chances: Mapping[str, Chances]
+    power: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @classmethod
     def of(cls, graph: Graph, feeds: Sequence[Feeds]) -> Exact:
@@ -50,6 +54,18 @@ class Exact:
         names = _judged(graph)
         chances = {name: made for name in names if (made := chances_of(graph, name)) is not None}
         return cls(feeds, _outputs(graph, names, feeds), chances)
+
+    def loudest(self, among: Sequence[int], most: int) -> Exact:
+        """Of the samples with these numbers so many at most, those that say most; noise counts by no less than what
+        the signal is in an average one of all samples."""
+        power = {name: _power(arrays) for name, arrays in self.outputs.items()}
+
+        def says(at: int) -> float:
+            return sum(_power([arrays[at]]) / (power[name] or 1.0) for name, arrays in self.outputs.items())
+
+        best = sorted(sorted(among, key=says, reverse=True)[:most])
+        outputs = {name: [arrays[at] for at in best] for name, arrays in self.outputs.items()}
+        return Exact([self.feeds[at] for at in best], outputs, self.chances, power)
 
     def decibels(self, graph: Graph) -> dict[str, float]:
         """SQNR of each output that another graph gives; minus infinity where NaN arises on the way.
@@ -67,6 +83,7 @@ class Exact:
     def _decibels(self, name: str, given: Sequence[Array]) -> float:
         pairs = [*zip(self.outputs[name], given, strict=True)]
         signal, noise = (math.fsum(sums) for sums in zip(*(_squares(*pair) for pair in pairs), strict=True))
+        signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)
         if name not in self.chances or ratio == -math.inf:
             return ratio
@@ -107,6 +124,10 @@ def _squares(wanted: Array, given: Array) -> tuple[float, float]:
     finite = np.isfinite(wanted)
     real = wanted[finite].astype(np.float64)
     return float(np.square(real).sum()), float(np.square(real - given[finite]).sum())
+
+
+def _power(arrays: Sequence[Array]) -> float:
+    return math.fsum(_squares(array, array)[0] for array in arrays) / max(1, sum(array.size for array in arrays))
 
 
 def _decibels(signal: float, noise: float) -> float:
