@@ -15,6 +15,9 @@ LARGE = 2**24
 """Totals up to this are floats: kernels are at their fastest."""
 _SHIFT = -2  # a multiplier of 1/8, for which kernels have every way to round: results are integers
 
+_APART = 2.0
+"""Reals so far from each other have different codes, however they are rounded; nearer ones are rounded to see."""
+
 Int64s = NDArray[np.int64]
 
 
@@ -35,7 +38,13 @@ def settle(added: Int64s, reach: Int64s, found: Rescaling) -> tuple[Int64s, Int6
     Indices of the channels, whose weights have to be taken as zeros; the biases and the rescaling, changed there.
     """
     codes: dict[int, int] = {}
-    for channel in np.flatnonzero((np.abs(added) + reach > LARGE) & (found.mantissa >= 0)).tolist():
+    scale = found.mantissa * 2.0 ** (found.shift - 31)
+    lowest, highest = (
+        np.clip(total * scale, found.low - found.zero_point, found.high - found.zero_point)
+        for total in (added - reach, added + reach)
+    )
+    apart = np.abs(highest - lowest) > _APART
+    for channel in np.flatnonzero((np.abs(added) + reach > LARGE) & (found.mantissa >= 0) & ~apart).tolist():
         ends = {_code(int(added[channel] + sign * reach[channel]), channel, found) for sign in (-1, 1)}
         code = ends.pop()
         if not ends and code is not None:
