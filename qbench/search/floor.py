@@ -38,10 +38,10 @@ _GOAL_DB = 23.0
 """That an output is brought to that was below: other data lose more than what was measured."""
 
 _PART, _SEEN, _JUDGED, _CANDIDATES = 4, 64, 8, 4
-_TRIALS, _FEWEST_TRIALS = 28, 8
-_MOST_MACS, _MANY_MACS = 1 << 36, 1 << 32
+_TRIALS, _FEWEST_TRIALS = 44, 8
+_MOST_MACS, _MANY_MACS = 3 << 35, 1 << 32
 """Of all trials together: of large models fewer stretches are told apart; and of a sample, where one side will do."""
-_FIRST, _TOLD_APART = 6, 0.6
+_FIRST, _TOLD_APART = 6, 0.4
 """Stretches at first; and the share of all trials that is spent on telling them apart."""
 _FAR = 1.5
 """Errors add up about as powers do: where those of two stretches are so far over what is allowed, no trial is spent."""
