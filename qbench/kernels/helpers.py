@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 from inspect import unwrap
 from itertools import chain
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
@@ -24,10 +25,13 @@ _WORTH = 5
 
 
 def idle_processors() -> int:
-    """How many processors had nothing to do in the last minute, beside the one that this runs on."""
+    """How many processors have nothing to do, beside the one that this runs on."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 1.0
-    return max(0, min(processors - 1, round(processors - load)))
+    try:
+        running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])  # now, this thread included
+    except (OSError, IndexError, ValueError):
+        running = 1 + round(os.getloadavg()[0]) if hasattr(os, "getloadavg") else processors
+    return max(0, min(processors - 1, processors - running))
 
 
 class Helpers:

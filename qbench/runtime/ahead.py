@@ -15,5 +15,5 @@ def compile_ahead() -> None:
     if numba_is_off():
         return
     kernels = [tally_kernel(), means_kernel(), *map(copy_kernel, (1, 4)), *map(sample_kernel, (1, 4))]
-    kernels += [*map(deviation_kernel, ("u1", "f4")), quantize_kernel("u1", "even"), dequantize_kernel("u1")]
+    kernels += [*map(deviation_kernel, ("u1", "i4", "f4")), quantize_kernel("u1", "even"), dequantize_kernel("u1")]
     HELPERS.ask([lead_code(), serve_code(), *(kernel.code for kernel in kernels)])
