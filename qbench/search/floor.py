@@ -12,14 +12,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
-from qbench.calibration.collect import collect, observed
-from qbench.calibration.counter import merged
-from qbench.calibration.statistics import Statistics
+from qbench.calibration.collect import observed
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
-from qbench.ir.memo import Memo
 from qbench.ops.products import macs
 from qbench.passes.choices import choices_of
 from qbench.passes.groups import find_groups
@@ -29,7 +26,8 @@ from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.search.cost import effort
-from qbench.search.nearness import LOST_DB, Exact, evenly
+from qbench.search.nearness import LOST_DB, Exact
+from qbench.search.sides import Side, sides_of
 
 FLOOR_DB = LOST_DB
 """What no output may be below: an error of a tenth, which moves few decisions; of a choice, what `Exact` says."""
@@ -37,8 +35,7 @@ FLOOR_DB = LOST_DB
 _GOAL_DB = 23.0
 """That an output is brought to that was below: other data lose more than what was measured."""
 
-_PART, _SEEN, _JUDGED, _CANDIDATES = 4, 64, 8, 4
-_TRIALS, _FEWEST_TRIALS = 44, 8
+_JUDGED, _TRIALS, _FEWEST_TRIALS = 8, 44, 8
 _MOST_MACS, _MANY_MACS = 3 << 35, 1 << 32
 """Of all trials together: of large models fewer stretches are told apart; and of a sample, where one side will do."""
 _FIRST, _TOLD_APART = 6, 0.4
@@ -87,8 +84,7 @@ def measure_floats(
     prepared, config
         As for :func:`~qbench.quantize.quantized.quantize_graph`.
     data
-        A few samples of its first or last quarter are judged on, by ranges of the rest: where more is lost. Where there
-        are too few samples, all say ranges.
+        Its samples are divided as :func:`~qbench.search.sides.sides_of` does.
     progress
         Told the trials done, and how many there are at most.
     cancel, executor
@@ -99,49 +95,19 @@ def measure_floats(
     Cancelled
         `cancel` was set.
     """
-    graph, count = prepared.graph, data.pieces
-    held_back = count // _PART
-    first, middle, last = range(held_back), range(held_back, count - held_back), range(count - held_back, count)
-    split = [((first, middle), last), ((middle, last), first)] if held_back else [((middle,), middle)]
+    graph = prepared.graph
     work = max(1, sum(macs(graph, node) for node in graph.nodes))
-    few = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS)))
-    split = split if work < _MANY_MACS else split[:1]
-    candidates = max(few, _CANDIDATES) if work < _MANY_MACS else few
-    most = {part: max(1, _SEEN * len(part) // (count - held_back)) for parts, _ in split for part in parts}
-    seen = {part: [part[at] for at in evenly(len(part), number)] for part, number in most.items()}
-    judged = [[part[at] for at in evenly(len(part), candidates)] for _, part in split]
-    wanted = sorted({number for numbers in (*seen.values(), *judged) for number in numbers})
-    pieces = dict(zip(wanted, data.pick(wanted), strict=True))  # data in files is read once
-    tensors = _ends(graph, config)
-    found = {
-        part: collect(graph, [pieces[at] for at in numbers], tensors=tensors, executor=executor, cancel=cancel)
-        for part, numbers in seen.items()
-    }
-    exact, before = Exact.of(graph, [pieces[at] for numbers in judged for at in numbers]), 0
-    sides = list[_Side]()
-    for (parts, _), numbers in zip(split, judged, strict=True):
-        _, statistics = merged(*((0, found[part]) for part in parts))
-        own = range(before, before := before + len(numbers))
-        sides.append(_Side(statistics, exact.loudest(own, few), exact.loudest(own, len(own)), Memo()))
+    few, both = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS))), work < _MANY_MACS
+    sides = sides_of(graph, data, _ends(graph, config), few, both, executor, cancel)
     trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few)))
     return _Trials(prepared, sides, trials, progress, cancel).floats(config)
-
-
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """What ranges are taken from; what stretches are told apart on, and what choices are judged on."""
-
-    statistics: Mapping[str, Statistics]
-    few: Exact
-    all: Exact
-    memo: Memo
 
 
 class _Trials:
     """Configs measured one after the other, a bounded number of them."""
 
     def __init__(
-        self, prepared: Trace, sides: list[_Side], most: int, progress: Progress | None, cancel: Cancel | None
+        self, prepared: Trace, sides: list[Side], most: int, progress: Progress | None, cancel: Cancel | None
     ) -> None:
         self._prepared, self._sides, self._most, self._done = prepared, sides, most, 0
         self._progress, self._cancel = progress, cancel
@@ -208,7 +174,7 @@ class _Trials:
                 break
         return _worst(found)
 
-    def _tried(self, config: QuantConfig, floats: Iterable[str], side: _Side, exact: Exact) -> tuple[Quantized, Noise]:
+    def _tried(self, config: QuantConfig, floats: Iterable[str], side: Side, exact: Exact) -> tuple[Quantized, Noise]:
         quantized = self._quantized(config, floats, side)
         decibels = exact.decibels(quantized.graph)
         self._done += 1
@@ -216,7 +182,7 @@ class _Trials:
             self._progress(min(self._done, self._most), self._most)
         return quantized, {name: min(10 ** (-found / 10), _WORST) for name, found in decibels.items()}
 
-    def _quantized(self, config: QuantConfig, floats: Iterable[str], side: _Side) -> Quantized:
+    def _quantized(self, config: QuantConfig, floats: Iterable[str], side: Side) -> Quantized:
         if self._cancel is not None and self._cancel.is_set():
             raise Cancelled("stopped while it was measured what 8 bits spoil; a later run starts again")
         tried = config.override_many("layers", floats, keep_float=True)

@@ -1,0 +1,93 @@
+"""Calibration data divided in two: what ranges are taken from, and what is judged by them."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from qbench.calibration.collect import collect
+from qbench.calibration.counter import merged
+from qbench.calibration.statistics import Statistics
+from qbench.data.dataset import Dataset
+from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
+from qbench.progress import Cancel
+from qbench.search.nearness import Exact, evenly
+
+_PART, _SEEN, _CANDIDATES = 4, 64, 4
+"""This part of the data is judged on; so many samples say ranges; the loudest are found among so many at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One way to divide the data.
+
+    Parameters
+    ----------
+    statistics
+        Of the samples that say ranges, by tensor.
+    few, all
+        What the float model answers to the others: to the few in which it finds most, and to all that are looked at.
+    memo
+        Of what is quantized by these statistics.
+    """
+
+    statistics: Mapping[str, Statistics]
+    few: Exact
+    all: Exact
+    memo: Memo = field(default_factory=Memo)
+
+
+def sides_of(
+    graph: Graph,
+    data: Dataset,
+    tensors: Iterable[str],
+    few: int,
+    both: bool = True,
+    executor: Executor | None = None,
+    cancel: Cancel | None = None,
+) -> list[Side]:
+    """The last quarter of the data judged by ranges of the rest, then the first one; where there are too few samples,
+    all of them by their own ranges.
+
+    Parameters
+    ----------
+    graph
+        A float graph.
+    data
+        What it eats.
+    tensors
+        What ranges are taken of.
+    few
+        Samples of each side that trials run on.
+    both
+        False where a sample takes long: one side, and no sample more than those few.
+    executor, cancel
+        Where ranges are taken, and to stop it.
+
+    Raises
+    ------
+    Cancelled
+        `cancel` was set.
+    """
+    count = data.pieces
+    held_back = count // _PART
+    first, middle, last = range(held_back), range(held_back, count - held_back), range(count - held_back, count)
+    split = [((first, middle), last), ((middle, last), first)] if held_back else [((middle,), middle)]
+    split = split if both else split[:1]
+    most = {part: max(1, _SEEN * len(part) // (count - held_back)) for parts, _ in split for part in parts}
+    seen = {part: [part[at] for at in evenly(len(part), number)] for part, number in most.items()}
+    judged = [[part[at] for at in evenly(len(part), max(few, _CANDIDATES) if both else few)] for _, part in split]
+    wanted = sorted({number for numbers in (*seen.values(), *judged) for number in numbers})
+    pieces = dict(zip(wanted, data.pick(wanted), strict=True))  # data in files is read once
+    names = [*tensors]
+    found = {
+        part: collect(graph, [pieces[at] for at in numbers], tensors=names, executor=executor, cancel=cancel)
+        for part, numbers in seen.items()
+    }
+    exact, before = Exact.of(graph, [pieces[at] for numbers in judged for at in numbers]), 0
+    sides = list[Side]()
+    for (parts, _), numbers in zip(split, judged, strict=True):
+        own = range(before, before := before + len(numbers))
+        _, statistics = merged(*((0, found[part]) for part in parts))
+        sides.append(Side(statistics, exact.loudest(own, few), exact.loudest(own, len(own))))
+    return sides

@@ -1,0 +1,51 @@
+"""How near outputs are: counted by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.ir.types import TensorType
+from qbench.search.nearness import Exact
+
+
+def wrong_by(error: float) -> Graph:
+    """A float graph that gives back what it reads, and so much more."""
+    constants = {"error": Constant(np.full((1, 4), error, np.float32))}
+    nodes = [Node("y", "add", ("x", "error"), ("y",), FrozenMap())]
+    return build("net", {"x": TensorType((1, 4), "float32")}, ("y",), nodes, constants)
+
+
+def samples(*levels: float) -> list[dict[str, np.ndarray]]:
+    return [{"x": np.full((1, 4), level, np.float32)} for level in levels]
+
+
+def test_the_ratio_is_of_all_samples_together() -> None:
+    exact = Exact.of(wrong_by(0), samples(1, 3))
+    assert exact.decibels(wrong_by(0.5))["y"] == pytest.approx(10 * math.log10((1 + 9) / (2 * 0.25)))
+    assert exact.decibels(wrong_by(0))["y"] == math.inf
+
+
+def test_the_loudest_of_some_samples_are_taken_in_their_order() -> None:
+    exact = Exact.of(wrong_by(0), samples(9, 3, 1, 5))
+    chosen = exact.loudest([1, 2, 3], 2)
+    assert [feed["x"][0, 0] for feed in chosen.feeds] == [3, 5]
+    assert [float(array[0, 0]) for array in chosen.outputs["y"]] == [3, 5]
+
+
+def test_where_nothing_is_to_be_found_noise_counts_by_an_average_sample() -> None:
+    exact = Exact.of(wrong_by(0), samples(0.001, 4))
+    quiet = exact.loudest([0], 1)
+    assert quiet.decibels(wrong_by(0.5))["y"] == pytest.approx(10 * math.log10(8 / 0.25), abs=1e-3)
+    loud = exact.loudest([1], 1)  # more than an average one: by itself
+    assert loud.decibels(wrong_by(0.5))["y"] == pytest.approx(10 * math.log10(16 / 0.25))
+
+
+def test_what_is_no_number_is_as_far_as_can_be() -> None:
+    exact = Exact.of(wrong_by(0), samples(1))
+    assert exact.decibels(wrong_by(math.inf))["y"] == -math.inf

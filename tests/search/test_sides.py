@@ -1,0 +1,40 @@
+"""Calibration data divided in two."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from qbench.data.dataset import Dataset
+from qbench.search.sides import Side, sides_of
+from tests.networks import mlp
+
+GRAPH = mlp(sizes=(4, 3))
+LEVELS = np.arange(1, 13, dtype=np.float32)  # each sample has a range of its own
+
+
+def sides(samples: int = 12, few: int = 1, both: bool = True) -> list[Side]:
+    x = np.repeat(LEVELS[:samples, None], 4, 1)
+    return sides_of(GRAPH, Dataset(GRAPH, x), GRAPH.inputs, few, both)
+
+
+def seen(side: Side) -> tuple[list[float], list[float], tuple[float, float]]:
+    (name,) = GRAPH.inputs
+    few, all_ = ([float(feed[name].max()) for feed in exact.feeds] for exact in (side.few, side.all))
+    return few, all_, (side.statistics[name].min, side.statistics[name].max)
+
+
+def test_each_quarter_is_judged_by_ranges_of_the_rest() -> None:
+    last, first = map(seen, sides())
+    assert last[1:] == ([10, 11, 12], (1, 9))
+    assert first[1:] == ([1, 2, 3], (4, 12))
+    assert len(last[0]) == len(first[0]) == 1 and last[0][0] in last[1] and first[0][0] in first[1]
+
+
+def test_one_side_with_no_more_than_the_few_where_a_sample_takes_long() -> None:
+    (only,) = map(seen, sides(both=False))
+    assert len(only[0]) == len(only[1]) == 1 and only[2] == (1, 9)
+
+
+def test_too_few_samples_are_judged_by_their_own_ranges() -> None:
+    (only,) = map(seen, sides(samples=3, few=3))
+    assert only == ([1, 2, 3], [1, 2, 3], (1, 3))
