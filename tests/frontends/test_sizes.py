@@ -43,6 +43,19 @@ def test_each_level_of_a_u_net_doubles_what_the_sizes_must_be_multiples_of(tmp_p
     assert graph.types["y"].shape == (1, 21, "4*H", "4*W")
 
 
+@pytest.mark.parametrize(("row", "length", "rows"), [(24, 6, "N"), (40, 10, "N"), (8, "L", "((L + 1)//2)*N")], ids=str)
+def test_rows_of_a_fixed_length_fix_a_sample_and_not_the_batch(
+    tmp_path: Path, row: int, length: int | str, rows: str
+) -> None:
+    """As classifiers of sounds flatten what their convolutions leave."""
+    pool = node("MaxPool", ["x"], ["a"], kernel_shape=[3], strides=[2], pads=[1, 1])
+    flat = node("Reshape", ["a", "to"], ["y"])
+    constants = {"to": np.array([-1, row])}
+    graph = load(save(model([pool, flat], {"x": ["N", 8, "L"]}, ["y"], constants), tmp_path))
+    assert graph.types["x"].shape == ("N", 8, length)
+    assert graph.types["y"].shape == (rows, row)
+
+
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
 def test_pools_of_two_by_two_cover_images_of_any_size(tmp_path: Path, op: str) -> None:
     """With auto_pad, which pads odd sizes alone."""

@@ -6,12 +6,14 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.inputs import symbols_of
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
-from qbench.frontends.sizes import element_of
+from qbench.frontends.sizes import element_of, solved
 from qbench.ir.dtypes import is_dtype
 from qbench.ir.sizes import Size, size_of
 from qbench.ir.types import Dim, dim_product
+from qbench.ops.rules import Unequal
 
 
 @converter("Identity", "input")
@@ -71,9 +73,19 @@ def reshape(builder: Builder, node: SourceNode, x: Value, target: Value) -> Valu
 def reshaped(builder: Builder, x: Value, wanted: Sequence[Dim]) -> Value:
     """The elements in another shape, all of whose sizes are written out."""
     if list(wanted).count(-1) == 1:
-        rest = size_of(dim_product(x.shape)) // size_of(dim_product(size for size in wanted if size != -1))
+        total, known = size_of(dim_product(x.shape)), dim_product(size for size in wanted if size != -1)
+        rest = total // size_of(known)
+        if len(wanted) == 2 and wanted[0] == -1 and rest * size_of(known) != total:
+            _need_rows(builder, x, known)
         wanted = [rest.dim if size == -1 else size for size in wanted]
     return builder.emit("reshape", x, newshape=tuple(wanted))
+
+
+def _need_rows(builder: Builder, x: Value, row: Dim) -> None:
+    """Where samples become rows of a fixed length, that fixes another open size, if it can, and not the batch."""
+    batch, sample = x.shape[0], dim_product(x.shape[1:])
+    if isinstance(batch, str) and solved(sample, row, symbols_of(builder.inputs.values())):
+        raise Unequal(f"each sample has {sample} elements, and must have {row}", sample, row)
 
 
 @converter("Size", "data")
