@@ -32,10 +32,11 @@ from qbench.search.sides import Side, sides_of
 FLOOR_DB = LOST_DB
 """What no output may be below: an error of a tenth, which moves few decisions; of a choice, what `Exact` says."""
 
-_GOAL_DB = 23.0
-"""That an output is brought to that was below: other data lose more than what was measured."""
+_GOAL_DB, _UNSURE_DB, _SURE = 23.0, 3.0, 8
+"""What an output is brought to that was below: other data lose more than what was measured. So much more where half as
+many samples are judged on, and again where a quarter."""
 
-_JUDGED, _TRIALS, _FEWEST_TRIALS = 8, 44, 8
+_TRIALS, _FEWEST_TRIALS = 44, 8
 _MOST_MACS, _MANY_MACS = 3 << 35, 1 << 32
 """Of all trials together: of large models fewer stretches are told apart; and of a sample, where one side will do."""
 _FIRST, _TOLD_APART = 6, 0.4
@@ -97,7 +98,7 @@ def measure_floats(
     """
     graph = prepared.graph
     work = max(1, sum(macs(graph, node) for node in graph.nodes))
-    few, both = min(_JUDGED, max(1, _MOST_MACS // (work * _TRIALS))), work < _MANY_MACS
+    few, both = min(_SURE, max(1, _MOST_MACS // (work * _TRIALS))), work < _MANY_MACS
     sides = sides_of(graph, data, _ends(graph, config), few, both, executor, cancel)
     trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few)))
     return _Trials(prepared, sides, trials, progress, cancel).floats(config)
@@ -111,6 +112,8 @@ class _Trials:
     ) -> None:
         self._prepared, self._sides, self._most, self._done = prepared, sides, most, 0
         self._progress, self._cancel = progress, cancel
+        halvings = math.log2(_SURE / min(len(side.all.feeds) for side in sides))
+        self._allowed = 10 ** (-(_GOAL_DB + _UNSURE_DB * min(max(halvings, 0.0), 2.0)) / 10)
 
     def floats(self, config: QuantConfig) -> FrozenMap[str, str]:
         """The nodes to keep in float."""
@@ -126,11 +129,11 @@ class _Trials:
         stretches = self._told_apart(config, _integer_groups(quantized))
         kept: Sequence[_Stretch] = ()
         for share in _SHARES:
-            more = _chosen(stretches, share) if share else stretches
+            more = _chosen(stretches, share * self._allowed) if share else stretches
             if len(more) > len(kept):
                 kept = more
                 left = self._noise(config, kept)
-                if not _spoils(left):
+                if not self._spoils(left):
                     return FrozenMap(dict.fromkeys(_nodes(self._needed(config, kept, left)), reason))
         return FrozenMap(dict.fromkeys(_nodes(kept), reason))
 
@@ -139,9 +142,9 @@ class _Trials:
         for stretch in sorted(kept, key=lambda stretch: -stretch.saved):
             fewer = [other for other in kept if other is not stretch]
             both = {name: noise[name] + stretch.noise[name] for name in noise}
-            if self._done < self._most and fewer and not _spoils(both, _FAR):
+            if self._done < self._most and fewer and not self._spoils(both, _FAR):
                 found = self._noise(config, fewer)
-                if not _spoils(found):
+                if not self._spoils(found):
                     kept, noise = fewer, found
         return kept
 
@@ -158,7 +161,7 @@ class _Trials:
 
         found = [alone(part) for part in _cut(groups, _FIRST)]
         while self._done < self._most * _TOLD_APART:
-            long = [stretch for stretch in _chosen(found, 1.0) if len(stretch.groups) > 1]
+            long = [stretch for stretch in _chosen(found, self._allowed) if len(stretch.groups) > 1]
             if not long:
                 break
             at = found.index(max(long, key=lambda stretch: stretch.saved))
@@ -170,9 +173,12 @@ class _Trials:
         found = list[Noise]()
         for side in self._sides:
             found.append(self._tried(config, _nodes(kept), side, side.all)[1])
-            if _spoils(found[-1]):
+            if self._spoils(found[-1]):
                 break
         return _worst(found)
+
+    def _spoils(self, noise: Noise, times: float = 1.0) -> bool:
+        return max(noise.values(), default=0.0) > times * self._allowed
 
     def _tried(self, config: QuantConfig, floats: Iterable[str], side: Side, exact: Exact) -> tuple[Quantized, Noise]:
         quantized = self._quantized(config, floats, side)
@@ -203,9 +209,9 @@ def _integer_groups(quantized: Quantized) -> list[list[str]]:
     return [names for names in groups if floats.isdisjoint(names)]
 
 
-def _chosen(stretches: Sequence[_Stretch], share: float) -> list[_Stretch]:
-    """Those without which the others keep below a share of the error that is allowed, for little time."""
-    left, kept, allowed = [*stretches], list[_Stretch](), share * 10 ** (-_GOAL_DB / 10)
+def _chosen(stretches: Sequence[_Stretch], allowed: float) -> list[_Stretch]:
+    """Those without which the others keep below an error, for little time."""
+    left, kept = [*stretches], list[_Stretch]()
 
     def excess(some: Sequence[_Stretch]) -> Noise:
         sums = {name: sum(stretch.noise[name] for stretch in some) - allowed for name in stretches[0].noise}
@@ -235,7 +241,3 @@ def _nodes(stretches: Iterable[_Stretch]) -> list[str]:
 def _worst(each: Iterable[Noise]) -> Noise:
     found = [*each]
     return {name: max(noise[name] for noise in found) for name in found[0]}
-
-
-def _spoils(noise: Noise, times: float = 1.0) -> bool:
-    return max(noise.values(), default=0.0) > times * 10 ** (-_GOAL_DB / 10)

@@ -13,7 +13,7 @@ from qbench.ir.memo import Memo
 from qbench.progress import Cancel
 from qbench.search.nearness import Exact, evenly
 
-_PART, _SEEN, _CANDIDATES = 4, 64, 4
+_PART, _SEEN, _CANDIDATES = 4, 64, 8
 """This part of the data is judged on; so many samples say ranges; the loudest are found among so many at least."""
 
 
