@@ -34,7 +34,7 @@ FLOOR_DB = LOST_DB
 
 _GOAL_DB, _UNSURE_DB, _SURE = 23.0, 3.0, 8
 """What an output is brought to that was below: other data lose more than what was measured. So much more where half as
-many samples are judged on, and again where a quarter."""
+many samples are judged on, or fewer."""
 
 _TRIALS, _FEWEST_TRIALS = 44, 8
 _MOST_MACS, _MANY_MACS = 3 << 35, 1 << 32
@@ -113,7 +113,7 @@ class _Trials:
         self._prepared, self._sides, self._most, self._done = prepared, sides, most, 0
         self._progress, self._cancel = progress, cancel
         halvings = math.log2(_SURE / min(len(side.all.feeds) for side in sides))
-        self._allowed = 10 ** (-(_GOAL_DB + _UNSURE_DB * min(max(halvings, 0.0), 2.0)) / 10)
+        self._allowed = 10 ** (-(_GOAL_DB + _UNSURE_DB * min(max(halvings, 0.0), 1.0)) / 10)
 
     def floats(self, config: QuantConfig) -> FrozenMap[str, str]:
         """The nodes to keep in float."""
