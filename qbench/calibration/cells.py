@@ -49,10 +49,14 @@ def cell_divergences(
         float64[n], infinite where q is zero and p is not.
     """
     filled = np.flatnonzero(counts)
-    parts, sizes = np.stack([edges[filled], edges[filled + 1]], axis=1), counts[filled].astype(np.float64)
+    parts, sizes = (
+        np.stack([edges[filled], edges[filled + 1]], axis=1, dtype=np.float64),
+        counts[filled].astype(np.float64),
+    )
     bins, out = np.empty((2, levels * BINS_PER_CELL)), np.empty(len(lows))
+    lows, highs = (np.ascontiguousarray(bounds, np.float64) for bounds in (lows, highs))
     histogram = {"edges": parts, "counts": sizes, "parts": len(sizes)}
-    grids = {"lows": np.ascontiguousarray(lows), "highs": np.ascontiguousarray(highs), "grids": len(lows)}
+    grids = {"lows": lows, "highs": highs, "grids": len(lows)}
     how = {"levels": levels, "per_cell": BINS_PER_CELL, "smoothing": smoothing, "folding": folding}
     divergence_kernel()(**histogram, **grids, **how, bins=bins, out=out)
     return out

@@ -60,13 +60,13 @@ class Patches:
 
         Both are columns of larger matrices, of one width.
         """
-        data, element = self.data, self.data.itemsize
+        data = self.data.astype(np.float32, copy=False)  # held until the kernel is done, which knows its address alone
         sizes = dict(zip(("samples", "channels", "height", "width"), data.shape, strict=True))
         windows = {"corners": self.corners, "places": len(self.corners), "window": self.size, "dilation": self.dilation}
         made = {"first": first, "groups": len(rows), "depth": data.shape[1] // self.groups}
         patches_kernel()(
             x=data.ctypes.data,
-            x_stride=[step // element for step in data.strides],
+            x_stride=[step // data.itemsize for step in data.strides],
             factor=1 / self.unit,
             rows=rows.ctypes.data,
             sums=sums.ctypes.data,

@@ -37,10 +37,10 @@ def sums_of_squares(
     lanes = channels if inner == 1 else min(inner, _LANES)
     sums, beyond = np.zeros((2, lanes)), np.zeros(1, np.int64)
     deviation_kernel(values.dtype.str[1:])(
-        x=reference,
+        x=np.ascontiguousarray(reference, np.float32),  # machine code knows no types: nothing else may lie there
         y=values,
-        scales=scales,
-        zero_points=zero_points,
+        scales=np.ascontiguousarray(scales, np.float32),
+        zero_points=np.ascontiguousarray(zero_points, np.int64 if values.dtype.kind in "iu" else values.dtype),
         low=low,
         high=high,
         outer=outer,

@@ -33,7 +33,9 @@ def squared_errors(rows: NDArray[np.float32], scales: Floats, lows: Floats, high
     grids = {"scales": scales, "inverses": 1 / scales, "lows": lows, "highs": highs}
     grids = {name: np.ascontiguousarray(grid, np.float64) for name, grid in grids.items()}
     (count, elements), each = rows.shape, scales.shape[1]
-    grid_error_kernel()(x=np.ascontiguousarray(rows), rows=count, elements=elements, grids=each, errors=errors, **grids)
+    grid_error_kernel()(
+        x=np.ascontiguousarray(rows, np.float32), rows=count, elements=elements, grids=each, errors=errors, **grids
+    )
     return errors
 
 
