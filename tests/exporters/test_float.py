@@ -133,3 +133,23 @@ def test_bounds_of_integers(tmp_path: Path, op: str, attrs: dict[str, float], dt
     )
     graph = build("g", {"x": TensorType(("N", 4), dtype_of(np.dtype(dtype)))}, ["y"], [node])
     round_trip(graph, {"x": np.array([[-3, 0, 1, 7]]).astype(dtype)}, tmp_path)
+
+
+@pytest.mark.parametrize("op", ["nn.max_pool2d", "nn.avg_pool2d"])
+@pytest.mark.parametrize(("size", "padding"), [((1, 6), (1, 1, 1, 1)), ((5, 6), (0, 0, 0, 0)), ((4, 7), (1, 0, 0, 1))])
+def test_ceil_mode_is_written_as_padding(
+    tmp_path: Path, op: str, size: tuple[int, int], padding: tuple[int, int, int, int]
+) -> None:
+    """ONNX's shapes count a last window that starts behind the data, onnxruntime's kernels do not."""
+    attrs = {"pool_size": (2, 2), "strides": (2, 2), "padding": padding, "ceil_mode": True}
+    x = random(2, 3, *size)
+    rows = build(
+        "g", {"x": TensorType(x.shape, "float32")}, ["p"], [Node("pool", op, ("x",), ("p",), FrozenMap(attrs))]
+    )
+    cuts = tuple(range(1, int(rows.types["p"].shape[2])))
+    parts = [f"y{i}" for i in range(len(cuts) + 1)]
+    split = Node("split", "split", ("p",), tuple(parts), FrozenMap({"cuts": cuts, "axis": 2}))
+    graph = build("g", rows.input_types(), parts, [*rows.nodes, split])
+    round_trip(graph, {"x": x}, tmp_path)
+    (pool,) = [n for n in onnx_model(graph).graph.node if n.op_type != "Split"]
+    assert {a.name: a.i for a in pool.attribute}["ceil_mode"] == 0

@@ -8,18 +8,29 @@ from qbench.ops.float.reduce import Reduction
 
 @exporter("nn.max_pool2d", "nn.avg_pool2d")
 def pool2d(writer: Writer, node: Node) -> None:
-    """MaxPool or AveragePool."""
+    """MaxPool or AveragePool.
+
+    A window that sticks out is written as padding where that changes no count: of ceil mode, ONNX's own shapes and
+    onnxruntime's kernels have different ideas (a last window that starts behind the data).
+    """
     op = writer.op(node, Pool2d)
+    counts_padding = isinstance(op, AvgPool2d) and op.count_include_pad and any(op.padding)
+    rows, columns = writer.type(node.inputs[0]).shape[2:]
+    window = op.window
+    if isinstance(rows, int) and isinstance(columns, int):
+        down = window.rounded_down((rows, columns))
+        if not counts_padding or down.padding == window.padding:
+            window = down
     attrs: dict[str, object] = {
-        "kernel_shape": op.pool_size,
-        "strides": op.strides,
-        "pads": op.padding,
-        "dilations": op.dilation if max(op.dilation) > 1 else None,
-        "ceil_mode": int(op.ceil_mode),
+        "kernel_shape": window.size,
+        "strides": window.strides,
+        "pads": window.padding,
+        "dilations": window.dilation if max(window.dilation) > 1 else None,
+        "ceil_mode": int(window.ceil_mode),
     }
     if isinstance(op, AvgPool2d):
-        # without padding it means nothing, but onnxruntime's integer kernel then counts what ceil mode adds as well
-        attrs["count_include_pad"] = int(op.count_include_pad and any(op.padding))
+        # without padding it means nothing, but onnxruntime's integer kernel then counts what is beyond it as well
+        attrs["count_include_pad"] = int(counts_padding)
     onnx_op = "AveragePool" if isinstance(op, AvgPool2d) else "MaxPool"
     writer.emit(onnx_op, writer.inputs(node), node.outputs, node.name, **attrs)
 

@@ -5,7 +5,7 @@ works on any dtype; sums of integers held in float64 are exact.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,10 @@ class Window:
         bottom = max(bottom, (rows - 1) * self.strides[0] + self.reach[0] - shape[0] - top)
         right = max(right, (columns - 1) * self.strides[1] + self.reach[1] - shape[1] - left)
         return top, left, bottom, right
+
+    def rounded_down(self, shape: Pair) -> "Window":
+        """The same windows over an image of this shape without ceil mode: what they reach beyond is padding."""
+        return replace(self, padding=self.border(shape), ceil_mode=False)
 
     def taps(self, axis: int, count: int) -> list[slice]:
         """For each place in the window, the slice of the padded axis that holds that place's element of all windows."""
