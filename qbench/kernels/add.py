@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 from llvmlite import ir
-from numba.extending import register_jitable
 
 from qbench.kernels.fma import fma
 from qbench.kernels.isa import ISAS, Element, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, call, vector
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view

@@ -1,9 +1,9 @@
 """Matrices of activations, less their zero points, as 16-bit integers in the order in which tiles read them."""
 
 import numpy as np
-from numba.extending import register_jitable
 
 from qbench.kernels.isa import Element
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share

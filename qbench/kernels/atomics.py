@@ -3,8 +3,8 @@
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+
+from qbench.kernels.jit import intrinsic, types
 
 _WORD = ir.IntType(64)
 

@@ -4,8 +4,8 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from numba.extending import register_jitable
 
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share

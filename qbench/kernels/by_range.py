@@ -7,8 +7,8 @@ Each of several samples has a range of its own. A sample is searched in pieces, 
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share

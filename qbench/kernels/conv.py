@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from qbench.kernels.epilogue import Accumulators, Codes, Epilogue, EpilogueName, Reals, Result, Words
 from qbench.kernels.isa import Element, Isa, isa_of
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view

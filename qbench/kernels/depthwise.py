@@ -5,16 +5,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from qbench.kernels.compiling import NO_MEMORY
 from qbench.kernels.depthwise_spot import spot_tile
 from qbench.kernels.depthwise_sweep import Sweep
 from qbench.kernels.depthwise_tiles import DepthwiseTile, sweep_tile
 from qbench.kernels.epilogue import EpilogueName
 from qbench.kernels.isa.lanes import Lanes
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
@@ -316,7 +314,7 @@ def _dispatch(level: Level, kind: EpilogueName, sweep: Sweep | None, wide_weight
     widest, wide, narrow = tiles[0], tiles[-2], tiles[-1]
     top = _WIDTHS[level][0]
 
-    @njit(nogil=True, inline="never", **NO_MEMORY)
+    @register_jitable
     def call(width: int, arguments: Any) -> None:
         if width == top:
             widest(*arguments)

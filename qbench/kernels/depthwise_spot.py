@@ -5,11 +5,10 @@ from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from qbench.kernels.depthwise_tiles import DepthwiseTile, Ends, emit_end, emit_loop
 from qbench.kernels.isa.emit import I64, at, load, pointer
+from qbench.kernels.jit import intrinsic, types
 
 Value = Any
 

@@ -12,13 +12,12 @@ from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from qbench.kernels.depthwise_sweep import Sweep
 from qbench.kernels.epilogue import EpilogueName
 from qbench.kernels.isa.emit import I8, I16, I64, at, call, load, pointer, splat, store, vector
 from qbench.kernels.isa.lanes import Lanes
+from qbench.kernels.jit import intrinsic, types
 from qbench.kernels.rescale import RESCALES
 
 Value = Any

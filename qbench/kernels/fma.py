@@ -4,9 +4,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic, overload
 
+from qbench.kernels.jit import intrinsic, overload, types
 from qbench.quant.fused import fused_multiply_add
 
 

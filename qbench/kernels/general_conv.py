@@ -6,9 +6,9 @@ The sums are 64-bit integers. Where products are narrow enough, runs of them are
 from typing import Any, Literal
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import finisher

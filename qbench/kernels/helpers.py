@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import validate_call
 from pydantic_core import to_jsonable_python
 
-from qbench.kernels.compiling import Code
+from qbench.kernels.code import Code
 from qbench.kernels.kernel import Kernel
 from qbench.process import Process, WorkerError, serve_parent
 

@@ -4,18 +4,16 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
+from importlib import import_module
 from inspect import signature
 from typing import Any
 
-import numba
 import numpy as np
-from numba import types
-from numba.core import config
 from numpy.typing import NDArray
 
-from qbench.kernels.compiling import NO_MEMORY, Code, Recipe
-from qbench.kernels.levels import numba_is_off
-from qbench.kernels.library import PART
+from qbench.kernels.code import Code, Recipe
+from qbench.kernels.jit import NO_MEMORY, PART, tell
+from qbench.kernels.levels import is_python, numba_is_off
 from qbench.kernels.memory import array_at
 
 KernelFunction = Callable[[Any, Any, int, int], None]
@@ -23,7 +21,6 @@ KernelFunction = Callable[[Any, Any, int, int], None]
 
 _MANY = 1 << 15  # a bound on the number of bases, for arrays over memory whose length the kernel does not know
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_config: Any = config
 
 
 def record(**fields: str) -> np.dtype[np.void]:
@@ -63,18 +60,23 @@ class Kernel:
     @cached_property
     def dispatcher(self) -> Any:
         """The function as Numba sees it: what is called where bounds are checked."""
-        return numba.njit(nogil=True, **NO_MEMORY)(self.function)
+        tell()
+        return import_module("numba").njit(nogil=True, **NO_MEMORY)(self.function)
 
     @cached_property
     def code(self) -> Code:
         """The machine code ``void(args*, bases*, thread, threads)``."""
-        function: Any = numba.njit(**NO_MEMORY, **PART)(self.function)
         record = self.arguments
 
-        def entry(arguments: int, bases: int, thread: int, threads: int) -> None:
-            function(array_at(arguments, 1, record)[0], array_at(bases, _MANY, np.int64), thread, threads)
+        def make() -> Any:
+            function: Any = import_module("numba").njit(**NO_MEMORY, **PART)(self.function)
 
-        return Code(entry, (types.int64,) * 4, types.void, self.name, self.recipe)
+            def entry(arguments: int, bases: int, thread: int, threads: int) -> None:
+                function(array_at(arguments, 1, record)[0], array_at(bases, _MANY, np.int64), thread, threads)
+
+            return entry
+
+        return Code(make, ("int64",) * 4, "void", self.name, self.recipe)
 
     @cached_property
     def address(self) -> int:
@@ -100,7 +102,7 @@ class Kernel:
         if not numba_is_off():
             self._enter(arguments.ctypes.data, buffers.ctypes.data, thread, threads)
             return
-        call = self.function if _config.DISABLE_JIT else self.dispatcher
+        call = self.function if is_python() else self.dispatcher
         with np.errstate(all="ignore"):  # as in machine code: infinities and NaN are results
             call(arguments[0], buffers, thread, threads)
 

@@ -3,14 +3,11 @@
 import os
 from enum import StrEnum
 from functools import cache
-from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import config
 
 from qbench.errors import QBenchError, nearest
 
-_config: Any = config
 _VARIABLE = "QBENCH_CPU"
 
 
@@ -31,9 +28,19 @@ _NEEDS = {
 }
 
 
+def is_python() -> bool:
+    """Whether kernels run as plain Python: NUMBA_DISABLE_JIT=1 says so to Numba as well."""
+    return _is_set("NUMBA_DISABLE_JIT")
+
+
 def numba_is_off() -> bool:
     """Whether kernels run as Python, or with every index checked, and not as machine code."""
-    return bool(_config.DISABLE_JIT or _config.BOUNDSCHECK)
+    return is_python() or _is_set("NUMBA_BOUNDSCHECK")
+
+
+@cache
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")
 
 
 @cache

@@ -14,12 +14,17 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-PART: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""Options of what is called by compiled code only."""
-
 
 class _Part(JITCodeLibrary):
-    """Code that lies as it was written until somebody asks for its address."""
+    """Code that lies as it was written until somebody asks for its address.
+
+    Attributes
+    ----------
+    calls
+        What the finished code calls that lies elsewhere.
+    """
+
+    calls: tuple[str, ...] = ()
 
     def _optimize_functions(self, ll_module: Any) -> None:
         """The caller's optimization begins with the same passes."""
@@ -43,6 +48,8 @@ class _Part(JITCodeLibrary):
         """Twice: the second time finds loops to make vectors of in what the first has put into each other."""
         super()._optimize_final_module()
         super()._optimize_final_module()
+        names = (function.name for function in self._final_module.functions if function.is_declaration)
+        self.calls = tuple(name for name in names if not name.startswith("llvm."))
 
     def finalize(self) -> None:
         self._shared_module = None

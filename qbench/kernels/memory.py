@@ -6,12 +6,19 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.typing.npydecl import parse_dtype
-from numba.extending import intrinsic, lower_builtin, overload, register_jitable, type_callable
-from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
+
+from qbench.kernels.jit import (
+    arrays,
+    cgutils,
+    dtypes,
+    intrinsic,
+    lower_builtin,
+    overload,
+    register_jitable,
+    type_callable,
+    types,
+)
 
 _BASE_SHIFT = 48
 _OFFSET = (1 << _BASE_SHIFT) - 1
@@ -45,15 +52,15 @@ def array_over(context: Any, b: Any, kind: Any, data: Any, shape: Sequence[Any])
     strides = [item]
     for size in reversed(sizes[1:]):
         strides.insert(0, b.mul(strides[0], size))
-    array = make_array(kind)(context, b)
+    array = arrays.make_array(kind)(context, b)
     data = b.bitcast(data, element.as_pointer())
-    populate_array(array, data=data, shape=sizes, strides=strides, itemsize=item, meminfo=None)
+    arrays.populate_array(array, data=data, shape=sizes, strides=strides, itemsize=item, meminfo=None)
     return array._getvalue()
 
 
 def _array_at(context, address, shape, dtype):
     sizes = types.UniTuple(types.int64, len(shape) if isinstance(shape, types.BaseTuple) else 1)
-    kind = types.Array(parse_dtype(dtype), len(sizes), "C")
+    kind = types.Array(dtypes.parse_dtype(dtype), len(sizes), "C")
 
     def generate(context, b, signature, arguments):
         memory = b.inttoptr(arguments[0], ir.IntType(8).as_pointer())
@@ -70,12 +77,12 @@ array_at: Any = intrinsic(_array_at)
 @type_callable(view)
 def _type_of_view(context):  # pyright: ignore[reportUnusedFunction] registered by its decorator
     def of(bases, reference, count, dtype):
-        return types.Array(parse_dtype(dtype), 1, "C")
+        return types.Array(dtypes.parse_dtype(dtype), 1, "C")
 
     return of
 
 
-@lower_builtin(view, types.Array, types.Integer, types.Integer, types.Any)
+@lower_builtin(view, "Array", "Integer", "Integer", "Any")
 def _lower_view(context, b, signature, arguments):  # pyright: ignore[reportUnusedFunction] registered by its decorator
     bases, reference, count, _ = signature.args
     address = context.compile_internal(b, address_of, types.int64(bases, reference), arguments[:2])

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import KernelFunction
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.split import share

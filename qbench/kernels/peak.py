@@ -4,12 +4,10 @@ from typing import Any, Literal
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import F32, I8, I32, I64, call, store, vector
+from qbench.kernels.jit import cgutils, intrinsic, register_jitable, types
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.stack import stack_array

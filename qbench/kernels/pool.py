@@ -5,13 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.epilogue import Codes, Output, VectorCodes
 from qbench.kernels.isa import ISAS, Element, Isa
 from qbench.kernels.isa.emit import I8, I32, I64, at, call, load, pointer, splat, vector
+from qbench.kernels.jit import cgutils, intrinsic, register_jitable, types
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view

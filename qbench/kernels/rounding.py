@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 from numpy.typing import NDArray
 
+from qbench.kernels.jit import register_jitable
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
 _TFLITE_DOUBLE = ROUNDINGS.index("tflite_double")

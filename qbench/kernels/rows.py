@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.isa import Element, Isa
 from qbench.kernels.isa.emit import I32, I64, at, load, pointer, store, vector
+from qbench.kernels.jit import intrinsic, register_jitable, types
 from qbench.kernels.memory import address_of
 from qbench.kernels.split import share
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.atomics import add, compare_exchange, exchange, load, store
-from qbench.kernels.compiling import Code, Recipe
+from qbench.kernels.code import Code, Recipe
+from qbench.kernels.jit import intrinsic, register_jitable, types
 from qbench.kernels.memory import array_at
 from qbench.kernels.system import clock, give_way, pause, read_byte, write_byte
 
@@ -226,19 +225,16 @@ def _serve(word, file):
             spins = 0
 
 
-_WORD = types.int64
-
-
 @cache
 def lead_code() -> Code:
     """The machine code of ``lead(shares, workers, count)``."""
-    return Code(_lead, (_WORD, _WORD, _WORD), types.boolean, "run_table.lead", Recipe(__name__, "lead_code", ()))
+    return Code(lambda: _lead, ("int64",) * 3, "boolean", "run_table.lead", Recipe(__name__, "lead_code", ()))
 
 
 @cache
 def serve_code() -> Code:
     """The machine code of ``serve(word, file)``."""
-    return Code(_serve, (_WORD, _WORD), types.void, "run_table.serve", Recipe(__name__, "serve_code", ()))
+    return Code(lambda: _serve, ("int64",) * 2, "void", "run_table.serve", Recipe(__name__, "serve_code", ()))
 
 
 @cache

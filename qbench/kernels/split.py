@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
+
+from qbench.kernels.jit import register_jitable
 
 
 @register_jitable

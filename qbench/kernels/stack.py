@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core.errors import RequireLiteralValue
-from numba.core.typing.npydecl import parse_dtype
-from numba.extending import intrinsic, lower_builtin, type_callable
 from numpy.typing import NDArray
 
+from qbench.kernels.jit import dtypes, errors, intrinsic, lower_builtin, type_callable, types
 from qbench.kernels.memory import array_over
 
 _WORD = ir.IntType(64)
@@ -28,7 +25,7 @@ def _memory(b: Any, size: int) -> Any:
 
 def _stack(context, size):
     if not isinstance(size, types.IntegerLiteral):
-        raise RequireLiteralValue("the size of scratch memory must be a constant")
+        raise errors.RequireLiteralValue("the size of scratch memory must be a constant")
 
     def generate(context, b, signature, arguments):
         return b.ptrtoint(_memory(b, size.literal_value), _WORD)
@@ -48,12 +45,12 @@ def stack_array(count: int, dtype: Any) -> NDArray[Any]:
 @type_callable(stack_array)
 def _type_of_array(context):  # pyright: ignore[reportUnusedFunction] registered by its decorator
     def of(count, dtype):
-        return types.Array(parse_dtype(dtype), 1, "C") if isinstance(count, types.IntegerLiteral) else None
+        return types.Array(dtypes.parse_dtype(dtype), 1, "C") if isinstance(count, types.IntegerLiteral) else None
 
     return of
 
 
-@lower_builtin(stack_array, types.IntegerLiteral, types.Any)
+@lower_builtin(stack_array, "IntegerLiteral", "Any")
 def _lower_array(context, b, signature, arguments):  # pyright: ignore[reportUnusedFunction] registered
     kind, count = signature.return_type, signature.args[0].literal_value
     item = context.get_abi_sizeof(context.get_data_type(kind.dtype))

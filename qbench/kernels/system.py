@@ -5,9 +5,8 @@ import time
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+
+from qbench.kernels.jit import cgutils, intrinsic, types
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _PAUSE = {"x86_64": ("llvm.x86.sse2.pause",), "aarch64": ("llvm.aarch64.isb", 15), "arm64": ("llvm.aarch64.isb", 15)}

@@ -6,11 +6,10 @@ from typing import Any, Literal
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, register_jitable
 
 from qbench.kernels.isa import ISAS, Isa
 from qbench.kernels.isa.emit import I8, I16, I32, I64, at, call, load, pointer, splat, store
+from qbench.kernels.jit import intrinsic, register_jitable, types
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, prefetch, view

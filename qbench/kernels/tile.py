@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from qbench.kernels.epilogue import Epilogue, Output
 from qbench.kernels.isa.base import Isa
 from qbench.kernels.isa.emit import I8, I16, I32, I64, at, load, pointer
+from qbench.kernels.jit import intrinsic, types
 
 
 @dataclass(frozen=True)

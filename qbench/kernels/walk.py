@@ -6,7 +6,7 @@ from math import prod
 from operator import mul
 from typing import Any
 
-from numba.extending import register_jitable
+from qbench.kernels.jit import register_jitable
 
 _RANK = 4
 

@@ -57,7 +57,7 @@ def test_recipes_are_followed_from_json(kernel: Kernel) -> None:
 def test_what_helpers_cannot_do_is_done_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     first = 10 if program == helpers.PROGRAM else 20
     monkeypatch.setattr(helpers, "PROGRAM", f"import os; os.environ['NUMBA_CACHE_DIR'] = {str(tmp_path)!r}; {program}")
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     kernels, told = [plus(amount) for amount in range(first, first + 5)], []
     helpers.compile_all([kernel.code for kernel in kernels], lambda done, total: told.append((done, total)), 1)
     assert all(kernel.code.ready and kernel.code.kept for kernel in kernels)
@@ -73,7 +73,7 @@ def test_helpers_compile_what_is_queued_while_this_process_goes_on(tmp_path: Pat
     monkeypatch.setattr(
         helpers, "PROGRAM", f"import os; os.environ['NUMBA_CACHE_DIR'] = {str(tmp_path)!r}; {helpers.PROGRAM}"
     )
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     codes, asked = [plus(amount).code for amount in range(30, 36)], helpers.Helpers()
     asked.ask(codes[:4], 1)  # not worth a process
     asked.join()
@@ -87,7 +87,7 @@ def test_helpers_compile_what_is_queued_while_this_process_goes_on(tmp_path: Pat
 @needs_jit
 def test_helpers_that_are_stopped_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(helpers, "PROGRAM", "import time; time.sleep(1000)")
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     asked = helpers.Helpers()
     asked.ask([plus(amount).code for amount in range(40, 45)], 2)
     asked.stop()

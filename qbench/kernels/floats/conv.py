@@ -5,10 +5,10 @@ matrix.
 """
 
 import numpy as np
-from numba.extending import register_jitable
 
 from qbench.kernels.floats.tile import float_tile
 from qbench.kernels.floats.vectors import VECTORS
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from qbench.kernels.fma import fma
+from qbench.kernels.jit import register_jitable
 
 f32 = np.float32
 

@@ -3,11 +3,11 @@
 from typing import Any, Literal
 
 import numpy as np
-from numba.extending import register_jitable
 
 from qbench.kernels.floats.slide import IMAGES, inside, slide
 from qbench.kernels.floats.storage import FloatType, Storage, storage
 from qbench.kernels.floats.vectors import VECTORS
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view

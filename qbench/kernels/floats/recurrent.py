@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from qbench.kernels.by_range import round_all, scale_of
 from qbench.kernels.floats.functions import FUNCTIONS
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share

@@ -1,9 +1,9 @@
 """Resizing of channels-last images by tables of neighbours and weights."""
 
 import numpy as np
-from numba.extending import register_jitable
 
 from qbench.kernels.floats.storage import FloatType, storage
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view

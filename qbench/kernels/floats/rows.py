@@ -5,13 +5,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic, overload, register_jitable
-from numba.np.arrayobj import make_array
 
 from qbench.kernels.floats.functions import EXP_TERMS, LOG2_E, LOG_2, LOW, ROUNDS
 from qbench.kernels.isa.emit import F32, I8, I32, I64, call, load, splat, vector
+from qbench.kernels.jit import arrays, cgutils, intrinsic, overload, register_jitable, types
 
 LANES = 16
 _KIND, _WHOLE, _BITS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES), ir.IntType(LANES)
@@ -99,7 +96,7 @@ def _exp(b: ir.IRBuilder, x: Any) -> Any:
 
 def _place(context: Any, b: ir.IRBuilder, kind: Any, array: Any) -> Any:
     """A byte pointer to the first element, and how many there are."""
-    given = make_array(kind)(context, b, array)
+    given = arrays.make_array(kind)(context, b, array)
     return b.bitcast(given.data, I8.as_pointer()), given.nitems
 
 

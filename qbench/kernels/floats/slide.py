@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from numba.extending import register_jitable
-
 from qbench.kernels.floats.vectors import VECTORS
 from qbench.kernels.floats.window_tile import BLOCK, Taps, window_tile
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import KernelFunction
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of

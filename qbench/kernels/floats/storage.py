@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, register_jitable
 
-from qbench.kernels.levels import Level
+from qbench.kernels.jit import intrinsic, register_jitable, types
+from qbench.kernels.levels import Level, is_python
 
 FloatType = Literal["float32", "float16"]
 
-_CONFIG: Any = numba.config  # its attributes are made at run time
 _SIGN = np.uint32(0x80000000)
 _INFINITY = np.uint32(0x7F800000)
 _HALF_END = np.uint32(143 << 23)  # 2^16, beyond all that rounds to a finite float16
@@ -53,7 +50,7 @@ def storage(dtype: FloatType, level: Level) -> Storage:
     """How a level keeps floats of a type."""
     if dtype == "float32":
         return _plain()
-    return _bits() if level is Level.PORTABLE or _CONFIG.DISABLE_JIT else _half()
+    return _bits() if level is Level.PORTABLE or is_python() else _half()
 
 
 @cache

@@ -3,11 +3,10 @@
 from typing import Any
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from qbench.kernels.floats.vectors import Vectors
 from qbench.kernels.isa.emit import I32, I64, at, call, load, pointer, vector
+from qbench.kernels.jit import intrinsic, types
 from qbench.kernels.tile import Tile
 
 _UNROLL = 4

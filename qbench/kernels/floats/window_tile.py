@@ -4,11 +4,10 @@ import math
 from typing import Any, Literal
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from qbench.kernels.floats.vectors import Vectors
 from qbench.kernels.isa.emit import I64, at, pointer, splat, vector
+from qbench.kernels.jit import intrinsic, types
 
 BLOCK = 32
 """Channels whose weights lie together: two vectors at most."""

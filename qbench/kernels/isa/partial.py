@@ -3,9 +3,9 @@
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from qbench.kernels.isa.emit import I8, I32, I64, call, store
+from qbench.kernels.jit import cgutils
 
 
 def store_by_stack(b: ir.IRBuilder, values: Any, pointer: Any, count: Any) -> None:
