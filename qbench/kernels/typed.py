@@ -19,6 +19,16 @@ def _of(body: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     return register_jitable(body)
 
 
+def _quotient(a: Any, b: Any, c: Any) -> Any:
+    """Rounded towards zero; 0 where something is divided by zero. The processor refuses the least number over -1."""
+    if b == 0:
+        return 0
+    if b == -1:
+        return -a
+    down = a // b
+    return down + 1 if a % b != 0 and (a < 0) != (b < 0) else down
+
+
 FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cast": _of(lambda a, b, c: a),
     "to_bool": _of(lambda a, b, c: a != 0),
@@ -34,6 +44,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "add": _of(lambda a, b, c: a + b),
     "subtract": _of(lambda a, b, c: a - b),
     "multiply": _of(lambda a, b, c: a * b),
+    "divide": _of(_quotient),
     "maximum": _of(lambda a, b, c: a if a > b else b),
     "minimum": _of(lambda a, b, c: a if a < b else b),
     "where": _of(lambda a, b, c: b if a else c),

@@ -20,6 +20,14 @@ def test_stft(tmp_path: Path, onesided: int, windowed: bool) -> None:
     assert graph.types["y"].shape == ("N", "(T + 2)//6 - 2", 9 if onesided else 16, 2)
 
 
+def test_stft_of_signals_without_a_last_axis(tmp_path: Path) -> None:
+    """The standard asks for one of size 1; onnxruntime reads such files all the same, and exporters write them."""
+    constants = {"step": np.int64(6), "window": np.hanning(16).astype(np.float32)}
+    proto = model([node("STFT", ["x", "step", "window"], ["y"])], {"x": ["N", "T"]}, constants=constants)
+    graph = check(save(proto, tmp_path), {"x": random(2, 50)})
+    assert graph.types["y"].shape == ("N", "(T + 2)//6 - 2", 9, 2)
+
+
 @pytest.mark.parametrize(("axis", "attrs"), [(1, {"onesided": 1}), (2, {}), (1, {"inverse": 1})])
 @pytest.mark.parametrize("parts", [1, 2])
 def test_dft(tmp_path: Path, axis: int, attrs: dict[str, int], parts: int) -> None:

@@ -18,8 +18,8 @@ def _basis(length: int, bins: int, sign: int) -> tuple[Array, Array]:
 def stft(
     builder: Builder, node: SourceNode, x: Value, step: Value, window: Value | None, length: Value | None
 ) -> Value:
-    """A convolution with a windowed basis; (batch, frames, bins, 2)."""
-    if x.rank != 3 or x.shape[2] != 1:
+    """A convolution with a windowed basis; (batch, frames, bins, 2). Real signals may lack their last axis, of one."""
+    if x.rank != 2 and (x.rank != 3 or x.shape[2] != 1):
         raise Unsupported("a complex signal")
     if window is not None and window.constant is None:
         raise Unsupported("a window that is computed at run time")

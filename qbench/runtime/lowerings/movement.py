@@ -1,6 +1,7 @@
 """Elements that are moved, repeated or filled in, whatever their type: slices, pads, blocks, nearest resize."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -26,22 +27,24 @@ _RANK = 6
 
 
 class _Moved(Lowering):
-    """One activation, moved as it is."""
+    """One activation, moved as it is; a constant, where it is repeated to sizes that a run decides."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.data, self.op = step.head.inputs[0], bind(step.head)
         self.shape = shape_of(graph, self.data)
-        if self.data in graph.constants or any(name not in graph.constants for name in step.head.inputs[1:]):
+        is_constant = self.data in graph.constants and not isinstance(self.op, BroadcastTo)
+        if is_constant or any(name not in graph.constants for name in step.head.inputs[1:]):
             raise Refused("it moves a constant, or goes by another value")
         if max(len(shape_of(graph, name)) for name in step.outputs) > _RANK:
             raise Refused(f"it has more than {_RANK} axes")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        here = plain_layout(home[self.data])
+        rank = len(self.shape)
+        here = natural(rank) if self.data in self.graph.constants else plain_layout(home[self.data])
         ranks = {name: self.graph.types[name].rank for name in self.step.outputs}
-        alike = {name: here if rank == len(self.shape) else natural(rank) for name, rank in ranks.items()}
-        return Layouts({self.data: here}, alike)
+        alike = {name: here if other == rank else natural(other) for name, other in ranks.items()}
+        return Layouts({} if self.data in self.graph.constants else {self.data: here}, alike)
 
 
 class _Strided(NamedTuple):
@@ -70,12 +73,19 @@ class CopyLowering(_Moved):
     """One copy between strided places for each output."""
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        x, made = site.places[self.data], list[Instruction]()
+        x, made = self._place(site), list[Instruction]()
         outputs = [site.places[name] for name in self.step.outputs]
         for name, out, (source, target) in zip(self.step.outputs, outputs, self._pairs(x, outputs), strict=True):
             made.append(_copy(name, x, source, out, target))
             made += fill_instructions(out, site.layouts[name]) if any(site.layouts[name].border) else ()
         return made
+
+    def _place(self, site: Site) -> Place:
+        constant = self.graph.constants.get(self.data)
+        if constant is None:
+            return site.places[self.data]
+        array = as_stored(constant.array)
+        return replace(Place.dense(0, array.dtype, array.shape), offset=site.constant(array))
 
     def _pairs(self, x: Place, outputs: Sequence[Place]) -> Iterator[tuple[_Strided, _Strided]]:
         op, whole = self.op, _whole(x)

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant
+from qbench.ir.types import TensorType
+from tests.runtime.lowerings.agree import assert_agree
 from tests.runtime.lowerings.graphs import check, graph_of, numbers
+from tests.runtime.lowerings.layers import node
 
 SEED = st.integers(0, 2**31)
 DTYPE = st.sampled_from(["int8", "uint8", "int16", "float32", "int64"])
@@ -73,6 +78,14 @@ def test_repetition(shape, dtype, seed, data) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 def test_broadcast_to(dtype) -> None:
     check(graph_of({"x": (dtype, (3, 1, 5))}, ("broadcast_to", "x", "y", {"shape": (2, 3, 4, 5)})))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32", "int64"])
+def test_a_constant_is_repeated_as_often_as_a_run_says(dtype) -> None:
+    x, k = np.zeros((2, 3, 4, 5), dtype), np.arange(-4, 8).reshape(3, 4, 1).astype(dtype)
+    nodes = [node("broadcast_to", "k", "y", shape=("N", 3, 4, 5)), node("concatenate", "x y", "z", axis=3)]
+    types, held = {"x": TensorType(("N", 3, 4, 5), dtype)}, {"k": Constant(k)}
+    assert_agree(build("test", types, ("z",), nodes, held), {"x": x}, sizes={"N": 2})
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, 3])

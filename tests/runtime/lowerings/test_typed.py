@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import qbench
 from tests.graphs import graph_of
 from tests.runtime.lowerings.agree import assert_agree
 from tests.runtime.lowerings.layers import node
@@ -21,6 +22,18 @@ def test_of_two(op: str, dtype: str) -> None:
     x, y = WHOLE.astype(dtype), np.roll(WHOLE, 7)[:1, :, :1].astype(dtype)
     assert_agree(graph_of({"x": x, "y": y}, [node(op, "x y", "z")], "z"), {"x": x, "y": y}, threads=2)
     assert_agree(graph_of({"x": x}, [node(op, "k x", "z")], "z", k=y[0, 0, 0, 2]), {"x": x})
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_quotients_of_integers_are_rounded_towards_zero(dtype: str) -> None:
+    """Zero where something is divided by zero; the least number over -1 is itself, and no processor's error."""
+    least = np.iinfo(dtype).min
+    x, y = WHOLE.astype(dtype), np.roll(WHOLE, 7).astype(dtype)
+    x[0, 0, 0], y[0, 0, 0] = (least, least, least, 7), (-1, 1, 0, least)
+    graph = graph_of({"x": x, "y": y}, [node("divide", "x y", "z")], "z")
+    with np.errstate(all="ignore"):
+        assert_agree(graph, {"x": x, "y": y}, threads=2)
+        assert qbench.run(graph, {"x": x, "y": y})[0, 0, 0].tolist() == [least, least, 0, 0]
 
 
 @pytest.mark.parametrize("given", [WHOLE, WHOLE > 0, REAL], ids=["int64", "bool", "float32"])
