@@ -14,7 +14,7 @@ from numba.core.errors import NumbaError
 
 import qbench
 from qbench.kernels.depthwise import choose_sweep, depthwise_kernel
-from qbench.kernels.jit import NO_MEMORY
+from qbench.kernels.jit import NO_MEMORY, tell
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import supported
 from qbench.kernels.memory import view
@@ -128,6 +128,7 @@ def test_addresses_on_the_stack_are_aligned_and_apart() -> None:
 
 @needs_numba
 def test_llvm_code_asks_for_no_memory() -> None:
+    tell()
     level = supported()[0]
     sweep = choose_sweep(level, (5, 5), (1, 1), (1, 1), (9, 9))
     bases = numba.types.Array(numba.types.int64, 1, "C")

@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
+from qbench.kernels.jit import tell
 from qbench.kernels.rounding import is_plain, rescale_one, rescale_plain, two_parts
 from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
+
+tell()  # Numba compiles the functions below, which call qbench's
 
 LIMIT = 2**62 - 1
 narrow = st.integers(-(2**31), 2**31 - 1)
