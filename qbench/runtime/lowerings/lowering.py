@@ -161,7 +161,8 @@ def lowers(*kinds: type[Op], rank: int = 0) -> Callable[[LoweringClass], Lowerin
     """
 
     def register(cls: LoweringClass) -> LoweringClass:
-        for op in (op for op, declared in OPS.items() if issubclass(declared, kinds)):
+        wanted = {*kinds}
+        for op in (op for op, declared in OPS.items() if not wanted.isdisjoint(declared.__mro__)):
             family = LOWERINGS.setdefault(op, [])
             family.append((rank, cls))
             family.sort(key=lambda entry: entry[0])
