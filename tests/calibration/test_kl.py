@@ -12,6 +12,8 @@ from qbench.calibration.cells import BINS_PER_CELL, cell_divergences
 from qbench.calibration.divergence import kl_divergences
 from qbench.calibration.grid import Grid
 from qbench.calibration.statistics import Statistics
+from qbench.calibration.weights import calibrated
+from qbench.ir.frozen import Constant
 from qbench.quant.config import QuantConfig
 
 histograms = st.lists(st.integers(0, 60) | st.just(0), min_size=12, max_size=40).filter(any)
@@ -200,3 +202,20 @@ def test_zeros_do_not_decide():
     assert calibrator("kl").curve(few, Grid()).best == calibrator("kl").curve(many, Grid()).best
     kept = Kl(zero_bin="keep")
     assert kept.curve(few, Grid()).best != kept.curve(many, Grid()).best
+
+
+@pytest.mark.parametrize("values", [27, 764, 765, 5000])
+def test_nothing_is_clipped_where_there_are_fewer_values_than_bins(values: int):
+    """255 integers have 765 bins: a channel's few weights lie in bins of their own, and any threshold fits them."""
+    data = np.random.default_rng(0).laplace(size=values).astype(np.float32)
+    curve = calibrator("kl").curve(Statistics.of(data), Grid("int8", True), "w")
+    assert (curve.best == np.abs(data).max()) == (values < 765)
+
+
+@pytest.mark.parametrize("channels", [(16, 3, 3, 3), (16, 64)])
+def test_weights_of_few_values_keep_their_range(channels: tuple[int, ...]):
+    weight = Constant(np.random.default_rng(1).normal(size=channels).astype(np.float32))
+    q, thresholds = calibrated(weight, 0, calibrator("kl"), Grid("int8", True), "w")
+    largest = np.abs(weight.array.reshape(16, -1)).max(axis=1)
+    np.testing.assert_array_equal(np.float32(thresholds), largest)
+    assert q.axis == 0

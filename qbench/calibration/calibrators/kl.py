@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from qbench.calibration.cells import cell_divergences
+from qbench.calibration.cells import BINS_PER_CELL, cell_divergences
 from qbench.calibration.curve import ThresholdCurve, best_of
 from qbench.calibration.divergence import Floats, Ints, kl_divergences
 from qbench.calibration.edges import relaid, sides
@@ -74,10 +74,14 @@ class Kl:
     tie: Literal["first", "last"] = "last"
 
     def curve(self, statistics: Statistics, grid: Grid, tensor: str = "") -> ThresholdCurve:
-        """See `Calibrator`. Where the histogram has fewer bins than there are levels, nothing is clipped."""
+        """See `Calibrator`. Where the histogram has fewer bins than there are levels, nothing is clipped.
+
+        Nor, by "cells", where there are fewer values than bins, as among the weights of a channel: too few to tell.
+        """
         levels = self.levels or self._levels_of(grid, positive=statistics.min >= 0)
         layout = {"cells": self._cells, "two_sided": self._two_sided, "one_sided": self._one_sided}[self.layout]
-        candidates, divergence = layout(statistics, grid, levels)
+        too_few = self.layout == "cells" and statistics.count < levels * BINS_PER_CELL
+        candidates, divergence = (np.empty(0), np.empty(0)) if too_few else layout(statistics, grid, levels)
         if not len(candidates) or not statistics.abs_max:
             largest = np.array([statistics.abs_max])
             return ThresholdCurve("kl", "KL divergence", largest, np.zeros(1), statistics.abs_max)
