@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -52,6 +53,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if few and is_hypothesis_test(test):  # there is no public way to change what the test's own decorator says
             usual = test._hypothesis_internal_use_settings
             test._hypothesis_internal_use_settings = settings(usual, max_examples=min(usual.max_examples, few))
+
+
+_STATES: dict[np.random.Generator, dict[str, Any]] = {}
+
+
+@pytest.fixture(autouse=True)
+def same_numbers(request: pytest.FixtureRequest) -> None:
+    """Each test draws the same of its module's generator, whichever tests drew from it before on the same worker."""
+    for made in vars(request.module).values():
+        if isinstance(made, np.random.Generator):
+            made.bit_generator.state = _STATES.setdefault(made, made.bit_generator.state)
 
 
 def _folder(variable: str, default: Path) -> Path:

@@ -29,11 +29,12 @@ IDS = np.arange(24, dtype=np.int64).reshape(4, 6) % 20
 
 def network(*batch: Dim) -> Graph:
     """A table, two dense layers (64 to 96 to 32) and a bias; constants lie at all magnitudes."""
+    random = np.random.default_rng(5)  # the same whatever other tests have drawn
     constants = {
-        "table": RNG.standard_normal((20, 64)) * RNG.uniform(0.1, 3, (20, 1)),
-        "w1": RNG.standard_normal((96, 64)) * RNG.uniform(0.01, 3, (96, 1)),
-        "b1": RNG.standard_normal(96),
-        "w2": RNG.standard_normal((32, 96)),
+        "table": random.standard_normal((20, 64)) * random.uniform(0.1, 3, (20, 1)),
+        "w1": random.standard_normal((96, 64)) * random.uniform(0.01, 3, (96, 1)),
+        "b1": random.standard_normal(96),
+        "w2": random.standard_normal((32, 96)),
     }
     nodes = [
         node("take", ["table", "ids"], "x"),
@@ -241,10 +242,12 @@ def test_data_are_quantized_by_the_range_of_each_sample(batch: tuple[Dim, ...], 
 
 
 @pytest.mark.parametrize("weights", [{"dtype": "int4"}, {"dtype": "uint4", "symmetric": False}, {"axis": None}])
-def test_weights_of_fewer_bits_and_scales(weights: dict[str, Any], tmp_path: Path) -> None:
+def test_weights_of_fewer_bits_and_scales(weights: dict[str, Any], tmp_path: Path, onnxruntime_saturates: bool) -> None:
     _, model = made(QuantConfig.from_data({"mode": "dynamic", "weights": weights}))
     ours = run(model.graph, {"ids": IDS[:1]})["y"]
     np.testing.assert_array_equal(Programs(model.graph).of({"ids": IDS[:1]}).run({"ids": IDS[:1]})["y"], ours)
+    if onnxruntime_saturates and "dtype" not in weights:
+        pytest.skip("onnxruntime's sums of 8-bit products saturate on this processor, which has no VNNI")
     (theirs,) = onnxruntime(write_onnx(model.annotated, tmp_path / "few.onnx")).run(None, {"ids": IDS[:1]})
     np.testing.assert_allclose(theirs, ours, rtol=1e-6, atol=1e-6 * np.abs(ours).max())
 
