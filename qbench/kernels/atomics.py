@@ -1,7 +1,5 @@
 """Words that several threads read and write: ordered loads, stores and updates of int64 at an address."""
 
-from typing import Any
-
 from llvmlite import ir
 
 from qbench.kernels.jit import intrinsic, types
@@ -9,16 +7,11 @@ from qbench.kernels.jit import intrinsic, types
 _WORD = ir.IntType(64)
 
 
-def _compiled(function: Any) -> Any:
-    """What kernels call: without the first argument, which is Numba's."""
-    return intrinsic(function)
-
-
 def _pointer(builder, address):
     return builder.inttoptr(address, _WORD.as_pointer())
 
 
-@_compiled
+@intrinsic
 def load(context, address):
     """The word at an address; what its writer wrote before it is seen as well."""
 
@@ -28,7 +21,7 @@ def load(context, address):
     return types.int64(types.int64), generate
 
 
-@_compiled
+@intrinsic
 def store(context, address, value):
     """Write a word after everything that was written before it."""
 
@@ -39,7 +32,7 @@ def store(context, address, value):
     return types.void(types.int64, types.int64), generate
 
 
-@_compiled
+@intrinsic
 def add(context, address, value):
     """Add to a word; returns what it was before."""
 
@@ -49,7 +42,7 @@ def add(context, address, value):
     return types.int64(types.int64, types.int64), generate
 
 
-@_compiled
+@intrinsic
 def exchange(context, address, value):
     """Write a word; returns what it was before."""
 
@@ -59,7 +52,7 @@ def exchange(context, address, value):
     return types.int64(types.int64, types.int64), generate
 
 
-@_compiled
+@intrinsic
 def compare_exchange(context, address, expected, value):
     """Write a word if it is as expected; returns what it was before."""
 

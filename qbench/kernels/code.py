@@ -20,7 +20,7 @@ from qbench.files import write_bytes
 from qbench.kernels.objects import ObjectCode, load, numba_folder
 
 _VARIABLE = "NUMBA_CACHE_DIR"
-_CHOICES = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_OPT")
+_CHOICES = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX", "NUMBA_OPT")
 """Variables that change what Numba compiles."""
 
 
@@ -39,6 +39,11 @@ def _machine() -> str:
     processor = llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     chosen = [os.environ.get(name) for name in _CHOICES]
     return hashlib.sha256(repr((sys.version, *processor, *chosen)).encode()).hexdigest()
+
+
+def _key(data: bytes) -> dict[str, str]:
+    """What must be as it was for an object file to be used."""
+    return {"machine": _machine(), "sources": _sources(), "digest": hashlib.sha256(data).hexdigest()}
 
 
 def folder() -> Path:
@@ -106,7 +111,7 @@ class Code:
             found = self._read()
             if not found:
                 with suppress(OSError, NotImplementedError):  # a disk without locks: some code is compiled twice
-                    alone.enter_context(self._lock())
+                    alone.enter_context(self._lock_of_file())
                 found = self._read() or self._compile()
             return load(found)
 
@@ -122,7 +127,7 @@ class Code:
     def _file(self) -> Path:
         return folder() / f"{self.name}-{_machine()[:12]}-{_sources()[:12]}.code"
 
-    def _lock(self) -> Any:
+    def _lock_of_file(self) -> Any:
         from filelock import FileLock  # loaded by who compiles: others start without it
 
         self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -130,8 +135,7 @@ class Code:
 
     def _write(self, code: ObjectCode) -> None:
         """Code of the same name from older sources is removed."""
-        key = {"machine": _machine(), "sources": _sources(), "digest": hashlib.sha256(code.data).hexdigest()}
-        head = json.dumps({**key, "symbol": code.symbol, "calls": code.calls})
+        head = json.dumps({**_key(code.data), "symbol": code.symbol, "calls": code.calls})
         write_bytes(self._file, head.encode() + b"\n" + code.data)
         for file in self._file.parent.glob(f"{glob.escape(f'{self.name}-{_machine()[:12]}')}-*.code"):
             if file != self._file:
@@ -143,7 +147,7 @@ class Code:
         try:
             head, _, data = self._file.read_bytes().partition(b"\n")
             found = json.loads(head)
-            key = {"machine": _machine(), "sources": _sources(), "digest": hashlib.sha256(data).hexdigest()}
-            return ObjectCode(data, found["symbol"], tuple(found["calls"])) if key.items() <= found.items() else None
-        except (OSError, ValueError, KeyError):
+            is_whole = _key(data).items() <= found.items()
+            return ObjectCode(data, found["symbol"], tuple(found["calls"])) if is_whole else None
+        except (OSError, ValueError, KeyError, AttributeError):
             return None

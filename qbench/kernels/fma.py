@@ -28,6 +28,6 @@ def _fma(context, a, b, c):
 @overload(fma)
 def _compiled(a, b, c):
     def call(a, b, c):
-        return _fma(a, b, c)  # pyright: ignore[reportCallIssue] Numba passes the context
+        return _fma(a, b, c)
 
     return call

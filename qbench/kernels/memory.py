@@ -110,6 +110,6 @@ def _prefetch(context, address):
 @overload(prefetch)
 def _compiled(address):
     def call(address):
-        _prefetch(address)  # pyright: ignore[reportCallIssue] Numba passes the context
+        _prefetch(address)
 
     return call

@@ -43,7 +43,7 @@ def _registers(isa: Isa, dtype: Literal["int8", "float32"]) -> KernelFunction:
         return types.int64(types.int64), lambda context, b, signature, arguments: emit_loop(b, isa, dtype, *arguments)
 
     def peak(args: Any, bases: Any, thread: int, threads: int) -> None:
-        _keep(args, loop(args.iterations))  # pyright: ignore[reportCallIssue] intrinsics get a context besides
+        _keep(args, loop(args.iterations))
 
     return peak
 

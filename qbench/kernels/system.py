@@ -12,12 +12,7 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _PAUSE = {"x86_64": ("llvm.x86.sse2.pause",), "aarch64": ("llvm.aarch64.isb", 15), "arm64": ("llvm.aarch64.isb", 15)}
 
 
-def _compiled(function: Any) -> Any:
-    """What kernels call: without the first argument, which is Numba's."""
-    return intrinsic(function)
-
-
-@_compiled
+@intrinsic
 def pause(context):
     """Tell the processor that this thread spins."""
 
@@ -31,7 +26,7 @@ def pause(context):
     return types.void(), generate
 
 
-@_compiled
+@intrinsic
 def give_way(context):
     """Let another thread have this thread's core, if one waits for it."""
 
@@ -43,7 +38,7 @@ def give_way(context):
     return types.void(), generate
 
 
-@_compiled
+@intrinsic
 def clock(context):
     """Nanoseconds of the clock that never goes back: that of ``time.monotonic_ns``."""
 
@@ -65,7 +60,7 @@ def _transfer(builder: Any, name: str, arguments: Any) -> Any:
     return builder.call(function, [builder.trunc(file, _I32), builder.inttoptr(address, _I64.as_pointer()), _I64(1)])
 
 
-@_compiled
+@intrinsic
 def read_byte(context, file, address):
     """Wait for one byte from an open file, such as a pipe, and write it at an address; gives the number of bytes."""
 
@@ -75,7 +70,7 @@ def read_byte(context, file, address):
     return types.int64(types.int64, types.int64), generate
 
 
-@_compiled
+@intrinsic
 def write_byte(context, file, address):
     """Write the byte at an address to an open file; gives the number of bytes."""
 

@@ -83,7 +83,7 @@ def test_code_from_older_sources_is_not_used_and_removed(tmp_path: Path, monkeyp
     assert found[0] != found[1]
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "of another machine", "no header"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "of another machine", "no header", "a number"])
 def test_a_damaged_file_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert called(double(), 5) == 10
@@ -98,6 +98,7 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyP
             "empty": b"",
             "of another machine": other + b"\n" + data,
             "no header": data,
+            "a number": b"7\n" + data,
         }[damage]
     )
     assert called(double(), 5) == 10

@@ -173,7 +173,7 @@ def _first(most: Any) -> Any:
     def first(x):
         value = most(x)
         for start in range(0, len(x), _BLOCK):
-            found = _position(x[start : start + _BLOCK], value)  # pyright: ignore[reportCallIssue]
+            found = _position(x[start : start + _BLOCK], value)
             if found >= 0:
                 return start + found
         return 0
@@ -205,7 +205,7 @@ def _powers(context, x, above, y):
 @overload(largest)
 def _compiled_largest(x):
     def call(x):
-        return _largest(x)  # pyright: ignore[reportCallIssue] Numba passes the context
+        return _largest(x)
 
     return call
 
@@ -213,7 +213,7 @@ def _compiled_largest(x):
 @overload(powers)
 def _compiled_powers(x, above, y):
     def call(x, above, y):
-        return _powers(x, above, y)  # pyright: ignore[reportCallIssue]
+        return _powers(x, above, y)
 
     return call
 

@@ -72,11 +72,11 @@ def _half() -> Storage:
 
     @register_jitable
     def load(array, index):
-        return _from_half(array[index])  # pyright: ignore[reportCallIssue] intrinsics get a context besides
+        return _from_half(array[index])
 
     @register_jitable
     def store(array, index, value):
-        array[index] = _to_half(value)  # pyright: ignore[reportCallIssue]
+        array[index] = _to_half(value)
 
     return Storage("float16", np.uint16, 2, load, store)
 
