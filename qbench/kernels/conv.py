@@ -14,6 +14,7 @@ from qbench.kernels.isa import Element, Isa, isa_of
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
 from qbench.kernels.levels import Level
+from qbench.kernels.matrix import MATRIX, by_matrices, make_matrix_tile
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.pack import packing
 from qbench.kernels.panels import by_pixels, by_tiles, input_of
@@ -99,7 +100,9 @@ def conv_kernel(
     pairs of taps, the table has two lines for each, and there is one group.
     """
     result = "i4" if epilogue == "accumulators" and y != "f4" else y
-    make = _portable if level == Level.PORTABLE else partial(_tiled, level)
+    level = level if tile == MATRIX else level.vectors
+    makers = {Level.AMX: _matrices, Level.PORTABLE: _portable}
+    make = makers.get(level, partial(_tiled, level))
     name = f"conv.{level}.{tile}.{epilogue}.{x}.{result}{'.each' if each else ''}"
     return Kernel(name, ARGUMENTS, make(tile, epilogue, x, result, each))
 
@@ -113,13 +116,33 @@ def _tiled(level: Level, shape: Tile, epilogue: EpilogueName, x: Element, y: str
     return by_tiles(shape.rows, shape.vectors * isa.lanes, step, (item, size), run_tile, each)
 
 
-def _vector_tile(epilogue: Any, y: str, make: Callable[[Epilogue], Any]) -> Callable[..., None]:
-    """A tile whose epilogue is vector code, for results `y`."""
+def _ending(epilogue: Any, y: str) -> tuple[Epilogue, int]:
+    """The vector code that ends tiles for results `y`, and how many constants it reads for each channel."""
     forms: dict[str, Epilogue] = {
         "u1": Codes(epilogue), "i2": Words(epilogue), "i4": Accumulators(), "f4": Reals(epilogue)
     }  # fmt: skip
-    tile, size = make(forms[y]), np.dtype(y).itemsize
-    constants = (RESCALES[epilogue].constants if epilogue in RESCALES else 0) + (y == "f4")
+    return forms[y], (RESCALES[epilogue].constants if epilogue in RESCALES else 0) + (y == "f4")
+
+
+def _matrices(shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: bool) -> KernelFunction:
+    ending, constants = _ending(epilogue, y)
+    tile, size = make_matrix_tile(ending), np.dtype(y).itemsize
+
+    @register_jitable(inline="always")
+    def run_tile(args, bases, source, source_pitch, steps, weights, channel, sums, out, rows, channels):
+        scales = address_of(bases, args.scales) + channel * 4 * constants
+        operands = (scales, args.zero_point, args.low, args.high)
+        bias = address_of(bases, args.bias) + channel * 4
+        pitch = args.out_pitch * size
+        tile(source, source_pitch, steps, weights, bias, sums, out, pitch, rows, channels, operands)
+
+    return by_matrices(size, run_tile)
+
+
+def _vector_tile(epilogue: Any, y: str, make: Callable[[Epilogue], Any]) -> Callable[..., None]:
+    """A tile whose epilogue is vector code, for results `y`."""
+    ending, constants = _ending(epilogue, y)
+    tile, size = make(ending), np.dtype(y).itemsize
 
     @register_jitable(inline="always")
     def run_tile(args, bases, source, zeros, offsets, offset_bytes, steps, weights, channel, out, rows, channels):

@@ -1,6 +1,8 @@
 """What the processor can do: the level that kernels are made for."""
 
+import ctypes
 import os
+import sys
 from enum import StrEnum
 from functools import cache
 
@@ -14,14 +16,22 @@ _VARIABLE = "QBENCH_CPU"
 class Level(StrEnum):
     """A set of instructions, best first."""
 
+    AMX = "amx"
     AVX512VNNI = "avx512vnni"
     AVXVNNI = "avxvnni"
     AVX2 = "avx2"
     PORTABLE = "portable"
 
+    @property
+    def vectors(self) -> "Level":
+        """The level whose vector instructions it has: itself, unless it adds products of matrices to another one."""
+        return Level.AVX512VNNI if self is Level.AMX else self
 
+
+_VNNI = ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni")
 _NEEDS = {
-    Level.AVX512VNNI: ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni"),
+    Level.AMX: (*_VNNI, "amx-tile", "amx-int8"),
+    Level.AVX512VNNI: _VNNI,
     Level.AVXVNNI: ("avx2", "fma", "f16c", "avxvnni"),
     Level.AVX2: ("avx2", "fma", "f16c"),
     Level.PORTABLE: (),
@@ -49,7 +59,22 @@ def supported() -> tuple[Level, ...]:
     if numba_is_off():
         return (Level.PORTABLE,)
     features = llvm.get_host_cpu_features()
-    return tuple(level for level, needs in _NEEDS.items() if all(features.get(name) for name in needs))
+    found = (level for level, needs in _NEEDS.items() if all(features.get(name) for name in needs))
+    return tuple(level for level in found if level is not Level.AMX or _may_use_matrices())
+
+
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+
+
+@cache
+def _may_use_matrices() -> bool:
+    """Ask the system for the registers of AMX: it grants them to a process once and for all.
+
+    Source: Linux, Documentation/arch/x86/xstate.rst.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0
 
 
 def current() -> Level:

@@ -17,7 +17,7 @@ from qbench.kernels.stack import stack
 
 
 @register_jitable
-def _shares(blocks: Any, panels: Any, thread: Any, threads: Any) -> Any:
+def shares(blocks: Any, panels: Any, thread: Any, threads: Any) -> Any:
     """A thread's blocks and panels: what splits more evenly is split, panels where both do alike."""
     if -(-panels // threads) * blocks <= -(-blocks // threads) * panels:
         first, last = share(panels, thread, threads)
@@ -61,7 +61,7 @@ def by_tiles(
         line_of_offsets = view(bases, line, rows, np.int32)
         blocks, panels = -(-args.pixels // rows), -(-args.channels // width)
         steps = 1 if each else -(-args.depth // group)
-        first_block, last_block, first_panel, last_panel = _shares(blocks, panels * args.groups, thread, threads)
+        first_block, last_block, first_panel, last_panel = shares(blocks, panels * args.groups, thread, threads)
         for chunk in range(first_block, last_block, args.chunk):
             for panel in range(first_panel, last_panel):
                 in_group, first = panel // panels, panel % panels * width
@@ -103,7 +103,7 @@ def by_pixels(
 
     def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
         panels = -(-args.channels // width)
-        first_pixel, last_pixel, first_panel, last_panel = _shares(args.pixels, panels * args.groups, thread, threads)
+        first_pixel, last_pixel, first_panel, last_panel = shares(args.pixels, panels * args.groups, thread, threads)
         for pixel in range(first_pixel, last_pixel):
             line = pixel // rows * args.taps * lines * rows + pixel % rows
             for panel in range(first_panel, last_panel):

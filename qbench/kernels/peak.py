@@ -6,6 +6,7 @@ import numpy as np
 from llvmlite import ir
 
 from qbench.kernels.isa import ISAS, Isa
+from qbench.kernels.isa.amx import MACS, configure, multiply, release
 from qbench.kernels.isa.emit import F32, I8, I32, I64, call, store, vector
 from qbench.kernels.jit import cgutils, intrinsic, register_jitable, types
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
@@ -14,15 +15,19 @@ from qbench.kernels.stack import stack_array
 
 _CHAINS = 12
 """Independent sums: more than a unit's latency times the units, and few enough for 16 registers."""
+_MATRICES = 4
+"""The same of sums in matrices."""
 _PORTABLE_WIDTH = 64
 _UNLIKELY = 0x5EED5EED
 
 
 def macs_per_iteration(level: Level, dtype: Literal["int8", "float32"]) -> int:
     """Multiplications with addition in one iteration of `peak_kernel`."""
-    if level == Level.PORTABLE:
+    if level is Level.PORTABLE:
         return _PORTABLE_WIDTH
-    isa = ISAS[level]
+    if (level, dtype) == (Level.AMX, "int8"):
+        return _MATRICES * MACS
+    isa = ISAS[level.vectors]
     return _CHAINS * isa.lanes * (isa.group if dtype == "int8" else 1)
 
 
@@ -33,8 +38,30 @@ def peak_kernel(level: Level, dtype: Literal["int8", "float32"]) -> Kernel:
     Operands stay in registers (portable: in the first cache). Every thread does all of it. `iterations`, the one
     argument, is at least 1.
     """
-    function = _portable(dtype) if level == Level.PORTABLE else _registers(ISAS[level], dtype)
+    if (level, dtype) == (Level.AMX, "int8"):
+        function = _matrices()
+    else:
+        function = _portable(dtype) if level is Level.PORTABLE else _registers(ISAS[level.vectors], dtype)
     return Kernel(f"peak.{level}.{dtype}", record(iterations="i8"), function)
+
+
+def _matrices() -> KernelFunction:
+    @intrinsic
+    def products(context):
+        def generate(context, b, signature, arguments):
+            for sums in range(_MATRICES):
+                multiply(b, sums, _MATRICES, _MATRICES + 1)
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    def peak(args: Any, bases: Any, thread: int, threads: int) -> None:
+        configure()
+        for _ in range(args.iterations):
+            products()
+        release()
+
+    return peak
 
 
 def _registers(isa: Isa, dtype: Literal["int8", "float32"]) -> KernelFunction:

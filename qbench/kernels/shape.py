@@ -2,19 +2,23 @@
 
 from qbench.kernels.isa import Element
 from qbench.kernels.levels import Level
+from qbench.kernels.matrix import MATRIX, blocks_at_once
 from qbench.kernels.pack import packing
 from qbench.kernels.tile import Tile
 
+_VNNI = {
+    Tile(4, 4): (1.05, 46),
+    Tile(6, 4): (1.05, 65),
+    Tile(7, 4): (1.05, 95),
+    Tile(7, 3): (1.04, 75),
+    Tile(10, 2): (1.04, 70),
+    Tile(12, 1): (1.06, 71),
+    Tile(1, 8): (2.2, 40),  # as fast as weights arrive
+}
+
 TILE_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
-    Level.AVX512VNNI: {
-        Tile(4, 4): (1.05, 46),
-        Tile(6, 4): (1.05, 65),
-        Tile(7, 4): (1.05, 95),
-        Tile(7, 3): (1.04, 75),
-        Tile(10, 2): (1.04, 70),
-        Tile(12, 1): (1.06, 71),
-        Tile(1, 8): (2.2, 40),  # as fast as weights arrive
-    },
+    Level.AMX: {**_VNNI, MATRIX: (0.06, 600)},
+    Level.AVX512VNNI: _VNNI,
     Level.AVXVNNI: {Tile(6, 2): (1, 40), Tile(4, 3): (1, 40), Tile(12, 1): (1, 60), Tile(1, 8): (2, 40)},
     Level.AVX2: {Tile(4, 2): (1, 30), Tile(6, 1): (1, 30), Tile(1, 4): (1, 20)},
     Level.PORTABLE: {Tile(1, 4): (1, 0), Tile(1, 2): (1, 0), Tile(1, 1): (1, 0)},
@@ -22,6 +26,7 @@ TILE_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
 """What tiles cost, measured, in cycles: each vector of a step, and what a tile costs besides."""
 
 EACH: dict[Level, Tile] = {
+    Level.AMX: Tile(4, 2),
     Level.AVX512VNNI: Tile(4, 2),
     Level.AVXVNNI: Tile(2, 2),
     Level.AVX2: Tile(2, 2),
@@ -43,13 +48,14 @@ def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element
         Type of the input's elements.
     """
     lanes, group = packing(level, x)
+    tiles = [tile for tile in TILE_COSTS[level] if tile != MATRIX or blocks_at_once(depth)]
 
     def cycles(tile: Tile) -> float:
         each, besides = TILE_COSTS[level][tile]
         tiles = -(-pixels // tile.rows) * -(-channels // (tile.vectors * lanes))
         return tiles * (-(-depth // group) * tile.rows * tile.vectors * each + besides)
 
-    return min(TILE_COSTS[level], key=cycles)
+    return min(tiles, key=cycles)
 
 
 def choose_chunk(tile: Tile, pixels: int, depth: int) -> int:
@@ -57,4 +63,6 @@ def choose_chunk(tile: Tile, pixels: int, depth: int) -> int:
 
     With few products per output it pays to keep one panel in the first cache; with many, to read the input only once.
     """
+    if tile == MATRIX:
+        return blocks_at_once(depth)
     return _CHUNK if depth <= 256 and pixels >= _CHUNK * tile.rows else 1

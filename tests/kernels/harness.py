@@ -13,10 +13,13 @@ from qbench.runtime.memory import GUARDED, SLACK
 
 ALIGNMENT = 16  # of NumPy's arrays
 
-RUNNABLE = [
-    level for level in Level if level in supported() or (level, Level.AVX512VNNI) == (Level.AVXVNNI, supported()[0])
-]
-"""Levels to test: AVX-VNNI has the instructions of 256 bits that AVX512-VNNI has too, in another encoding."""
+VECTORS = [level for level in Level if level.vectors is level]
+COMPILED = [level for level in VECTORS if level in supported()]
+"""Levels of this machine."""
+RUNNABLE = [level for level in VECTORS if level in COMPILED or (level is Level.AVXVNNI and VECTORS[0] in COMPILED)]
+"""The same: AVX-VNNI has the instructions of 256 bits that AVX512-VNNI has too, in another encoding."""
+WITH_MATRICES = [*RUNNABLE, *(level for level in supported() if level.vectors is not level)]
+"""The same and what adds products of matrices to one of them: what has no kernels for these has those of vectors."""
 
 
 def launch(kernel: Kernel, threads: int = 1, **fields: object) -> None:

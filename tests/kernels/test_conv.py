@@ -13,6 +13,7 @@ from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
+from qbench.kernels.matrix import MATRIX, pack_matrix
 from qbench.kernels.pack import offsets, pack_channels, pack_scales, pack_weights, packing
 from qbench.kernels.rounding import two_parts
 from qbench.kernels.shape import TILE_COSTS, choose_tile
@@ -20,11 +21,11 @@ from qbench.ops.integer.products import IntegerConv2d
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
-from tests.kernels.harness import RUNNABLE, launch
+from tests.kernels.harness import RUNNABLE, WITH_MATRICES, launch
 
 
 def rounds_down(level):
-    return level in ISAS and ISAS[level].rounds_down
+    return level.vectors in ISAS and ISAS[level.vectors].rounds_down
 
 
 def requantized(acc, real, rounding):
@@ -58,6 +59,12 @@ def epilogue_of(rng, sums, bound, rounding, exponents, exact, floats=False):
     return name, taken, scaled
 
 
+def tile_of(data, level, op):
+    """One that the level has, and that of matrices for half of the cases; it has no groups."""
+    tiles = [MATRIX] if level is Level.AMX and op.groups == 1 and data.draw(st.booleans()) else [*TILE_COSTS[level]]
+    return data.draw(st.sampled_from([tile for tile in tiles if tile != MATRIX or op.groups == 1]))
+
+
 def bias_of(epilogue, bias):
     return bias.astype(np.int64 if epilogue == "exact" else np.int32)
 
@@ -85,10 +92,11 @@ def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, 
         padding=op.padding[:2], dilation=op.dilation, rows=tile.rows,
         bytes_apart=tuple(x.itemsize * pitch * pixels for pixels in (height * width, width, 1)),
     )  # fmt: skip
-    packed = pack_weights(weight.reshape(groups, channels // groups, depth, -1).swapaxes(2, 3), tile, lanes, group)
+    ordered = weight.reshape(groups, channels // groups, depth, -1).swapaxes(2, 3)
+    packed = pack_matrix(ordered) if tile == MATRIX else pack_weights(ordered, tile, lanes, group)
     kind = np.dtype("i4" if epilogue == "accumulators" and y != "f4" else y)
     out = np.full((pixels + 1, out_pitch), 99, kind)
-    zeros = np.full(depth + 3, op.data_zero_point, x.dtype)
+    zeros = np.full(depth + 63, op.data_zero_point, x.dtype)
     per_channel = {
         name: pack_channels(values, groups, tile, lanes)
         for name, values in {**fields, "bias": bias}.items()
@@ -123,7 +131,7 @@ def cases(draw):
     strides, zero_point = draw(st.tuples(st.integers(1, 2), st.integers(1, 2))), draw(st.integers(0, 255))
     op = IntegerConv2d(strides=strides, padding=padding, dilation=dilation, groups=groups, data_zero_point=zero_point)
     size = tuple(draw(st.integers(low, low + 5)) for low in least)
-    depth, channels = draw(st.integers(1, 20)), draw(st.integers(1, 70))
+    depth, channels = draw(st.integers(1, 20) | st.sampled_from([64, 128])), draw(st.integers(1, 70))
     if kernel == (1, 1) and draw(st.booleans()):
         op = IntegerConv2d(groups=groups, data_zero_point=zero_point)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -132,7 +140,7 @@ def cases(draw):
     return op, x, weight, rng
 
 
-@pytest.mark.parametrize("level", RUNNABLE)
+@pytest.mark.parametrize("level", WITH_MATRICES)
 @given(
     case=cases(),
     data=st.data(),
@@ -147,7 +155,7 @@ def cases(draw):
 @settings(max_examples=100)
 def test_equals_the_integer_convolution(level, case, data, rounding, threads, slack, chunk, largest, exact, floats):
     op, x, weight, rng = case
-    tile = data.draw(st.sampled_from([*TILE_COSTS[level]]))
+    tile = tile_of(data, level, op)
     channels = len(weight)
     bias = rng.integers(-(2**16), 2**16, channels)
     sums = op.compute(x, weight).astype(np.int64) + bias[:, None, None]
@@ -157,6 +165,7 @@ def test_equals_the_integer_convolution(level, case, data, rounding, threads, sl
         rng, sums, bound, rounding, (-20, largest), exact=exact, floats=floats and rounds_down(level)
     )
     fields = {"zero_point": 3, "low": 1, "high": 250, **taken}
+    assume((tile, name) != (MATRIX, "exact"))
     got = run(level, tile, name, x, weight, op, bias_of(name, folded), fields, threads, channels + slack, chunk)
     np.testing.assert_array_equal(got, scaled if rounding is None else np.clip(scaled + 3, 1, 250))
 
@@ -199,7 +208,7 @@ def test_equals_the_integer_convolution_of_16_bits(level, case, data, rounding, 
     )
 
 
-@pytest.mark.parametrize("level", [level for level in RUNNABLE if level in ISAS])
+@pytest.mark.parametrize("level", [level for level in WITH_MATRICES if level is not Level.PORTABLE])
 @given(
     case=cases(),
     data=st.data(),
@@ -210,7 +219,7 @@ def test_equals_the_integer_convolution_of_16_bits(level, case, data, rounding, 
 @settings(max_examples=40)
 def test_reals_are_those_that_the_integers_stand_for(level, case, data, rounding, largest, bounds):
     op, x, weight, rng = case
-    tile = data.draw(st.sampled_from([*TILE_COSTS[level]]))
+    tile = tile_of(data, level, op)
     channels, (zero_point, low, high) = len(weight), bounds
     bias = rng.integers(-(2**16), 2**16, channels)
     sums = op.compute(x, weight).astype(np.int64) + bias[:, None, None]

@@ -1,6 +1,5 @@
 """float32 convolutions and products in tiles, against the NumPy ops."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, reject, settings
@@ -12,11 +11,10 @@ from qbench.ir.op import OPS
 from qbench.ir.types import TensorType
 from qbench.kernels.floats.conv import TILES, choose_chunk, choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.floats.pack import pack_kernel
-from qbench.kernels.levels import Level, supported
+from qbench.kernels.levels import Level
 from qbench.kernels.pack import offsets, pack_channels, pack_weights
-from tests.kernels.harness import launch
+from tests.kernels.harness import COMPILED, launch
 
-LEVELS = [Level.PORTABLE] if numba.config.DISABLE_JIT else list(supported())
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
 
@@ -45,7 +43,7 @@ def run(level, tile, x, weights, bias, table, out, threads=1, **fields):
     )
 
 
-@pytest.mark.parametrize("level, tile", [(level, tile) for level in LEVELS for tile in TILES[level]], ids=str)
+@pytest.mark.parametrize("level, tile", [(level, tile) for level in COMPILED for tile in TILES[level]], ids=str)
 @settings(max_examples=12)
 @given(
     size=st.tuples(st.integers(1, 7), st.integers(1, 9)),
@@ -95,7 +93,7 @@ def test_convolutions(level, tile, size, kernel, strides, dilation, padding, gro
     assert np.array_equal(y, again)  # any split gives the same bits
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", COMPILED)
 @settings(max_examples=30)
 @given(
     batch=st.integers(1, 3),

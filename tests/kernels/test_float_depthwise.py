@@ -1,6 +1,5 @@
 """Depthwise float32 convolutions against the NumPy op."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, reject, settings
@@ -11,10 +10,8 @@ from qbench.errors import GraphError
 from qbench.ir.op import OPS
 from qbench.ir.types import TensorType
 from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise, pad_channels
-from qbench.kernels.levels import Level, supported
-from tests.kernels.harness import launch
+from tests.kernels.harness import COMPILED, launch
 
-LEVELS = [Level.PORTABLE] if numba.config.DISABLE_JIT else list(supported())
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
 
@@ -23,7 +20,7 @@ def places(name, images):
     return dict(zip((f"{name}_image", f"{name}_row", f"{name}_pitch"), steps, strict=True))
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", COMPILED)
 @settings(max_examples=60)
 @given(
     size=st.tuples(st.integers(1, 9), st.integers(1, 19)),

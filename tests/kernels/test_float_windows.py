@@ -1,6 +1,5 @@
 """Pools, reductions, resizing and softmax on channels-last floats, against the NumPy ops."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, reject, settings
@@ -14,11 +13,10 @@ from qbench.kernels.floats.pool import pool_kernel
 from qbench.kernels.floats.reduce import reduce_kernel
 from qbench.kernels.floats.resize import resize_kernel
 from qbench.kernels.floats.softmax import softmax_kernel
-from qbench.kernels.levels import Level, supported
-from tests.kernels.harness import launch
+from qbench.kernels.levels import Level
+from tests.kernels.harness import COMPILED, launch
 
 PORTABLE = Level.PORTABLE
-LEVELS = [Level.PORTABLE] if numba.config.DISABLE_JIT else list(supported())
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
 
@@ -89,7 +87,7 @@ def test_pools(kind, dtype, size, pool, strides, dilation, padding, flags, chann
     fields |= dict(zip(("height", "width", "out_height", "out_width"), (*size, *out), strict=True))
     beside = beside_of(y).copy()
     fields |= {"images": 2, "channels": channels, **places("x", x), **places("out", y)}
-    for level in LEVELS:
+    for level in COMPILED:
         y[:] = 7
         launch(pool_kernel(kind, dtype, level), threads, x=x, out=y, **fields)
         close(nchw(y), op.compute_all((nchw(x),))[0])

@@ -11,7 +11,7 @@ from tests.kernels.harness import launch
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
-@pytest.mark.parametrize("level", [level for level in supported() if level in ISAS or level == Level.PORTABLE])
+@pytest.mark.parametrize("level", supported())
 def test_peak_runs(level, dtype):
     launch(peak_kernel(level, dtype), threads=2, iterations=100)
     assert macs_per_iteration(level, dtype) > 0

@@ -21,4 +21,4 @@ WORDS: dict[Level, Isa] = {Level.AVX512VNNI: Avx512Words(), Level.AVXVNNI: AvxVn
 
 def isa_of(level: Level, x: Element) -> Isa:
     """The instruction set of a level, other than the portable one, for products of such elements."""
-    return (ISAS if x == "u1" else WORDS)[level]
+    return (ISAS if x == "u1" else WORDS)[level.vectors]

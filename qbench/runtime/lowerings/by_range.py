@@ -23,7 +23,6 @@ from qbench.kernels.by_range import (
     scaled_kernel,
 )
 from qbench.kernels.levels import Level
-from qbench.kernels.shape import choose_tile
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.ops.onnx.dynamic import ConvInteger, DynamicQuantize, MatmulInteger
 from qbench.ops.qnn.dynamic import DynamicDense
@@ -167,7 +166,7 @@ class MatmulIntegerLowering(_Centred):
         source, (units, depth) = gapless(site, self.products.data), self.weights.shape
         rows = math.prod(sums.shape[:-1])
         geometry = Geometry(rows, 1, depth, 1, depth, source.place.reference)
-        tile = choose_tile(site.level, rows, units, depth, self.x)
+        tile = self.tile(rows, units, depth)
         return [*source.copies, self.tiled(site, geometry, tile, None, self.weights.reshape(1, units, 1, depth), sums)]
 
 
@@ -252,7 +251,7 @@ class DynamicDenseLowering(Tiled):
         rows, (units, depth) = math.prod(shape[:-1]), self.weights.shape
         count = math.prod(shape) // samples
         ranges, codes = site.workspace(8 * PIECES * samples), site.workspace(math.prod(shape))
-        x, tile = source.place.reference, choose_tile(site.level, rows, units, depth, self.x)
+        x, tile = source.place.reference, self.tile(rows, units, depth)
         bias, (low, high) = self.step.follower(Epilogue.BIAS), clamp(self.step)
         added = np.zeros(units, np.float32) if bias is None else self.graph.constants[bias.inputs[1]].array
         y = target.place.reference

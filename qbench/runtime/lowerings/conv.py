@@ -17,6 +17,7 @@ from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import EpilogueName, Result, choose_epilogue
 from qbench.kernels.isa import ISAS, Element
 from qbench.kernels.levels import Level
+from qbench.kernels.matrix import MATRIX, pack_matrix
 from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
 from qbench.kernels.shape import EACH, choose_chunk, choose_tile
 from qbench.kernels.tile import Tile
@@ -27,6 +28,7 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.products import Products, products
 from qbench.runtime.lowerings.windows import input_offsets
+from qbench.runtime.memory import SLACK
 from qbench.runtime.step import Instruction, Place
 
 _ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
@@ -59,6 +61,7 @@ class Tiled(Lowering):
     """A sum of products by tiles; the others say where its pixels are."""
 
     absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP, Epilogue.DEQUANTIZE})
+    takes_matrices = True
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -70,7 +73,7 @@ class Tiled(Lowering):
         self.y: Result = "u1" if rescaled is None else _ELEMENTS[rescaled.dtype]
         if self.products.reals is not None:
             self.y = "f4"
-            if self.level not in ISAS or self.each or self.epilogue == "exact":
+            if self.level is Level.PORTABLE or self.each or self.epilogue == "exact":
                 raise Refused("its kernel makes no real numbers")
         weights = self.products.weights
         if self._cut and (is_op(step.head, IntegerDense) or self._groups > 1 or weights.integers.max() > _MOST):
@@ -118,8 +121,14 @@ class Tiled(Lowering):
             return "accumulators"
         if self.level is Level.PORTABLE and self.x == "i2":
             return "exact"  # whose biases do not wrap: nor do that level's sums
-        rounds_down = self.y == "u1" and self.level in ISAS and ISAS[self.level].rounds_down
+        isa = ISAS.get(self.level.vectors)
+        rounds_down = self.y == "u1" and isa is not None and isa.rounds_down
         return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier, rounds_down)
+
+    def tile(self, pixels: int, channels: int, depth: int) -> Tile:
+        """The fastest tile; see `choose_tile`."""
+        whole = self.x == "u1" and self._groups == 1 and not self._cut and self.epilogue != "exact"
+        return choose_tile(self.level if whole else self.level.vectors, pixels, channels, depth, self.x)
 
     def _per_channel(self, epilogue: EpilogueName, groups: int, tile: Tile, lanes: int) -> dict[str, NDArray[Any]]:
         """What is added to sums, and what they are rescaled by, as tiles take it."""
@@ -161,12 +170,14 @@ class Tiled(Lowering):
 
         def pack() -> NDArray[Any]:
             flat = weights.reshape(channels, -1)
+            if tile == MATRIX:
+                return pack_matrix(weights)
             return pack_each(flat, tile, site.level) if self.each else pack_weights(weights, tile, lanes, group)
 
         packed = site.packed(self.constant, form, pack)
 
         per_channel = self.once((tile, groups), lambda: self._per_channel(epilogue, groups, tile, lanes))
-        out, read = into or site.places[self.output], max(geometry.depth + group, tile.vectors * lanes)
+        out, read = into or site.places[self.output], max(geometry.depth + SLACK, tile.vectors * lanes)
         run_taps, run_steps = geometry.taps, geometry.depth
         if epilogue == "exact" and self.x == "i2":
             run_taps, run_steps = self.once("run", lambda: _run(weights, group))
@@ -240,7 +251,7 @@ class ConvLowering(Tiled):
         pixels = n * out_height * out_width
         joins_rows = self.joins_rows and x.strides[2] == inner  # not where the channels are part of more
         taps, depth = (height, width * inner) if joins_rows else (height * width, inner)
-        tile = choose_tile(site.level, pixels, out // op.groups, taps * depth, self.x)
+        tile = self.tile(pixels, out // op.groups, taps * depth)
         ordered = _ordered(weights, op.groups, taps, depth)
         one_tap = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
         table = None
@@ -339,6 +350,6 @@ class DenseLowering(Tiled):
         x, weights = gapless(site, self.products.data), self.weights
         units, depth = weights.shape
         rows = math.prod(x.place.shape[:-1])
-        tile = choose_tile(site.level, rows, units, depth, self.x)
+        tile = self.tile(rows, units, depth)
         geometry = Geometry(rows, 1, depth, 1, depth, x.place.reference)
         return [*x.copies, self.tiled(site, geometry, tile, None, weights.reshape(1, units, 1, depth))]

@@ -93,6 +93,8 @@ class Lowering(ABC):
 
     absorbs: ClassVar[frozenset[Epilogue]] = frozenset()
     """Which of what the ops absorb it can do."""
+    takes_matrices: ClassVar[bool] = False
+    """Whether it has kernels for a level with products of matrices; else it is given that of the vectors there."""
     renames: ClassVar[bool] = False
     """Whether what it makes is the memory that it reads, whatever is stored there and whoever owns it."""
 
@@ -189,7 +191,7 @@ def lowering_of(step: Fused, graph: Graph, level: Level) -> Lowering:
         if any(OPS[node.op].epilogue not in family.absorbs for node in step.nodes[1:]):
             continue
         try:
-            return family(step, graph, level)
+            return family(step, graph, level if family.takes_matrices else level.vectors)
         except Refused as refused:
             refusal = refused
     raise refusal

@@ -61,7 +61,7 @@ def make_plan(
         open_batch = fixed = fold(specialize(graph, sizes), keep)
     laid_out = lay_out(fixed, tasks(fixed, keep, level))
     placement = place_all(laid_out)
-    lowered = [_lower(step, laid_out, placement, level) for step in laid_out.steps]
+    lowered = [_lower(step, laid_out, placement) for step in laid_out.steps]
     offsets, arena_bytes, gaps = _arrange(placement, lowered)
     return Plan(
         graph=open_batch,
@@ -90,7 +90,7 @@ class _Lowered(NamedTuple):
     constants: Sequence[Array]
 
 
-def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement, level: Level) -> _Lowered:
+def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement) -> _Lowered:
     places, graph = placement.places, laid_out.graph
     if isinstance(step, Copy):
         made = copy_instructions(places[step.source], places[step.target], laid_out.layouts[step.target])
@@ -101,9 +101,11 @@ def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement, level: Le
     for name, layout in (*step.layouts.inputs.items(), *step.layouts.outputs.items()):
         if layout is not None:
             here[name] = here[name].ordered(layout.axes)
-    site = Site(task.lowering.graph if task.lowering else graph, here, laid_out.layouts, level, len(placement.sizes))
-    instructions = task.lowering.lower(site) if task.lowering else ()
-    pointers = task.lowering.pointers if task.lowering else dict[str, tuple[int, ...]]()
+    instructions, pointers, scratch, constants = (), dict[str, tuple[int, ...]](), list[int](), list[Array]()
+    if (lowering := task.lowering) is not None:
+        site = Site(lowering.graph, here, laid_out.layouts, lowering.level, len(placement.sizes))
+        instructions, pointers = lowering.lower(site), lowering.pointers
+        scratch, constants = site.scratch, site.constants
     done = Step(
         name=task.step.head.name,
         nodes=tuple(node.name for node in task.step.nodes),
@@ -114,7 +116,7 @@ def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement, level: Le
         reason=task.reason,
         pointers={step.reads[name]: sizes for name, sizes in pointers.items()},
     )
-    return _Lowered(done, tuple(placement.buffer(size) for size in site.scratch), site.constants)
+    return _Lowered(done, tuple(placement.buffer(size) for size in scratch), constants)
 
 
 def _arrange(

@@ -12,12 +12,11 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.types import TensorType
-from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level, supported
 from qbench.runtime.interpreter import run
 from qbench.runtime.programs import plan
 
-LEVELS = [level for level in supported() if level in ISAS or level is Level.PORTABLE]
+LEVELS = supported()
 
 
 def assert_agree(

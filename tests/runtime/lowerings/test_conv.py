@@ -110,3 +110,30 @@ def test_a_depthwise_window_of_more_taps_than_the_stack_holds_runs_in_another_ke
     shape = (1, 3, 66, 64)
     graph = build("g", {"x": TensorType(shape, "uint8")}, ["y"], [conv, ends], {"w": weights, **scales})
     assert_agree(graph, {"x": rng.integers(0, 256, shape).astype(np.uint8)}, level=LEVELS[0], threads=2)
+
+
+@pytest.mark.parametrize("window", ["wide", "row by row", "one", "strided", "rows of a dense layer"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_large_layers_are_products_of_matrices_where_the_processor_has_them(window, threads):
+    """Codes that lie side by side already, and those that are brought there; wherever blocks of pixels end."""
+    if Level.AMX not in LEVELS:
+        pytest.skip("this processor has no products of matrices (AMX)")
+    rng = np.random.default_rng(0)
+    shapes = {
+        "wide": ((2, 70, 13, 11), (80, 70, 3, 3), {"padding": (1, 1, 1, 1)}),
+        "row by row": ((1, 3, 24, 24), (48, 3, 7, 7), {"padding": (3, 3, 3, 3), "strides": (2, 2)}),
+        "one": ((1, 128, 9, 9), (72, 128, 1, 1), {}),
+        "strided": ((1, 128, 17, 17), (72, 128, 1, 1), {"strides": (2, 2)}),
+        "rows of a dense layer": ((3, 50, 192), (100, 192), {}),
+    }
+    shape, weights, attrs = shapes[window]
+    op, axis = ("integer.dense", -1) if len(weights) == 2 else ("integer.conv2d", 1)
+    many = [1] * len(shape)
+    many[axis] = weights[0]
+    ends, scales = requantize("sums", "y", 2.0 ** rng.uniform(-16, -12, many), "tflite_double", "int8", 5)
+    nodes = [node(op, "x w", "sums", data_zero_point=7, **attrs), ends]
+    constants = {"w": Constant(rng.integers(-128, 128, weights).astype(np.int8)), **scales}
+    graph = build("g", {"x": TensorType(shape, "uint8")}, ["y"], nodes, constants)
+    feeds = {"x": rng.integers(0, 256, shape).astype(np.uint8)}
+    assert_agree(graph, feeds, level=Level.AMX, threads=threads)
+    assert any(timing.kernel.startswith("conv.amx") for timing in plan(graph, level=Level.AMX).profile(feeds))
