@@ -45,6 +45,8 @@ class Plan:
         What fills the padding around a value that lies inside of one; the steps that make it do this by themselves.
     lowerings
         What made the instructions: as long as this program lives, planning an edited graph finds them again.
+    chains
+        Steps one after the other that may run a few rows at a time.
     """
 
     graph: Graph
@@ -58,6 +60,7 @@ class Plan:
     constants: tuple[NDArray[Any], ...] = ()
     borders: Mapping[str, tuple[Instruction, ...]] = field(default_factory=dict[str, tuple[Instruction, ...]])
     lowerings: tuple[object, ...] = ()
+    chains: tuple[tuple[Step, ...], ...] = ()
 
     @property
     def fallbacks(self) -> dict[str, str]:

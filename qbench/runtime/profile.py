@@ -51,12 +51,17 @@ def profile(
     rows: list[Timing] = []
     for step in schedule.plan.steps:
         own = [row for row, other in enumerate(schedule.steps) if other is step]
-        slowest = max(own, key=lambda row: medians[row], default=None)
+        wholes: dict[int, list[int]] = {}
+        for row in own:  # those of strips belong together
+            instruction = schedule.instructions[row]
+            wholes.setdefault(id(instruction.rows or instruction), []).append(row)
+        times = {parts[0]: float(medians[parts].sum()) for parts in wholes.values()}
+        slowest = max(times, key=times.__getitem__, default=None)
         macs = step.macs * samples
         if step.name in interpreted:
             rows.append(Timing(step.name, step.name, "interpreter", float(np.median(interpreted[step.name])), macs))
-        for row in own:
+        for row, took in times.items():
             instruction = schedule.instructions[row]
             own_macs = macs if row == slowest and not step.reason else 0
-            rows.append(Timing(step.name, instruction.label, instruction.kernel.name, float(medians[row]), own_macs))
+            rows.append(Timing(step.name, instruction.label, instruction.kernel.name, took, own_macs))
     return rows

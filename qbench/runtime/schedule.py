@@ -27,7 +27,11 @@ from qbench.runtime.instruction_table import Table
 from qbench.runtime.memory import zeros
 from qbench.runtime.plan import Plan
 from qbench.runtime.port import Port, is_batched, whole_shape
-from qbench.runtime.step import Instruction, Place, Step, row_major
+from qbench.runtime.step import Instruction, Place, Rows, Step, row_major
+from qbench.runtime.strips import strips
+
+_LONG = 16
+"""Elements from which on rows are looked at one by one: several threads can share them."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,7 @@ class Schedule:
         arrays = {*graph.inputs, *graph.constants, *self._start}
         leaving = {*self.wanted, *self.observed} - {*self.plan.outputs}
         first = 0
+        ends = {chain[-1]: chain for chain in self.plan.chains}
         for step in self.plan.steps:
             if step in self._needed and step.reason:
                 for name in step.inputs:
@@ -175,7 +180,27 @@ class Schedule:
                 leaves = name in leaving and (name in self.wanted or not counted)
                 if leaves and name not in arrays and name not in self.kept:
                     self._leave(step, name, self.kept)
+            if step in ends:
+                self._cut(ends[step])
         self.segments.append(Segment(first, len(self.instructions)))
+
+    def _cut(self, chain: Sequence[Step]) -> None:
+        """Have the instructions of a chain run a few rows at a time, unless somebody wants all of what passes on."""
+        wanted = {*self._start, *self.wanted, *self.observed}
+        if not self._needed.issuperset(chain) or wanted.intersection(*[step.outputs for step in chain[:-1]]):
+            return
+        begin = self.steps.index(chain[0])
+        own = list(zip(self.instructions[begin:], self.steps[begin:], strict=True))
+        made = {instruction for step in chain for instruction in step.instructions}
+        walk = [pair for pair in own if pair[0].rows is not None]
+        before = [pair for pair in own if pair[0].rows is None and pair[0] in made]
+        after = own[own.index(walk[-1]) + 1 :]
+        if len(before) + len(walk) + len(after) < len(own):
+            return
+        parts = strips([instruction for instruction, _ in walk])
+        owners = [step for _, step in walk] * (len(parts) // len(walk))
+        self.instructions[begin:] = [*(one for one, _ in before), *parts, *(one for one, _ in after)]
+        self.steps[begin:] = [*(step for _, step in before), *owners, *(step for _, step in after)]
 
     def _external(self, name: str, buffer: int) -> Port:
         kind = self.plan.graph.types[name]
@@ -207,10 +232,16 @@ class Schedule:
     def _check_nan(self, step: Step, name: str) -> None:
         """Look for what kernels would quantize to just any integer; the interpreter raises an error there."""
         place = self.plan.places[name]
+        self.checked[name], self.width = self.width, self.width + 1
+        if place.contiguous and place.shape and place.shape[-1] >= _LONG:
+            rows, inner = math.prod(place.shape[:-1]), place.shape[-1]
+            cut = Rows(1, rows, ("x",), "", {"x": inner * place.dtype.itemsize}, {"rows": 1})
+            fields = {"rows": rows, "inner": inner, "stride": inner, "found": reference(self.checked[name])}
+            self._add(step, name, nan_kernel(place.dtype), cut, x=place.reference, **fields)
+            return
         axes = sorted(_merged(zip(place.shape, place.strides, strict=True)), key=lambda axis: -axis[1])
         inner = axes.pop()[0] if axes and axes[-1][1] == 1 else 1
         rows, stride = axes.pop() if axes else (1, inner)
-        self.checked[name], self.width = self.width, self.width + 1
         fields = {"rows": rows, "inner": inner, "stride": stride, "found": reference(self.checked[name])}
         for outer in product(*(range(0, size * step, step) for size, step in axes)):
             x = reference(place.buffer, place.offset + sum(outer) * place.dtype.itemsize)
@@ -255,13 +286,13 @@ class Schedule:
             self.width += 1
         return ports[name]
 
-    def _add(self, step: Step, name: str, kernel: Kernel, **fields: object) -> None:
+    def _add(self, step: Step, name: str, kernel: Kernel, rows: Rows | None = None, /, **fields: object) -> None:
         record = np.recarray(1, kernel.arguments)
         if "flip" in (kernel.arguments.names or ()):
             record[0]["flip"] = 0x80 if self.plan.places[name].flipped else 0
         for field, value in fields.items():
             record[0][field] = value
-        self.instructions.append(Instruction(kernel, record, name))
+        self.instructions.append(Instruction(kernel, record, name, rows))
         self.steps.append(step)
 
 

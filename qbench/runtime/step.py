@@ -114,6 +114,38 @@ class Place:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
+@dataclass(frozen=True)
+class Rows:
+    """How an instruction does a few rows of its result alone, from the same rows of one thing that it reads.
+
+    Parameters
+    ----------
+    groups, count
+        The rows lie in so many groups of so many; in one group where nothing changes from one to the next.
+    reads
+        The fields that say where the rows lie that are read, first the reference of the first one.
+    makes
+        The field with the reference of the first row that is made; empty where nothing is.
+    pitches
+        Bytes from row to row, for each reference that moves.
+    jumps
+        Bytes from group to group, likewise.
+    counts
+        The fields that say how much is done, and how much of it is one row.
+    single
+        What other fields say where one group is done alone.
+    """
+
+    groups: int
+    count: int
+    reads: tuple[str, ...]
+    makes: str
+    pitches: Mapping[str, int]
+    counts: Mapping[str, int]
+    jumps: Mapping[str, int] = field(default_factory=dict[str, int])
+    single: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
 @dataclass(frozen=True, eq=False)
 class Instruction:
     """One launch of a kernel.
@@ -126,11 +158,14 @@ class Instruction:
         One record of ``kernel.arguments``; places are references.
     label
         What it makes: the name of a value, or of a part of the work.
+    rows
+        How it does a few rows alone, if it can.
     """
 
     kernel: Kernel
     arguments: np.recarray[Any, Any]
     label: str
+    rows: Rows | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.matmul import MatmulLowering, Side
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import flip, real_scales
-from qbench.runtime.step import Instruction
+from qbench.runtime.step import Instruction, Rows
 
 _ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
 _BYTE_PRODUCT = 2**15 * 2**7
@@ -46,7 +46,7 @@ class TiledMatmulLowering(MatmulLowering):
         operands = zip(self.dtypes, (self.op.lhs_zero_point, self.op.rhs_zero_point), strict=True)
         if any(dtype not in _ELEMENTS or (dtype == "int16" and zero) for dtype, zero in operands):
             raise Refused("an operand less its zero point exceeds 16 bits")
-        self.parts = 1
+        self.parts, self.by_rows = 1, step.head.inputs[0]
         if self.run < 2:
             if self.found is None:
                 raise Refused("two products exceed 32 bits")
@@ -84,27 +84,43 @@ class TiledMatmulLowering(MatmulLowering):
         (a_row, a_step), (b_step, b_column) = self.steps(a, b)
         left = site.workspace(2 * batch * rows * even)
         right = site.workspace(2 * batch * -(-columns // width) * width * even * self.parts)
+        left_rows = Rows(
+            batch, rows, ("x", "starts"), "out", {"x": np.dtype(a.letters).itemsize * a_row, "out": 2 * even},
+            {"lines": 1}, jumps={"starts": 8, "out": 2 * rows * even}, single={"batch": 1},
+        )  # fmt: skip
         zero_a, zero_b = self.op.lhs_zero_point + flip(self.dtypes[0]), self.op.rhs_zero_point + flip(self.dtypes[1])
         arranged = [
-            self._arranged(site, a, left, rows, a_row, a_step, zero_a, 1, 1),
             self._arranged(site, b, right, columns, b_column, b_step, zero_b, width, self.parts),
+            self._arranged(site, a, left, rows, a_row, a_step, zero_a, 1, 1, left_rows),
         ]
 
-        def spread(values: NDArray[Any]) -> int:
-            everywhere = np.ascontiguousarray(np.broadcast_to(values, (batch, columns))).reshape(-1)
-            return site.constant(pack_channels(everywhere, batch, tile, lanes))
+        size = np.dtype(self.y).itemsize if epilogue != "accumulators" or self.y == "f4" else 4
+        jumps = {"x": 2 * rows * even, "out": size * rows * columns}
+        jumps["weights"] = 2 * -(-columns // width) * width * even * self.parts
 
+        def constant(name: str, packed: NDArray[Any]) -> int:
+            jumps[name] = packed.nbytes // batch
+            return site.constant(packed)
+
+        def spread(name: str, values: NDArray[Any]) -> int:
+            everywhere = np.ascontiguousarray(np.broadcast_to(values, (batch, columns))).reshape(-1)
+            return constant(name, pack_channels(everywhere, batch, tile, lanes))
+
+        cut = Rows(
+            batch, rows, ("x",), "out", {"x": 2 * even, "out": size * columns}, {"pixels": 1}, jumps, {"groups": 1}
+        )
         scales, bias, count = 0, self.bias - found.before if found else self.bias, batch * columns
         if found is not None or self.reals is not None:
             numbers = None if found is None else found.spread(count).numbers(self.y == "u1")
             reals = None if self.reals is None else np.repeat(self.reals, count)
-            scales = site.constant(pack_scales(epilogue, numbers, batch, tile, lanes, reals))
+            scales = constant("scales", pack_scales(epilogue, numbers, batch, tile, lanes, reals))
         made = instruction(
-            conv_kernel(site.level, tile, epilogue, "i2", self.y), self.output, x=left,
+            conv_kernel(site.level, tile, epilogue, "i2", self.y), self.output, cut, x=left,
             zeros=site.constant(np.zeros(even, np.int16)), table=0, weights=right, out=target.place.reference,
-            bias=spread(bias if epilogue == "exact" else bias.astype(np.int32)),
-            mantissa=spread(found.mantissa) if found else 0, shift=spread(found.shift) if found else 0,
-            multiplier=spread(found.multiplier) if found else 0, scales=scales, pixels=rows, taps=1,
+            bias=spread("bias", bias if epilogue == "exact" else bias.astype(np.int32)),
+            mantissa=spread("mantissa", found.mantissa) if found else 0,
+            shift=spread("shift", found.shift) if found else 0,
+            multiplier=spread("multiplier", found.multiplier) if found else 0, scales=scales, pixels=rows, taps=1,
             depth=even * self.parts, part_steps=even // group,
             run_taps=1, run_steps=self.run // group, groups=batch, channels=columns, group_pitch=rows * even,
             group_out=rows * columns, pitch=even, out_pitch=columns, chunk=choose_chunk(tile, rows, self.depth),
@@ -115,11 +131,11 @@ class TiledMatmulLowering(MatmulLowering):
 
     def _arranged(
         self, site: Site, side: Side, out: int, lines: int, line_step: int, depth_step: int, zero: int, width: int,
-        parts: int,
+        parts: int, rows: Rows | None = None,
     ) -> Instruction:  # fmt: skip
         element: Any = side.letters
         return instruction(
-            arrange_kernel(element, parts > 1), self.output, x=side.reference, out=out,
+            arrange_kernel(element, parts > 1), self.output, rows, x=side.reference, out=out,
             starts=site.constant(self.starts(side.shape)), batch=math.prod(self.shape[:-2]), lines=lines,
             depth=self.depth, line_step=line_step, depth_step=depth_step, zero=zero, width=width,
         )  # fmt: skip

@@ -1,5 +1,6 @@
 """Where real numbers become integers and back."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from qbench.runtime.layout import CHANNELS_LAST, Layout
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless, plain_layout
 from qbench.runtime.lowerings.rescaling import flip
-from qbench.runtime.step import Instruction, Place
+from qbench.runtime.step import Instruction, Place, Rows
 
 _ROW_MAJOR = (0, 1, 2, 3)
 
@@ -48,7 +49,7 @@ class QuantizeLowering(_Border):
             raise Refused("it has a scale for each channel")
         op = bind(step.head)
         assert isinstance(op, Quantize)
-        self.ties = op.ties
+        self.ties, self.by_rows = op.ties, self.data
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         q, x, out = self.qparams, site.places[self.data], site.places[self.output]
@@ -64,8 +65,11 @@ class QuantizeLowering(_Border):
             return [_quantize_image(kernel, x, out, site.layouts[self.output], how)]
         source = gapless(site, self.data)
         target = gapless(site, self.output, source.place.axes, output=True)
+        *rows, columns = source.place.shape or (1,)
+        pitches = {"x": 4 * columns, "out": out.dtype.itemsize * columns}
+        cut = Rows(1, math.prod(rows), ("x",), "out", pitches, {"count": columns})
         made = instruction(
-            quantize_kernel(_letters(out), self.ties), self.output, x=source.place.reference,
+            quantize_kernel(_letters(out), self.ties), self.output, cut, x=source.place.reference,
             out=target.place.reference, rows=1, count=x.nbytes // 4, x_pitch=0, out_pitch=0, **how,
         )  # fmt: skip
         return [*source.copies, made, *target.copies]

@@ -17,7 +17,7 @@ from qbench.kernels.memory import reference
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
 from qbench.runtime.memory import held
-from qbench.runtime.step import Instruction, Place
+from qbench.runtime.step import Instruction, Place, Rows
 
 Packed = TypeVar("Packed")
 
@@ -95,6 +95,8 @@ class Lowering(ABC):
     """Which of what the ops absorb it can do."""
     takes_matrices: ClassVar[bool] = False
     """Whether it has kernels for a level with products of matrices; else it is given that of the vectors there."""
+    by_rows: str | None = None
+    """A value that it reads row by row, each making a row of its one output; see `qbench.runtime.step.Rows`."""
     renames: ClassVar[bool] = False
     """Whether what it makes is the memory that it reads, whatever is stored there and whoever owns it."""
 
@@ -202,11 +204,11 @@ def dispatch() -> str:
     return "\n".join(f"{op}: {', '.join(cls.__name__ for _, cls in LOWERINGS[op])}" for op in sorted(LOWERINGS))
 
 
-def instruction(kernel: Kernel, label: str, **arguments: Any) -> Instruction:
+def instruction(kernel: Kernel, label: str, rows: Rows | None = None, /, **arguments: Any) -> Instruction:
     """One call of a kernel with all its arguments by name."""
     names = kernel.arguments.names or ()
     if set(arguments) != set(names):
         raise TypeError(f"{kernel.name} takes {sorted(names)}, not {sorted(arguments)}")
     values = np.recarray(1, kernel.arguments)
     values[0] = tuple(arguments[name] for name in names)
-    return Instruction(kernel, values, label)
+    return Instruction(kernel, values, label, rows)

@@ -21,6 +21,7 @@ from qbench.runtime.lowerings.lowering import Site
 from qbench.runtime.memory import GUARDED
 from qbench.runtime.plan import Plan
 from qbench.runtime.planner.arena import Lifetime, arrange, spread
+from qbench.runtime.planner.chains import find_chains, is_linked, side_by_side
 from qbench.runtime.planner.fold import fold
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out
 from qbench.runtime.planner.place_all import Placement, place_all
@@ -61,11 +62,16 @@ def make_plan(
         open_batch = fixed = fold(specialize(graph, sizes), keep)
     laid_out = lay_out(fixed, tasks(fixed, keep, level))
     placement = place_all(laid_out)
+    candidates = find_chains(laid_out)
+    for chain in candidates:
+        laid_out.steps[:] = side_by_side(laid_out.steps, chain)
     lowered = [_lower(step, laid_out, placement) for step in laid_out.steps]
-    offsets, arena_bytes, gaps = _arrange(placement, lowered)
+    spans = _spans(laid_out, candidates, lowered)
+    offsets, arena_bytes, gaps = _arrange(placement, lowered, spans)
     return Plan(
         graph=open_batch,
         steps=tuple(done.step for done in lowered),
+        chains=tuple(tuple(done.step for done in lowered[first : last + 1]) for first, last in spans),
         places=placement.places,
         borders={
             name: tuple(fill_instructions(placement.places[name], layout))
@@ -119,16 +125,25 @@ def _lower(step: Copy | Laid, laid_out: LaidOut, placement: Placement) -> _Lower
     return _Lowered(done, tuple(placement.buffer(size) for size in scratch), constants)
 
 
+def _spans(
+    laid_out: LaidOut, candidates: Sequence[Sequence[Laid]], lowered: Sequence[_Lowered]
+) -> list[tuple[int, int]]:
+    """First and last step of each chain whose instructions pass on rows."""
+    spans = [(laid_out.steps.index(chain[0]), laid_out.steps.index(chain[-1])) for chain in candidates]
+    return [span for span in spans if is_linked([done.step for done in lowered[span[0] : span[1] + 1]])]
+
+
 def _arrange(
-    placement: Placement, lowered: Sequence[_Lowered]
+    placement: Placement, lowered: Sequence[_Lowered], spans: Sequence[tuple[int, int]]
 ) -> tuple[NDArray[np.int64], int, tuple[tuple[int, int], ...]]:
-    """Offsets of the buffers in the arena, its size, its gaps; a buffer lives while steps touch it."""
+    """Offsets of the buffers in the arena, its size, its gaps; a buffer lives while its steps or their chains do."""
+    chain_of = {number: span for span in spans for number in range(span[0], span[1] + 1)}
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for number, (step, scratch, _) in enumerate(lowered):
         for buffer in {placement.places[name].buffer for name in (*step.inputs, *step.outputs)}.union(scratch):
-            first.setdefault(buffer, number)
-            last[buffer] = number
+            begin, last[buffer] = chain_of.get(number, (number, number))
+            first.setdefault(buffer, begin)
     lifetimes = [
         Lifetime(size, first.get(buffer, 0), last.get(buffer, 0)) for buffer, size in enumerate(placement.sizes)
     ]

@@ -23,7 +23,7 @@ from qbench.runtime.lowerings.floats.places import (
     widened,
 )
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.step import Instruction, Place
+from qbench.runtime.step import Instruction, Place, Rows
 
 
 @lowers(BatchMatmul, rank=5)
@@ -35,7 +35,7 @@ class FloatMatmulLowering(Lowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.lhs, self.rhs = step.head.inputs
-        self.output = step.outputs[0]
+        self.output, self.by_rows = step.outputs[0], self.lhs
         self.dtype = float_type(graph, self.lhs, self.rhs)
         if self.dtype == "float16" and len(step.nodes) > 1:
             raise Refused("float16 is rounded after every op")
@@ -84,9 +84,19 @@ class FloatMatmulLowering(Lowering):
             x_channel=across,
         )
         low, high = clamp(self.step)
+        group_pitch = 0 if math.prod(a.shape[:-2]) == 1 else rows * depth
+        cut = Rows(
+            groups, rows, ("x",), "out", {"x": 4 * depth, "out": 4 * columns}, {"pixels": 1},
+            jumps={
+                "x": 4 * group_pitch, "out": 4 * rows * columns, "weights": packed_bytes // groups,
+                "bias": 4 * panels * width,
+            },
+            single={"groups": 1},
+        )  # fmt: skip
         product = instruction(
             float_conv_kernel(level, tile),
             self.output,
+            cut,
             x=a.reference,
             zeros=0,
             table=0,
@@ -99,7 +109,7 @@ class FloatMatmulLowering(Lowering):
             groups=groups,
             channels=columns,
             pitch=depth,
-            group_pitch=0 if math.prod(a.shape[:-2]) == 1 else rows * depth,
+            group_pitch=group_pitch,
             out_pitch=columns,
             group_out=rows * columns,
             chunk=choose_chunk(tile, rows, depth, packed_bytes // groups),

@@ -12,6 +12,7 @@ from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.floats.places import float_type, need_work, rows_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Site, instruction, lowers
 from qbench.runtime.step import Instruction
+from qbench.runtime.step import Rows as Cut
 
 
 @lowers(Softmax, LogSoftmax, rank=5)
@@ -21,6 +22,7 @@ class FloatSoftmaxLowering(Lowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.data, self.output = step.head.inputs[0], step.outputs[0]
+        self.by_rows = self.data
         float_type(graph, self.data)  # refuses others
         need_work(graph, self.data)
         op, rank = bind(step.head), graph.types[self.data].rank
@@ -33,5 +35,7 @@ class FloatSoftmaxLowering(Lowering):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         rows = rows_of(site, self.data, self.output, self.layout, "float32")
-        kernel = softmax_kernel(self.logarithm)
-        return [*rows.before, instruction(kernel, self.output, **rows.fields), *rows.after]
+        kernel, fields = softmax_kernel(self.logarithm), rows.fields
+        pitches = {"x": 4 * fields["x_row"], "y": 4 * fields["y_row"]}
+        cut = Cut(1, fields["rows"], ("x",), "y", pitches, {"rows": 1})
+        return [*rows.before, instruction(kernel, self.output, cut, **fields), *rows.after]

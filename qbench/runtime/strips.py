@@ -1,0 +1,70 @@
+"""A chain of instructions a few rows at a time, so that what passes from one to the next stays in the cache."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qbench.runtime.step import Instruction, Rows
+
+BUDGET = 1 << 20
+"""Bytes of all that passes on at a time."""
+
+_EVEN = 60
+"""Rows that tiles of most heights divide."""
+
+
+class _Strips(NamedTuple):
+    group: NDArray[np.int64]
+    first: NDArray[np.int64]
+    here: NDArray[np.int64]
+    """How many rows of its group, from the first on."""
+
+
+def strips(chain: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions of a chain, again and again, each time for the next rows.
+
+    Parameters
+    ----------
+    chain
+        Each has `rows`, and reads those that the last one has made; what makes none only looks at them.
+    """
+    making = [instruction for instruction in chain if _rows(instruction).makes]
+    groups = max(_rows(instruction).groups for instruction in chain)
+    count = _rows(chain[0]).groups * _rows(chain[0]).count // groups
+    passed = sum(_rows(instruction).pitches[_rows(instruction).makes] for instruction in making[:-1])
+    height = min(max(BUDGET // passed, 1), count)
+    height -= height % _EVEN if height > _EVEN else 0
+    group, first = (axis.reshape(-1) for axis in np.mgrid[:groups, 0:count:height])
+    strip = _Strips(group, first, np.minimum(height, count - first))
+    columns = [
+        _parts(instruction, strip, count, instruction is not chain[0], instruction is not making[-1])
+        for instruction in chain
+    ]
+    return [part for at in zip(*columns, strict=True) for part in at]
+
+
+def _rows(instruction: Instruction) -> Rows:
+    assert instruction.rows is not None
+    return instruction.rows
+
+
+def _parts(
+    instruction: Instruction, strip: _Strips, count: int, reads_passed: bool, makes_passed: bool
+) -> list[Instruction]:
+    """One instruction's part of each strip; what is passed on lies at the same place every time."""
+    rows, records = _rows(instruction), np.recarray(len(strip.first), instruction.kernel.arguments)
+    records[:] = instruction.arguments
+    still = {*(rows.reads if reads_passed else ()), *({rows.makes} if makes_passed else ())}
+    flat = np.zeros_like(strip.group), strip.group * count + strip.first
+    group, first = flat if rows.groups == 1 else (strip.group, strip.first)
+    for steps, by in ((first, rows.pitches), (group, rows.jumps)):
+        for field in by.keys() - still:
+            records[field] += steps * by[field]
+    for field, each in rows.counts.items():
+        records[field] = strip.here * each
+    for field, value in rows.single.items():
+        records[field] = value
+    return [replace(instruction, arguments=records[i : i + 1]) for i in range(len(records))]
