@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from qbench.errors import DataError
 from qbench.ir.build import build
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Constant, Graph
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.runtime.interpreter import run
@@ -33,17 +33,29 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def attention(
-    heads: int, rows: int, columns: int, depth: int, shared: bool = False, turned: bool = True, kind: str = "float32"
+    heads: int,
+    rows: int,
+    columns: int,
+    depth: int,
+    shared: bool = False,
+    turned: bool = True,
+    kind: str = "float32",
+    masked: bool = False,
 ) -> tuple[Graph, Feeds]:
     """Products of queries and keys, softmax, products with values; what makes the values stands in between."""
     keys = (heads, columns, depth) if turned else (heads, depth, columns)
     shapes = {"q": (heads, rows, depth), "k": keys, "v": (1 if shared else heads, columns, 5)}
     rng, inputs = np.random.default_rng(0), {name: TensorType(shape, kind) for name, shape in shapes.items()}
     if kind == "float32":
-        nodes = [node("nn.batch_matmul", "q k", "scores", transpose_rhs=turned), node("nn.softmax", "scores", "p")]
+        nodes = [node("nn.batch_matmul", "q k", "scores", transpose_rhs=turned)]
+        nodes += [node("divide", "scores eight", "less"), node("add", "mask less", "seen")] if masked else []
+        nodes.append(node("nn.softmax", nodes[-1].outputs[0], "p"))
         nodes += [node("nn.relu", "v", "positive"), node("nn.batch_matmul", "p positive", "y")]
+        shapes |= {"mask": (1, 1, columns) if shared else (heads, rows, columns)} if masked else {}
+        inputs = {name: TensorType(shape, kind) for name, shape in shapes.items()}
         feeds = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-        return build("attention", inputs, ["y"], nodes), feeds
+        constants = {"eight": Constant(np.array(8, np.float32))} if masked else {}
+        return build("attention", inputs, ["y"], nodes, constants), feeds
     zeros = {"lhs_zero_point": 7, "rhs_zero_point": 100}
     product = node("integer.batch_matmul", "q k", "sums", transpose_rhs=turned, **zeros)
     ends, constants = requantize("sums", "scores", np.full((1, 1, 1), 2.0**-9), "tflite_single", "int16", 0)
@@ -73,10 +85,11 @@ def softmaxes(graph: Graph, keep: Sequence[str] = (), observe: Sequence[tuple[st
     depth=st.integers(1, 9),
     shared=st.booleans(),
     turned=st.booleans(),
+    masked=st.booleans(),
     threads=st.integers(1, 3),
 )
-def test_attention(level, kind, heads, rows, columns, depth, shared, turned, threads):
-    graph, feeds = attention(heads, rows, columns, depth, shared, turned, kind)
+def test_attention(level, kind, heads, rows, columns, depth, shared, turned, masked, threads):
+    graph, feeds = attention(heads, rows, columns, depth, shared, turned, kind, masked)
     program, wanted = plan(graph, level=level), run(graph, feeds)["y"]
     got = program.run(feeds, threads=threads)["y"]
     if kind == "float32":
@@ -87,11 +100,11 @@ def test_attention(level, kind, heads, rows, columns, depth, shared, turned, thr
         np.testing.assert_array_equal(got, wanted)
 
 
-@pytest.mark.parametrize("kind", ["float32", "uint8"])
-def test_a_few_rows_of_one_group_at_a_time(kind):
-    """As many as fit: with 700 bytes, 2 rows of what 40 columns make, of 7 rows in 3 groups."""
-    graph, feeds = attention(3, 7, 40, 8, kind=kind)
-    assert softmaxes(graph) == 3 * (4 if kind == "float32" else 7)
+@pytest.mark.parametrize("kind, masked, strips", [("float32", False, 4), ("float32", True, 7), ("uint8", False, 7)])
+def test_a_few_rows_of_one_group_at_a_time(kind, masked, strips):
+    """As many as fit: with 700 bytes, 2 rows of what 40 columns make, or 1, of 7 rows in 3 groups."""
+    graph, feeds = attention(3, 7, 40, 8, kind=kind, masked=masked)
+    assert softmaxes(graph) == 3 * strips
     rows = [timing for timing in plan(graph).profile(feeds, repeat=3, threads=1) if timing.kernel == "float.softmax"]
     assert len(rows) == 1  # the times of all strips in one
 
@@ -127,3 +140,12 @@ def test_nan_is_found_in_any_strip():
     feeds["q"][1, 3] = 3e38
     with pytest.raises(DataError, match="'p' holds NaN"):
         program.run(feeds, threads=2)
+
+
+def test_a_value_that_a_step_reads_twice_is_made_before_it():
+    rng = np.random.default_rng(0)
+    nodes = [node("nn.softmax", "x", "p"), node("nn.batch_matmul", "p p", "squares", transpose_rhs=True)]
+    nodes += [node("nn.softmax", "squares", "q"), node("multiply", "q q", "y")]
+    graph = build("twice", {"x": TensorType((2, 9, 9), "float32")}, ["y"], nodes)
+    feeds = {"x": rng.normal(size=(2, 9, 9)).astype(np.float32)}
+    np.testing.assert_allclose(plan(graph).run(feeds)["y"], run(graph, feeds)["y"], rtol=0, atol=1e-6)

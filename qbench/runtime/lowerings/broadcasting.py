@@ -14,8 +14,8 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.places import borderless, strides_within
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site
-from qbench.runtime.lowerings.operands import common_layouts, need_walks, repeated, walks_of
-from qbench.runtime.step import Place
+from qbench.runtime.lowerings.operands import common_layouts, need_walks, repeated, rows_of_walk, walks_of
+from qbench.runtime.step import Place, Rows
 
 
 class _Read(NamedTuple):
@@ -46,12 +46,24 @@ class BroadcastLowering(Lowering):
 
     def walks(self, site: Site, names: str) -> list[dict[str, int]]:
         """By walk the fields of these names and y, and the extents; more names than operands mean the first."""
+        memory, strides = self._operands(site, names)
+        return walks_of(site.places[self.step.outputs[0]].shape, memory, **strides)
+
+    def rows(self, site: Site, names: str) -> Rows | None:
+        """How the one walk does a few rows alone, of the operand that is as large as the result."""
+        if self.by_rows is None:
+            return None
+        memory, strides = self._operands(site, names)
+        read, sizes = names[self.step.head.inputs.index(self.by_rows)], {name: at[1] for name, at in memory.items()}
+        return rows_of_walk(site.places[self.step.outputs[0]].shape, sizes, read, "y", **strides)
+
+    def _operands(self, site: Site, names: str) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, ...]]]:
+        """Memory and strides of the operands and of y."""
         y = site.places[self.step.outputs[0]]
         read = [self._read(site, index, y) for index in range(len(self.step.head.inputs))]
         by_name = dict(zip(names, read + read[:1] * (len(names) - len(read)), strict=True))
-        memory = {name: one.memory for name, one in by_name.items()}
-        strides = {name: one.strides for name, one in by_name.items()}
-        return walks_of(y.shape, {**memory, "y": (y.reference, y.dtype.itemsize)}, **strides, y=y.strides)
+        by_name["y"] = _Read((y.reference, y.dtype.itemsize), y.strides)
+        return {name: one.memory for name, one in by_name.items()}, {n: one.strides for n, one in by_name.items()}
 
     def _read(self, site: Site, index: int, result: Place) -> _Read:
         name = self.step.head.inputs[index]

@@ -16,7 +16,7 @@ from qbench.runtime.layout import Layout, natural, shape_of
 from qbench.runtime.layout import row_major as in_order
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Refused, Site
-from qbench.runtime.step import Instruction, Place, row_major
+from qbench.runtime.step import Instruction, Place, Rows, row_major
 
 _WALKS = 16  # instead of one, each an instruction
 _SHORT_ROW = 128  # elements; to begin one costs as much
@@ -109,6 +109,39 @@ def walks_of(
         {**{name: memory[name][0] + memory[name][1] * begin for name, begin in begins.items()}, **fields}
         for begins, fields in walks(shape, **strides)
     ]
+
+
+def rows_of_walk(
+    shape: Sequence[int], sizes: Mapping[str, int], reads: str, makes: str, **strides: Sequence[int]
+) -> Rows | None:
+    """How an instruction of `walks_of` does a few rows of the last axis alone; None where they do not lie evenly.
+
+    Parameters
+    ----------
+    shape, strides
+        As for `walks_of`.
+    sizes
+        Bytes of an element of each operand.
+    reads, makes
+        Which operand is read by rows, and the result.
+    """
+    if len(shape) < 2 or {tuple(strides[reads]), tuple(strides[makes])} != {row_major(tuple(shape))}:
+        return None
+    *batch, count, columns = shape
+    groups, steps = 1, dict.fromkeys(strides, 0)
+    for axis, size in reversed([*enumerate(batch)]):
+        here = {name: along[axis] for name, along in strides.items()}
+        if size > 1 and groups > 1 and any(here[name] != groups * steps[name] for name in strides):
+            return None
+        steps = here if size > 1 and groups == 1 else steps
+        groups *= size
+    single = {"n0": 1, "n1": 1, "n3": columns}
+    for name, along in strides.items():
+        single |= {f"{name}0": 0, f"{name}1": 0, f"{name}2": along[-2], f"{name}3": along[-1]}
+    return Rows(
+        groups, count, (reads,), makes, {name: sizes[name] * along[-2] for name, along in strides.items()}, {"n2": 1},
+        jumps={name: sizes[name] * step for name, step in steps.items()}, single=single,
+    )  # fmt: skip
 
 
 def in_vectors(level: Level, walk: Mapping[str, int], *elements: str) -> bool:

@@ -24,8 +24,11 @@ def find_chains(laid_out: LaidOut) -> list[list[Laid]]:
     for step in laid_out.steps:
         if isinstance(step, Copy) or step.task.lowering is None or step.task.lowering.by_rows is None:
             continue
-        read = step.reads.get(step.task.lowering.by_rows, "")  # no place has what is constant
-        chain = ends.get(read) if readers.get(read) == [step] and read not in laid_out.graph.outputs else None
+        value = step.task.lowering.by_rows
+        read = step.reads.get(value, "")  # no place has what is constant
+        times = sum(node.inputs.count(value) for node in step.task.step.nodes)
+        alone = readers.get(read) == [step] and times == 1 and read not in laid_out.graph.outputs
+        chain = ends.get(read) if alone else None
         if chain is None:
             found.append(chain := [])
         chain.append(step)

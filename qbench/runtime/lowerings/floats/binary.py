@@ -32,6 +32,8 @@ class BinaryLowering(BroadcastLowering):
         self.dtype, self.output = float_type(graph, *step.head.inputs), step.outputs[0]
         if self.function not in OPERATORS:
             raise Refused(f"there is no kernel for {step.head.op}")
+        data = (name for name in step.head.inputs if name not in graph.constants)
+        self.by_rows = next((name for name in data if graph.types[name] == graph.types[self.output]), None)
 
     @property
     def function(self) -> str:
@@ -43,7 +45,9 @@ class BinaryLowering(BroadcastLowering):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         kernel, (low, high) = binary_kernel(self.function, self.dtype, site.level), clamp(self.step)
-        return [instruction(kernel, self.output, low=low, high=high, **walk) for walk in self.walks(site, "ab")]
+        walks = self.walks(site, "ab")
+        rows = self.rows(site, "ab") if len(walks) == 1 else None
+        return [instruction(kernel, self.output, rows, low=low, high=high, **walk) for walk in walks]
 
 
 @lowers(BiasAdd, PRelu, rank=5)
