@@ -235,7 +235,7 @@ class Schedule:
         self.checked[name], self.width = self.width, self.width + 1
         if place.contiguous and place.shape and place.shape[-1] >= _LONG:
             rows, inner = math.prod(place.shape[:-1]), place.shape[-1]
-            cut = Rows(1, rows, ("x",), "", {"x": inner * place.dtype.itemsize}, {"rows": 1})
+            cut = Rows(1, rows, {"x": ()}, "", {"x": inner * place.dtype.itemsize}, {"rows": 1})
             fields = {"rows": rows, "inner": inner, "stride": inner, "found": reference(self.checked[name])}
             self._add(step, name, nan_kernel(place.dtype), cut, x=place.reference, **fields)
             return

@@ -116,14 +116,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Rows:
-    """How an instruction does a few rows of its result alone, from the same rows of one thing that it reads.
+    """How an instruction does a few rows of its result alone, from the same rows of what it reads.
 
     Parameters
     ----------
     groups, count
         The rows lie in so many groups of so many; in one group where nothing changes from one to the next.
     reads
-        The fields that say where the rows lie that are read, first the reference of the first one.
+        The fields with the reference of the first row of what is read, each with others that say where its rows lie.
     makes
         The field with the reference of the first row that is made; empty where nothing is.
     pitches
@@ -138,7 +138,7 @@ class Rows:
 
     groups: int
     count: int
-    reads: tuple[str, ...]
+    reads: Mapping[str, tuple[str, ...]]
     makes: str
     pitches: Mapping[str, int]
     counts: Mapping[str, int]
@@ -166,6 +166,14 @@ class Instruction:
     arguments: np.recarray[Any, Any]
     label: str
     rows: Rows | None = None
+
+    def reads_rows_of(self, other: Instruction) -> str | None:
+        """The field in which this finds the rows that the other one makes, as many and as far apart; None for none."""
+        made, mine = other.rows, self.rows
+        if made is None or mine is None or made.groups * made.count != mine.groups * mine.count:
+            return None
+        place = other.arguments[0][made.makes], made.pitches[made.makes]
+        return next((name for name in mine.reads if (self.arguments[0][name], mine.pitches[name]) == place), None)
 
 
 @dataclass(frozen=True, eq=False)

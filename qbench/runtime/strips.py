@@ -39,10 +39,14 @@ def strips(chain: Sequence[Instruction]) -> list[Instruction]:
     height -= height % _EVEN if height > _EVEN else 0
     group, first = (axis.reshape(-1) for axis in np.mgrid[:groups, 0:count:height])
     strip = _Strips(group, first, np.minimum(height, count - first))
-    columns = [
-        _parts(instruction, strip, count, instruction is not chain[0], instruction is not making[-1])
-        for instruction in chain
-    ]
+    columns = list[list[Instruction]]()
+    last: Instruction | None = None
+    for one in chain:
+        still = {_rows(one).makes} if one is not making[-1] else set[str]()
+        if last is not None and (read := one.reads_rows_of(last)):
+            still |= {read, *_rows(one).reads[read]}
+        columns.append(_parts(one, strip, count, still))
+        last = one if _rows(one).makes else last
     return [part for at in zip(*columns, strict=True) for part in at]
 
 
@@ -51,13 +55,10 @@ def _rows(instruction: Instruction) -> Rows:
     return instruction.rows
 
 
-def _parts(
-    instruction: Instruction, strip: _Strips, count: int, reads_passed: bool, makes_passed: bool
-) -> list[Instruction]:
-    """One instruction's part of each strip; what is passed on lies at the same place every time."""
+def _parts(instruction: Instruction, strip: _Strips, count: int, still: set[str]) -> list[Instruction]:
+    """One instruction's part of each strip; some fields stand still: what is passed on lies at one place every time."""
     rows, records = _rows(instruction), np.recarray(len(strip.first), instruction.kernel.arguments)
     records[:] = instruction.arguments
-    still = {*(rows.reads if reads_passed else ()), *({rows.makes} if makes_passed else ())}
     flat = np.zeros_like(strip.group), strip.group * count + strip.first
     group, first = flat if rows.groups == 1 else (strip.group, strip.first)
     for steps, by in ((first, rows.pitches), (group, rows.jumps)):

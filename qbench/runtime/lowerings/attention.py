@@ -46,7 +46,7 @@ class TiledMatmulLowering(MatmulLowering):
         operands = zip(self.dtypes, (self.op.lhs_zero_point, self.op.rhs_zero_point), strict=True)
         if any(dtype not in _ELEMENTS or (dtype == "int16" and zero) for dtype, zero in operands):
             raise Refused("an operand less its zero point exceeds 16 bits")
-        self.parts, self.by_rows = 1, step.head.inputs[0]
+        self.parts, self.by_rows = 1, step.head.inputs[:1]
         if self.run < 2:
             if self.found is None:
                 raise Refused("two products exceed 32 bits")
@@ -85,7 +85,7 @@ class TiledMatmulLowering(MatmulLowering):
         left = site.workspace(2 * batch * rows * even)
         right = site.workspace(2 * batch * -(-columns // width) * width * even * self.parts)
         left_rows = Rows(
-            batch, rows, ("x", "starts"), "out", {"x": np.dtype(a.letters).itemsize * a_row, "out": 2 * even},
+            batch, rows, {"x": ("starts",)}, "out", {"x": np.dtype(a.letters).itemsize * a_row, "out": 2 * even},
             {"lines": 1}, jumps={"starts": 8, "out": 2 * rows * even}, single={"batch": 1},
         )  # fmt: skip
         zero_a, zero_b = self.op.lhs_zero_point + flip(self.dtypes[0]), self.op.rhs_zero_point + flip(self.dtypes[1])
@@ -107,7 +107,7 @@ class TiledMatmulLowering(MatmulLowering):
             return constant(name, pack_channels(everywhere, batch, tile, lanes))
 
         cut = Rows(
-            batch, rows, ("x",), "out", {"x": 2 * even, "out": size * columns}, {"pixels": 1}, jumps, {"groups": 1}
+            batch, rows, {"x": ()}, "out", {"x": 2 * even, "out": size * columns}, {"pixels": 1}, jumps, {"groups": 1}
         )
         scales, bias, count = 0, self.bias - found.before if found else self.bias, batch * columns
         if found is not None or self.reals is not None:

@@ -49,7 +49,7 @@ class QuantizeLowering(_Border):
             raise Refused("it has a scale for each channel")
         op = bind(step.head)
         assert isinstance(op, Quantize)
-        self.ties, self.by_rows = op.ties, self.data
+        self.ties, self.by_rows = op.ties, (self.data,)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         q, x, out = self.qparams, site.places[self.data], site.places[self.output]
@@ -67,7 +67,7 @@ class QuantizeLowering(_Border):
         target = gapless(site, self.output, source.place.axes, output=True)
         *rows, columns = source.place.shape or (1,)
         pitches = {"x": 4 * columns, "out": out.dtype.itemsize * columns}
-        cut = Rows(1, math.prod(rows), ("x",), "out", pitches, {"count": columns})
+        cut = Rows(1, math.prod(rows), {"x": ()}, "out", pitches, {"count": columns})
         made = instruction(
             quantize_kernel(_letters(out), self.ties), self.output, cut, x=source.place.reference,
             out=target.place.reference, rows=1, count=x.nbytes // 4, x_pitch=0, out_pitch=0, **how,

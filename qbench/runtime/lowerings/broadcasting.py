@@ -50,11 +50,10 @@ class BroadcastLowering(Lowering):
         return walks_of(site.places[self.step.outputs[0]].shape, memory, **strides)
 
     def rows(self, site: Site, names: str) -> Rows | None:
-        """How the one walk does a few rows alone, of the operand that is as large as the result."""
-        if self.by_rows is None:
-            return None
+        """How the one walk does a few rows alone, of the operands that are as large as the result."""
         memory, strides = self._operands(site, names)
-        read, sizes = names[self.step.head.inputs.index(self.by_rows)], {name: at[1] for name, at in memory.items()}
+        read = [name for name, value in zip(names, self.step.head.inputs, strict=True) if value in self.by_rows]
+        sizes = {name: at[1] for name, at in memory.items()}
         return rows_of_walk(site.places[self.step.outputs[0]].shape, sizes, read, "y", **strides)
 
     def _operands(self, site: Site, names: str) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, ...]]]:

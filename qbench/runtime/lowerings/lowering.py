@@ -95,8 +95,8 @@ class Lowering(ABC):
     """Which of what the ops absorb it can do."""
     takes_matrices: ClassVar[bool] = False
     """Whether it has kernels for a level with products of matrices; else it is given that of the vectors there."""
-    by_rows: str | None = None
-    """A value that it reads row by row, each making a row of its one output; see `qbench.runtime.step.Rows`."""
+    by_rows: tuple[str, ...] = ()
+    """Values that it reads row by row, each making a row of its one output; see `qbench.runtime.step.Rows`."""
     renames: ClassVar[bool] = False
     """Whether what it makes is the memory that it reads, whatever is stored there and whoever owns it."""
 

@@ -112,7 +112,7 @@ def walks_of(
 
 
 def rows_of_walk(
-    shape: Sequence[int], sizes: Mapping[str, int], reads: str, makes: str, **strides: Sequence[int]
+    shape: Sequence[int], sizes: Mapping[str, int], reads: Sequence[str], makes: str, **strides: Sequence[int]
 ) -> Rows | None:
     """How an instruction of `walks_of` does a few rows of the last axis alone; None where they do not lie evenly.
 
@@ -123,9 +123,12 @@ def rows_of_walk(
     sizes
         Bytes of an element of each operand.
     reads, makes
-        Which operand is read by rows, and the result.
+        Which operands are read by rows, and the result.
     """
-    if len(shape) < 2 or {tuple(strides[reads]), tuple(strides[makes])} != {row_major(tuple(shape))}:
+    whole = row_major(tuple(shape))
+    if len(shape) < 2 or any(
+        size > 1 and strides[name][axis] != whole[axis] for name in (*reads, makes) for axis, size in enumerate(shape)
+    ):
         return None
     *batch, count, columns = shape
     groups, steps = 1, dict.fromkeys(strides, 0)
@@ -138,10 +141,11 @@ def rows_of_walk(
     single = {"n0": 1, "n1": 1, "n3": columns}
     for name, along in strides.items():
         single |= {f"{name}0": 0, f"{name}1": 0, f"{name}2": along[-2], f"{name}3": along[-1]}
-    return Rows(
-        groups, count, (reads,), makes, {name: sizes[name] * along[-2] for name, along in strides.items()}, {"n2": 1},
-        jumps={name: sizes[name] * step for name, step in steps.items()}, single=single,
-    )  # fmt: skip
+    pitches = {name: sizes[name] * along[-2] for name, along in strides.items()} | {
+        name: sizes[name] * whole[-2] for name in (*reads, makes)
+    }
+    jumps = {name: sizes[name] * step for name, step in steps.items()}
+    return Rows(groups, count, dict.fromkeys(reads, ()), makes, pitches, {"n2": 1}, jumps=jumps, single=single)
 
 
 def in_vectors(level: Level, walk: Mapping[str, int], *elements: str) -> bool:

@@ -21,7 +21,7 @@ from qbench.runtime.lowerings.lowering import Site
 from qbench.runtime.memory import GUARDED
 from qbench.runtime.plan import Plan
 from qbench.runtime.planner.arena import Lifetime, arrange, spread
-from qbench.runtime.planner.chains import find_chains, is_linked, side_by_side
+from qbench.runtime.planner.chains import find_chains, linked, side_by_side
 from qbench.runtime.planner.fold import fold
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, lay_out
 from qbench.runtime.planner.place_all import Placement, place_all
@@ -129,8 +129,12 @@ def _spans(
     laid_out: LaidOut, candidates: Sequence[Sequence[Laid]], lowered: Sequence[_Lowered]
 ) -> list[tuple[int, int]]:
     """First and last step of each chain whose instructions pass on rows."""
-    spans = [(laid_out.steps.index(chain[0]), laid_out.steps.index(chain[-1])) for chain in candidates]
-    return [span for span in spans if is_linked([done.step for done in lowered[span[0] : span[1] + 1]])]
+    starts = [(laid_out.steps.index(chain[0]), len(chain)) for chain in candidates]
+    return [
+        (start + first, start + last)
+        for start, count in starts
+        for first, last in linked([done.step for done in lowered[start : start + count]])
+    ]
 
 
 def _arrange(

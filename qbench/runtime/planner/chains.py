@@ -1,7 +1,7 @@
 """Steps through which large values pass row by row: side by side, a few rows can go through all of them at a time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from qbench.ir.dtypes import numpy_dtype
@@ -22,18 +22,24 @@ def find_chains(laid_out: LaidOut) -> list[list[Laid]]:
     found: list[list[Laid]] = []
     ends: dict[str, list[Laid]] = {}
     for step in laid_out.steps:
-        if isinstance(step, Copy) or step.task.lowering is None or step.task.lowering.by_rows is None:
+        if isinstance(step, Copy) or step.task.lowering is None or not step.task.lowering.by_rows:
             continue
-        value = step.task.lowering.by_rows
-        read = step.reads.get(value, "")  # no place has what is constant
-        times = sum(node.inputs.count(value) for node in step.task.step.nodes)
-        alone = readers.get(read) == [step] and times == 1 and read not in laid_out.graph.outputs
-        chain = ends.get(read) if alone else None
+        chain = next(filter(None, (ends.get(read) for read in _alone(laid_out, step, readers))), None)
         if chain is None:
             found.append(chain := [])
         chain.append(step)
         ends[step.task.step.outputs[0]] = chain
     return [chain for chain in found if any(_size(laid_out, step) >= LARGE for step in chain[:-1])]
+
+
+def _alone(laid_out: LaidOut, step: Laid, readers: Mapping[str, Sequence[Copy | Laid]]) -> Iterator[str]:
+    """Where those of the values lie that a step reads by rows which nobody else needs, nor the step a second time."""
+    assert step.task.lowering is not None
+    for value in step.task.lowering.by_rows:
+        place = step.reads.get(value)  # None where it is a constant
+        times = sum(node.inputs.count(value) for node in step.task.step.nodes)
+        if place is not None and readers[place] == [step] and times == 1 and place not in laid_out.graph.outputs:
+            yield place
 
 
 def _size(laid_out: LaidOut, step: Laid) -> int:
@@ -49,20 +55,29 @@ def side_by_side(steps: Sequence[Copy | Laid], chain: Sequence[Laid]) -> list[Co
     return [*steps[:first], *between, *chain, *steps[last + 1 :]]
 
 
-def is_linked(steps: Sequence[Step]) -> bool:
-    """Whether steps end in instructions that go by rows, and each of these reads the rows that the last one made."""
-    walked: list[Instruction] = []
-    for step in steps:
-        own = [instruction for instruction in step.instructions if instruction.rows is not None]
-        if not own or [*step.instructions[-len(own) :]] != own:
-            return False
-        walked += own
-    return all(_follows(*pair) for pair in pairwise(walked))
+def linked(steps: Sequence[Step]) -> Iterator[tuple[int, int]]:
+    """First and last of the steps that pass on rows, as long as they do, by number.
+
+    All but the first begin with what has nothing to do with rows, and end in instructions that go by them, each of
+    which reads the rows that the last one made.
+    """
+    first = 0
+    for number, pair in enumerate(pairwise([*steps, None]), 1):
+        if not _passes_on(*pair):
+            if number - first > 1:
+                yield first, number - 1
+            first = number
 
 
-def _follows(one: Instruction, other: Instruction) -> bool:
-    made, read = one.rows, other.rows
-    assert made is not None and read is not None
-    place, pitch = one.arguments[0][made.makes], made.pitches[made.makes]
-    alike = made.groups * made.count == read.groups * read.count
-    return alike and (other.arguments[0][read.reads[0]], read.pitches[read.reads[0]]) == (place, pitch)
+def _passes_on(one: Step | None, other: Step | None) -> bool:
+    if one is None or other is None:
+        return False
+    first, second = _walked(one), _walked(other)
+    both = [*first, *second]
+    return bool(first and second) and all(b.reads_rows_of(a) is not None for a, b in pairwise(both))
+
+
+def _walked(step: Step) -> Sequence[Instruction]:
+    """The instructions at the end of a step that go by rows; nothing if there are others among them."""
+    own = [instruction for instruction in step.instructions if instruction.rows is not None]
+    return own if own and [*step.instructions[-len(own) :]] == own else ()

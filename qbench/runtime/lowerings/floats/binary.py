@@ -32,8 +32,8 @@ class BinaryLowering(BroadcastLowering):
         self.dtype, self.output = float_type(graph, *step.head.inputs), step.outputs[0]
         if self.function not in OPERATORS:
             raise Refused(f"there is no kernel for {step.head.op}")
-        data = (name for name in step.head.inputs if name not in graph.constants)
-        self.by_rows = next((name for name in data if graph.types[name] == graph.types[self.output]), None)
+        data = [name for name in step.head.inputs if name not in graph.constants]
+        self.by_rows = tuple(name for name in data if graph.types[name] == graph.types[self.output])
 
     @property
     def function(self) -> str:

@@ -35,7 +35,7 @@ class FloatMatmulLowering(Lowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.lhs, self.rhs = step.head.inputs
-        self.output, self.by_rows = step.outputs[0], self.lhs
+        self.output, self.by_rows = step.outputs[0], (self.lhs,)
         self.dtype = float_type(graph, self.lhs, self.rhs)
         if self.dtype == "float16" and len(step.nodes) > 1:
             raise Refused("float16 is rounded after every op")
@@ -86,7 +86,7 @@ class FloatMatmulLowering(Lowering):
         low, high = clamp(self.step)
         group_pitch = 0 if math.prod(a.shape[:-2]) == 1 else rows * depth
         cut = Rows(
-            groups, rows, ("x",), "out", {"x": 4 * depth, "out": 4 * columns}, {"pixels": 1},
+            groups, rows, {"x": ()}, "out", {"x": 4 * depth, "out": 4 * columns}, {"pixels": 1},
             jumps={
                 "x": 4 * group_pitch, "out": 4 * rows * columns, "weights": packed_bytes // groups,
                 "bias": 4 * panels * width,

@@ -22,7 +22,7 @@ class FloatSoftmaxLowering(Lowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.data, self.output = step.head.inputs[0], step.outputs[0]
-        self.by_rows = self.data
+        self.by_rows = (self.data,)
         float_type(graph, self.data)  # refuses others
         need_work(graph, self.data)
         op, rank = bind(step.head), graph.types[self.data].rank
@@ -37,5 +37,5 @@ class FloatSoftmaxLowering(Lowering):
         rows = rows_of(site, self.data, self.output, self.layout, "float32")
         kernel, fields = softmax_kernel(self.logarithm), rows.fields
         pitches = {"x": 4 * fields["x_row"], "y": 4 * fields["y_row"]}
-        cut = Cut(1, fields["rows"], ("x",), "y", pitches, {"rows": 1})
+        cut = Cut(1, fields["rows"], {"x": ()}, "y", pitches, {"rows": 1})
         return [*rows.before, instruction(kernel, self.output, cut, **fields), *rows.after]
