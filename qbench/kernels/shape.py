@@ -37,7 +37,11 @@ EACH: dict[Level, Tile] = {
 _CHUNK = 16
 
 
-def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element = "u1") -> Tile:
+_LINE_CYCLES = 4
+"""Of a cache line that is brought to where a matrix is read."""
+
+
+def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element = "u1", lines: int = 0) -> Tile:
     """The tile that takes least time.
 
     Parameters
@@ -46,14 +50,19 @@ def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element
         Output pixels, output channels of one group, and products per output.
     x
         Type of the input's elements.
+    lines
+        Cache lines of what the window of a pixel sees, if they do not lie one after the other: a matrix needs that.
     """
     lanes, group = packing(level, x)
     tiles = [tile for tile in TILE_COSTS[level] if tile != MATRIX or blocks_at_once(depth)]
 
     def cycles(tile: Tile) -> float:
         each, besides = TILE_COSTS[level][tile]
-        tiles = -(-pixels // tile.rows) * -(-channels // (tile.vectors * lanes))
-        return tiles * (-(-depth // group) * tile.rows * tile.vectors * each + besides)
+        blocks = -(-pixels // tile.rows)
+        tiles, brought = blocks * -(-channels // (tile.vectors * lanes)), lines * (tile == MATRIX)
+        return blocks * tile.rows * brought * _LINE_CYCLES + tiles * (
+            -(-depth // group) * tile.rows * tile.vectors * each + besides
+        )
 
     return min(tiles, key=cycles)
 

@@ -16,6 +16,7 @@ from qbench.ir.op import Epilogue, is_op
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import EpilogueName, Result, choose_epilogue
 from qbench.kernels.isa import ISAS, Element
+from qbench.kernels.isa.amx import BYTES
 from qbench.kernels.levels import Level
 from qbench.kernels.matrix import MATRIX, pack_matrix
 from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
@@ -125,10 +126,10 @@ class Tiled(Lowering):
         rounds_down = self.y == "u1" and isa is not None and isa.rounds_down
         return choose_epilogue(found.rounding, bound, found.mantissa, found.shift, found.multiplier, rounds_down)
 
-    def tile(self, pixels: int, channels: int, depth: int) -> Tile:
+    def tile(self, pixels: int, channels: int, depth: int, lines: int = 0) -> Tile:
         """The fastest tile; see `choose_tile`."""
         whole = self.x == "u1" and self._groups == 1 and not self._cut and self.epilogue != "exact"
-        return choose_tile(self.level if whole else self.level.vectors, pixels, channels, depth, self.x)
+        return choose_tile(self.level if whole else self.level.vectors, pixels, channels, depth, self.x, lines)
 
     def _per_channel(self, epilogue: EpilogueName, groups: int, tile: Tile, lanes: int) -> dict[str, NDArray[Any]]:
         """What is added to sums, and what they are rescaled by, as tiles take it."""
@@ -251,11 +252,12 @@ class ConvLowering(Tiled):
         pixels = n * out_height * out_width
         joins_rows = self.joins_rows and x.strides[2] == inner  # not where the channels are part of more
         taps, depth = (height, width * inner) if joins_rows else (height * width, inner)
-        tile = self.tile(pixels, out // op.groups, taps * depth)
         ordered = _ordered(weights, op.groups, taps, depth)
         one_tap = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
+        evenly = one_tap and x.pitch is not None and not self._cut
+        tile = self.tile(pixels, out // op.groups, taps * depth, 0 if evenly else taps * -(-depth // BYTES))
         table = None
-        if not one_tap or x.pitch is None or self._cut:
+        if not evenly:
             table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, joins_rows)
         if table is not None and self._cut:
             rest = _ordered((self.products.weights.integers - weights).astype(np.int8), op.groups, taps, depth)[0]
