@@ -6,6 +6,7 @@ matrix.
 
 import numpy as np
 
+from qbench.kernels.floats.denormals import without_denormals
 from qbench.kernels.floats.tile import float_tile
 from qbench.kernels.floats.vectors import VECTORS
 from qbench.kernels.jit import register_jitable
@@ -126,7 +127,7 @@ def _tiled(level: Level, shape: Tile) -> KernelFunction:
             source, zeros, offsets, args.taps, depth, weights, bias, out, pitch, rows, channels, args.low, args.high
         )  # fmt: skip
 
-    return by_tiles(shape.rows, width, (1, 4 * width), (4, 4), run_tile)
+    return without_denormals(by_tiles(shape.rows, width, (1, 4 * width), (4, 4), run_tile))
 
 
 def _portable(shape: Tile) -> KernelFunction:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.kernels.floats.denormals import without_denormals
 from qbench.kernels.floats.slide import IMAGES, inside, slide
 from qbench.kernels.floats.window_tile import BLOCK
 from qbench.kernels.jit import register_jitable
@@ -49,7 +50,7 @@ def _tiled(level: Level) -> KernelFunction:
     def finish(args, row, column):
         return args.low, args.high
 
-    return slide(level, "weigh", operands, finish)
+    return without_denormals(slide(level, "weigh", operands, finish))
 
 
 def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:
