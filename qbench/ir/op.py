@@ -87,6 +87,8 @@ class Epilogue(StrEnum):
 
     BIAS = "bias"
     REQUANTIZE = "requantize"
+    ADD = "add"
+    """Another value is added, element by element: what kernels can do, while quantization treats sums by themselves."""
     CLAMP = "clamp"
     DEQUANTIZE = "dequantize"
 

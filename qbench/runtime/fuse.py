@@ -1,10 +1,16 @@
-"""Which nodes run as one step: a product or sum with the bias, requantize and clamps that follow it."""
+"""Which nodes run as one step: a product or sum with the bias, requantize, summand and clamps that follow it."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import OPS, Epilogue
+from qbench.ir.op import OPS, Epilogue, is_op
+from qbench.ops.float.elementwise import Add
+
+
+def follows_as(node: Node) -> Epilogue | None:
+    """What a node is to an op before it in a step."""
+    return Epilogue.ADD if is_op(node, Add) else OPS[node.op].epilogue
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Fused:
 
     def followers(self, what: Epilogue) -> tuple[Node, ...]:
         """All nodes after the head that do this."""
-        return tuple(node for node in self.nodes[1:] if OPS[node.op].epilogue is what)
+        return tuple(node for node in self.nodes[1:] if follows_as(node) is what)
 
     def inputs(self, graph: Graph) -> tuple[str, ...]:
         """Names of the values that the step reads: no constants, nothing made inside, each name once."""
@@ -51,7 +57,7 @@ class Fused:
 
 
 def fuse(
-    graph: Graph, keep: Collection[str] = (), takes: Callable[[str], Collection[Epilogue]] = lambda _: Epilogue
+    graph: Graph, keep: Collection[str] = (), takes: Callable[[str], Collection[Epilogue]] = lambda op: OPS[op].absorbs
 ) -> tuple[Fused, ...]:
     """Group the nodes of a graph into steps, in an order in which they can run.
 
@@ -62,24 +68,27 @@ def fuse(
     keep
         Values that must come out of a step: nothing is fused behind them. The graph's outputs always do.
     takes
-        Of what an op absorbs, by the op's name, what a kernel can do: the rest is not fused.
+        What a kernel can do behind an op, by the op's name: of that is fused what the op absorbs, and sums.
     """
     visible = {*graph.outputs, *keep}
     taken: set[str] = set()
     steps: dict[str, Fused] = {}  # by the name of the last node
     for node in graph.nodes:
         if node.name not in taken:
-            chain = _chain(graph, node, visible, takes(node.op))
+            chain = _chain(graph, node, visible, takes(node.op), taken)
             taken.update(member.name for member in chain)
             steps[chain[-1].name] = Fused(chain)
     return tuple(steps[node.name] for node in graph.nodes if node.name in steps)
 
 
-def _chain(graph: Graph, head: Node, visible: Collection[str], taken: Collection[Epilogue]) -> tuple[Node, ...]:
-    chain, left = [head], [what for what in OPS[head.op].absorbs if what in taken]
+def _chain(
+    graph: Graph, head: Node, visible: Collection[str], can: Collection[Epilogue], taken: Collection[str]
+) -> tuple[Node, ...]:
+    absorbs = {*OPS[head.op].absorbs, Epilogue.ADD}
+    chain, left = [head], [what for what in Epilogue if what in absorbs and what in can]
     while left and (follower := _only_follower(graph, chain[-1], visible)) is not None:
-        what = OPS[follower.op].epilogue
-        if what is None or what not in left:
+        what = follows_as(follower)
+        if what is None or what not in left or follower.name in taken:  # two products may want the same sum
             break
         chain.append(follower)
         del left[: left.index(what) + (what is not Epilogue.CLAMP)]
@@ -87,10 +96,15 @@ def _chain(graph: Graph, head: Node, visible: Collection[str], taken: Collection
 
 
 def _only_follower(graph: Graph, node: Node, visible: Collection[str]) -> Node | None:
-    """The one node that reads what a node makes, if its other operands are constants."""
+    """The one node that reads what a node makes, if its other operands are constants; or it adds a like value."""
     value = node.outputs[0]
     consumers = graph.consumers[value]
-    if value in visible or len(consumers) != 1 or consumers[0].inputs[0] != value:
+    if value in visible or len(consumers) != 1:
         return None
-    others = consumers[0].inputs[1:]
-    return consumers[0] if all(name in graph.constants for name in others) else None
+    (consumer,) = consumers
+    if follows_as(consumer) is Epilogue.ADD:
+        others = [name for name in consumer.inputs if name != value]
+        alike = all(graph.types[name] == graph.types[value] and name not in graph.constants for name in others)
+        return consumer if len(others) == 1 and alike else None
+    fits = consumer.inputs[0] == value and all(name in graph.constants for name in consumer.inputs[1:])
+    return consumer if fits else None

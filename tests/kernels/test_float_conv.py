@@ -39,7 +39,8 @@ def run(level, tile, x, weights, bias, table, out, threads=1, **fields):
         channels=channels,
         taps=taps,
         depth=depth,
-        **{"low": -np.inf, "high": np.inf, "group_pitch": depth, "group_out": channels, "chunk": 2} | fields,
+        **{"low": -np.inf, "high": np.inf, "group_pitch": depth, "group_out": channels, "chunk": 2, "added": 0}
+        | fields,
     )
 
 
@@ -53,9 +54,10 @@ def run(level, tile, x, weights, bias, table, out, threads=1, **fields):
     padding=st.tuples(*[st.integers(0, 3)] * 4),
     groups=st.integers(1, 2),
     channels=st.tuples(st.integers(1, 9), st.sampled_from([1, 3, 16, 40, 70])),
+    adds=st.booleans(),
     threads=st.integers(1, 3),
 )
-def test_convolutions(level, tile, size, kernel, strides, dilation, padding, groups, channels, threads):
+def test_convolutions(level, tile, size, kernel, strides, dilation, padding, groups, channels, adds, threads):
     rng = np.random.default_rng(0)
     depth, outputs = channels
     op = OPS["nn.conv2d"](strides=strides, padding=padding, dilation=dilation, groups=groups)
@@ -83,9 +85,13 @@ def test_convolutions(level, tile, size, kernel, strides, dilation, padding, gro
     taps = weight.transpose(0, 2, 3, 1).reshape(groups, outputs, kernel[0] * kernel[1], depth)
     pixels = 2 * out_shape[2] * out_shape[3]
     fields = {"pixels": pixels, "pitch": x.shape[3], "out_pitch": y.shape[3], "low": -1.5, "high": 6}
+    added = rng.normal(size=y.shape).astype(np.float32)  # as long as the results: nothing behind it is read
+    if adds:
+        fields["added"] = added
     run(level, tile, x, np.ascontiguousarray(taps), bias, table, y, threads, **fields)
     (sums,) = op.compute_all((x[..., : groups * depth].transpose(0, 3, 1, 2), weight))
-    expected = np.clip(sums.transpose(0, 2, 3, 1) + bias, -1.5, 6)
+    total = sums.transpose(0, 2, 3, 1) + bias
+    expected = np.clip(total + added[..., : groups * outputs] * adds, -1.5, 6)
     close(y[..., : groups * outputs], expected)
     assert np.array_equal(y[..., groups * outputs :], before[..., groups * outputs :])
     again = before.copy()
@@ -123,6 +129,7 @@ def test_batched_products_with_an_operand_packed_on_the_way(level, batch, sizes,
         zeros=0,
         table=0,
         weights=packed,
+        added=0,
         bias=np.zeros(batch * panels * width, np.float32),
         pixels=rows,
         taps=1,

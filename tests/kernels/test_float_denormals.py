@@ -21,7 +21,7 @@ def product(level, x, weights, bias):
     y = np.ones((pixels, channels), np.float32)
     float_conv_kernel(level, tile)(
         x=x, zeros=0, table=0, weights=pack_weights(weights.reshape(1, channels, 1, depth), tile, lanes, 1),
-        bias=pack_channels(bias, 1, tile, lanes), out=y, pixels=pixels, taps=1, depth=depth, groups=1,
+        bias=pack_channels(bias, 1, tile, lanes), added=0, out=y, pixels=pixels, taps=1, depth=depth, groups=1,
         channels=channels, pitch=depth, group_pitch=0, out_pitch=channels, group_out=0, chunk=1,
         low=-np.inf, high=np.inf,
     )  # fmt: skip

@@ -5,6 +5,7 @@ import numpy as np
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.op import Epilogue
 from qbench.ir.types import TensorType
 from qbench.runtime.fuse import fuse
 
@@ -49,6 +50,49 @@ def test_nothing_is_fused_behind_a_value_that_is_kept_or_an_output():
 def test_nothing_is_fused_behind_a_value_that_two_read():
     other = Node("other", "clip", ("narrow",), ("z",), FrozenMap({"a_min": 0.0, "a_max": 9.0}))
     assert names(dense_layer(["y", "z"], other)) == [["dense", "bias", "requantize"], ["clip"], ["other"]]
+
+
+def residual(operands: str, other: Node | None = None, size: int = 4) -> Graph:
+    """A dense layer, its bias, a sum with these operands, a clamp."""
+    nodes = [
+        *([other] if other else []),
+        Node("dense", "nn.dense", ("x", "w"), ("products",)),
+        Node("bias", "nn.bias_add", ("products", "b"), ("biased",), FrozenMap({"axis": -1})),
+        Node("sum", "add", tuple(operands.split()), ("total",)),
+        Node("relu", "nn.relu", ("total",), ("y",)),
+    ]
+    numbers = {
+        "w": np.ones((4, 8), "f4"),
+        "b": np.ones(4, "f4"),
+        "v": np.ones((4, 8), "f4"),
+        "c": np.ones((1, 4), "f4"),
+    }
+    inputs = {"x": TensorType((1, 8), "float32"), "z": TensorType((1, size), "float32")}
+    return build("g", inputs, ["y"], nodes, {name: Constant(array) for name, array in numbers.items()})
+
+
+def with_sums(graph: Graph, keep: tuple[str, ...] = ()) -> list[list[str]]:
+    return [[node.name for node in step.nodes] for step in fuse(graph, keep, lambda _: Epilogue)]
+
+
+def test_a_sum_with_another_value_joins_the_product_that_kernels_can_add_it_to():
+    for operands in ("biased z", "z biased"):
+        graph = residual(operands)
+        assert names(graph) == [["dense", "bias"], ["sum", "relu"]]
+        assert with_sums(graph) == [["dense", "bias", "sum", "relu"]]
+        (step,) = fuse(graph, (), lambda _: Epilogue)
+        assert step.inputs(graph) == ("x", "z")
+        assert with_sums(graph, ("biased",)) == [["dense", "bias"], ["sum", "relu"]]
+
+
+def test_a_sum_does_not_join_where_it_repeats_an_operand_or_adds_a_constant_or_the_value_to_itself():
+    for graph in (residual("biased z", size=1), residual("biased c"), residual("biased biased")):
+        assert with_sums(graph) == [["dense", "bias"], ["sum", "relu"]]
+
+
+def test_a_sum_of_two_products_joins_one_of_them():
+    graph = residual("biased other", Node("second", "nn.dense", ("x", "v"), ("other",)))
+    assert with_sums(graph) == [["dense", "bias"], ["second", "sum", "relu"]]
 
 
 def test_a_step_knows_what_it_reads_and_makes():

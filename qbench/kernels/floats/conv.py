@@ -18,7 +18,7 @@ from qbench.kernels.stack import stack_array
 from qbench.kernels.tile import Tile
 
 _SIZES = (
-    "x", "zeros", "table", "weights", "bias", "out", "pixels", "taps", "depth", "groups", "channels",
+    "x", "zeros", "table", "weights", "bias", "added", "out", "pixels", "taps", "depth", "groups", "channels",
     "pitch", "group_pitch", "out_pitch", "group_out", "chunk",
 )  # fmt: skip
 ARGUMENTS = record(**dict.fromkeys(_SIZES, "i8"), low="f4", high="f4")
@@ -30,6 +30,8 @@ table
     From `pack.offsets`; 0 where there is one tap and the pixels lie `pitch` apart.
 weights, bias
     From `pack.pack_weights` with a group of 1 and `pack.pack_channels`.
+added
+    What is added to the results before they are bounded, as far apart as they are; 0 for nothing.
 out
     Results, whose pixels lie `out_pitch` apart.
 pixels, taps, depth
@@ -122,9 +124,12 @@ def _tiled(level: Level, shape: Tile) -> KernelFunction:
     @register_jitable(inline="always")
     def run_tile(args, bases, source, zeros, offsets, offset_bytes, depth, weights, channel, out, rows, channels):
         bias = address_of(bases, args.bias) + channel * 4
-        pitch = args.out_pitch * 4
+        pitch, added = args.out_pitch * 4, args.added
+        if added != 0:
+            added = address_of(bases, added) + (out - address_of(bases, args.out))
         tile(
-            source, zeros, offsets, args.taps, depth, weights, bias, out, pitch, rows, channels, args.low, args.high
+            source, zeros, offsets, args.taps, depth, weights, bias, added, out, pitch, rows, channels,
+            args.low, args.high,
         )  # fmt: skip
 
     return without_denormals(by_tiles(shape.rows, width, (1, 4 * width), (4, 4), run_tile))
@@ -148,6 +153,10 @@ def _portable(shape: Tile) -> KernelFunction:
                 element, column = x[k], weights[k * width : (k + 1) * width]
                 for c in range(width):
                     sums[c] += element * column[c]
+        if args.added != 0:
+            added = view(bases, args.added + (place - args.out), count, np.float32)
+            for c in range(count):
+                sums[c] += added[c]
         results = view(bases, place, count, np.float32)
         for c in range(count):
             results[c] = min(max(sums[c], args.low), args.high)

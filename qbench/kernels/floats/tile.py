@@ -15,7 +15,7 @@ _UNROLL = 4
 def float_tile(vectors: Vectors, shape: Tile) -> Any:
     """A Numba function that computes one tile of a convolution or matrix product.
 
-    ``tile(x, zeros, offsets, taps, depth, weights, bias, out, pitch, rows, channels, low, high)``
+    ``tile(x, zeros, offsets, taps, depth, weights, bias, added, out, pitch, rows, channels, low, high)``
 
     x, zeros
         Addresses: what offsets count from, and `depth` zeros, read instead where an offset is negative.
@@ -27,6 +27,8 @@ def float_tile(vectors: Vectors, shape: Tile) -> Any:
         Address of float32 ``[taps, depth, shape.vectors, lanes]``.
     bias
         Address of the first values of the sums, one for each channel.
+    added
+        Address of what is added to the first result; the others' lie as far apart as the results. 0: nothing is.
     out, pitch, rows, channels
         Address of the first result, bytes from row to row; how many rows (at least 1) and channels exist. Rows
         beyond them are computed as the last one is, so their offsets must be copies of its offsets.
@@ -35,12 +37,12 @@ def float_tile(vectors: Vectors, shape: Tile) -> Any:
     """
 
     @intrinsic
-    def tile(context, x, zeros, offsets, taps, depth, weights, bias, out, pitch, rows, channels, low, high):
+    def tile(context, x, zeros, offsets, taps, depth, weights, bias, added, out, pitch, rows, channels, low, high):
         def generate(context, b, signature, arguments):
             _Emitter(b, vectors, shape).emit(*arguments)
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 11, types.float32, types.float32), generate
+        return types.void(*[types.int64] * 12, types.float32, types.float32), generate
 
     return tile
 
@@ -54,22 +56,31 @@ class _Emitter:
 
     def emit(
         self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, bias: Any,
-        out: Any, pitch: Any, rows: Any, channels: Any, low: Any, high: Any,
+        added: Any, out: Any, pitch: Any, rows: Any, channels: Any, low: Any, high: Any,
     ) -> None:  # fmt: skip
-        """All of it: sums start from the bias, are clamped and stored."""
+        """All of it: sums start from the bias; what is to be added is; they are clamped and stored."""
         b, vectors, shape = self.b, self.vectors, self.shape
         start = [vectors.load(b, pointer(b, bias), 4 * vectors.lanes * v) for v in range(shape.vectors)]
         sums = self._each_tap(pointer(b, x), pointer(b, zeros), pointer(b, offsets), taps, depth, weights, start)
-        lowest, highest = vector(b, vectors.kind, low), vector(b, vectors.kind, high)
-        pieces: list[tuple[Any, Any, int]] = []
-        for r in range(shape.rows):
-            row = call(b, "llvm.smin.i64", I64, [I64(r), b.sub(rows, I64(1))])
-            place = at(b, pointer(b, out), b.mul(row, pitch))
-            for v in range(shape.vectors):
-                value = vectors.clamp(b, sums[r * shape.vectors + v], lowest, highest)
-                first = vectors.lanes * v
-                pieces.append((value, at(b, place, 4 * first), first))
-        vectors.store(b, pieces, channels)
+        lines = [b.mul(call(b, "llvm.smin.i64", I64, [I64(r), b.sub(rows, I64(1))]), pitch) for r in range(shape.rows)]
+        with b.if_else(b.icmp_signed(">=", channels, I64(self.bytes // 4)), likely=True) as (whole, part):
+            for branch, limit in ((whole, None), (part, channels)):
+                with branch, b.if_else(b.icmp_signed("==", added, I64(0)), likely=True) as (alone, plus):
+                    with alone:
+                        self._finish(sums, None, (out, lines), limit, (low, high))
+                    with plus:
+                        self._finish(sums, added, (out, lines), limit, (low, high))
+
+    def _finish(self, sums: list[Any], added: Any, target: tuple[Any, list[Any]], limit: Any, bounds: Any) -> None:
+        """Add what lies at an address if there is one, clamp, and store: as far as the channels go."""
+        b, vectors, (out, lines) = self.b, self.vectors, target
+        lowest, highest = (vector(b, vectors.kind, bound) for bound in bounds)
+        rows = [(at(b, pointer(b, out), line), added and at(b, pointer(b, added), line)) for line in lines]
+        for i, total in enumerate(sums):
+            (place, other), first = rows[i // self.shape.vectors], i % self.shape.vectors * vectors.lanes
+            if other is not None:
+                total = b.fadd(total, vectors.load_some(b, at(b, other, 4 * first), first, limit))
+            vectors.store_some(b, vectors.clamp(b, total, lowest, highest), at(b, place, 4 * first), first, limit)
 
     def _each_tap(
         self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, start: list[Any]

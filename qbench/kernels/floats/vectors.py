@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from qbench.kernels.isa.emit import F32, I32, I64, call, load, store, vector
+from qbench.kernels.isa.emit import F32, I32, I64, call, load, splat, store, vector
 from qbench.kernels.levels import Level
 
 
@@ -31,6 +31,29 @@ class Vectors:
         """A vector at a byte pointer plus an offset in bytes."""
         return load(b, place, self.kind, offset)
 
+    def load_some(self, b: ir.IRBuilder, place: Any, first: int, channels: Any) -> Any:
+        """A vector at a byte pointer that starts at a channel, as far as channels (i64; None: all) exist."""
+        if channels is None:
+            return self.load(b, place)
+        target = b.bitcast(place, self.kind.as_pointer())
+        name = f"llvm.masked.load.v{self.lanes}f32.p0"
+        return call(b, name, self.kind, [target, I32(1), self._exist(b, first, channels), splat(self.kind, 0.0)])
+
+    def store_some(self, b: ir.IRBuilder, value: Any, place: Any, first: int, channels: Any) -> None:
+        """Store a vector that starts at a channel at its byte pointer, as far as channels (i64; None: all) exist."""
+        if channels is None:
+            store(b, value, place)
+            return
+        target = b.bitcast(place, self.kind.as_pointer())
+        name = f"llvm.masked.store.v{self.lanes}f32.p0"
+        call(b, name, ir.VoidType(), [value, target, I32(1), self._exist(b, first, channels)])
+
+    def _exist(self, b: ir.IRBuilder, first: int, channels: Any) -> Any:
+        """The lanes of a vector that starts at a channel, of so many channels."""
+        index = ir.VectorType(I32, self.lanes)
+        limit = vector(b, index, b.trunc(b.sub(channels, I64(first)), I32))
+        return b.icmp_signed("<", ir.Constant(index, list(range(self.lanes))), limit)
+
     def broadcast(self, b: ir.IRBuilder, place: Any) -> Any:
         """One float at a byte pointer, in all lanes."""
         return vector(b, self.kind, load(b, place, F32))
@@ -48,17 +71,10 @@ class Vectors:
         """Store vectors, each at its byte pointer and starting at a channel, as far as channels (i64) exist."""
         width = self.lanes + max(first for _, _, first in pieces)
         with b.if_else(b.icmp_signed(">=", channels, I64(width)), likely=True) as (whole, part):
-            with whole:
-                for value, place, _ in pieces:
-                    store(b, value, place)
-            with part:
-                index = ir.VectorType(I32, self.lanes)
-                for value, place, first in pieces:
-                    limit = vector(b, index, b.trunc(b.sub(channels, I64(first)), I32))
-                    mask = b.icmp_signed("<", ir.Constant(index, list(range(self.lanes))), limit)
-                    target = b.bitcast(place, self.kind.as_pointer())
-                    name = f"llvm.masked.store.v{self.lanes}f32.p0"
-                    call(b, name, ir.VoidType(), [value, target, I32(1), mask])
+            for branch, limit in ((whole, None), (part, channels)):
+                with branch:
+                    for value, place, first in pieces:
+                        self.store_some(b, value, place, first, limit)
 
 
 VECTORS: dict[Level, Vectors] = {

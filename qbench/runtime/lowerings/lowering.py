@@ -14,7 +14,7 @@ from qbench.ir.op import OPS, Array, Epilogue, Op
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import reference
-from qbench.runtime.fuse import Fused
+from qbench.runtime.fuse import Fused, follows_as
 from qbench.runtime.layout import Layout
 from qbench.runtime.memory import held
 from qbench.runtime.step import Instruction, Place, Rows
@@ -190,7 +190,7 @@ def lowering_of(step: Fused, graph: Graph, level: Level) -> Lowering:
     """
     refusal = Refused(f"there is no kernel for {step.head.op}")
     for _, family in LOWERINGS.get(step.head.op, ()):
-        if any(OPS[node.op].epilogue not in family.absorbs for node in step.nodes[1:]):
+        if any(follows_as(node) not in family.absorbs for node in step.nodes[1:]):
             continue
         try:
             return family(step, graph, level if family.takes_matrices else level.vectors)

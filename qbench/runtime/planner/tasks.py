@@ -8,10 +8,11 @@ from weakref import WeakValueDictionary
 
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph
+from qbench.ir.op import Epilogue
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.kernels.levels import Level
-from qbench.runtime.fuse import Fused, fuse
+from qbench.runtime.fuse import Fused, follows_as, fuse
 from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, absorbed, lowering_of
 
@@ -79,7 +80,7 @@ class _Excerpt:
 
 
 def _tasks(step: Fused, graph: Graph, level: Level) -> Iterator[Task]:
-    """The step as one task, or where it is refused its last node as its own, then what is left."""
+    """The step as one task; where it is refused, cut before its last node or before the sum that clamps follow."""
     reads = step.inputs(graph)  # kernels read what has a place in memory, and constants have none
     lowering = _lowering(_Excerpt.of(step, graph), level) if reads else "it reads constants alone"
     if isinstance(lowering, Lowering):
@@ -87,8 +88,10 @@ def _tasks(step: Fused, graph: Graph, level: Level) -> Iterator[Task]:
     elif len(step.nodes) == 1:
         yield Task(step, reads, None, lowering)
     else:
-        yield from _tasks(Fused(step.nodes[:-1]), graph, level)
-        yield from _tasks(Fused(step.nodes[-1:]), graph, level)
+        sums = (place for place, node in enumerate(step.nodes) if place and follows_as(node) is Epilogue.ADD)
+        cut = next(sums, len(step.nodes) - 1)
+        yield from _tasks(Fused(step.nodes[:cut]), graph, level)
+        yield from _tasks(Fused(step.nodes[cut:]), graph, level)
 
 
 _alive: WeakValueDictionary[tuple[_Excerpt, Level], Lowering] = WeakValueDictionary()

@@ -126,6 +126,41 @@ def test_convolution_bias_and_clamp(channels, depthwise, size, kernel, strides, 
 
 @settings(max_examples=40)
 @given(
+    channels=st.tuples(st.sampled_from([1, 3, 8, 20]), st.sampled_from([1, 7, 16, 33, 70])),
+    kind=st.sampled_from(["dense", "conv", "depthwise"]),
+    first=st.booleans(),
+    clamp=st.booleans(),
+    joined=st.booleans(),
+    dtype=st.sampled_from(["float32", "float32", "float16"]),
+    level=st.sampled_from([None, Level.PORTABLE]),
+)
+def test_a_product_to_which_another_value_is_added(channels, kind, first, clamp, joined, dtype, level):
+    rng = np.random.default_rng(0)
+    inner, out = channels
+    out = inner if kind == "depthwise" else out
+    shape = {"dense": (2, 3, 5, inner)}.get(kind, (2, inner, 3, 5))
+    weight = {"dense": (out, inner), "conv": (out, inner, 1, 1), "depthwise": (out, 1, 1, 1)}[kind]
+    axis = 3 if kind == "dense" else 1
+    inputs = {"x": rng.normal(size=shape).astype(dtype)}
+    inputs["z"] = rng.normal(size=[out if i == axis else size for i, size in enumerate(shape)]).astype(dtype)
+    head = node("nn.dense", "x w", "p") if kind == "dense" else node(
+        "nn.conv2d", "x w", "p", groups=inner if kind == "depthwise" else 1
+    )  # fmt: skip
+    nodes = [head, node("nn.bias_add", "p b", "c", axis=axis), node("add", "z c" if first else "c z", "y")]
+    if clamp:
+        nodes.append(node("clip", "y", "v", a_min=-0.5, a_max=1.5))
+    if joined:  # results and what is added to them lie differently then
+        nodes.append(node("concatenate", f"{nodes[-1].output} z", "all", axis=axis))
+    constants = {"w": rng.normal(size=weight).astype(dtype), "b": rng.normal(size=out).astype(dtype)}
+    graph = graph_of(inputs, nodes, nodes[-1].output, **constants)
+    assert_agree(graph, inputs, level=level, threads=2, magnitude=8.0)
+    if dtype == "float32" and kind != "depthwise":
+        steps = {step.name: step.nodes for step in plan(graph, level=level).steps}
+        assert len(steps[head.name]) == 3 + clamp
+
+
+@settings(max_examples=40)
+@given(
     batches=st.sampled_from([((), ()), ((2, 3), (2, 3)), ((2,), ()), ((1,), (3,)), ((), (2,))]),
     columns=st.sampled_from([2, 33]),
     turned=st.tuples(st.booleans(), st.booleans()),

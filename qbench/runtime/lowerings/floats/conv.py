@@ -15,6 +15,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout
 from qbench.runtime.lowerings.floats.places import (
     clamp,
+    fits,
     float_type,
     in_order,
     need_work,
@@ -23,16 +24,16 @@ from qbench.runtime.lowerings.floats.places import (
 )
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.windows import input_offsets
-from qbench.runtime.step import Instruction
+from qbench.runtime.step import Instruction, Place
 
 _FEW = 4
 """With at most so many channels, a row of the window is read as one tap."""
 
 
 class WeightedLowering(Lowering):
-    """Products with constant weights, a constant bias along one axis, and clamps."""
+    """Products with constant weights, a constant bias along one axis, another value that is added, and clamps."""
 
-    absorbs = frozenset({Epilogue.BIAS, Epilogue.CLAMP})
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.ADD, Epilogue.CLAMP})
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -51,6 +52,9 @@ class WeightedLowering(Lowering):
             if axis != bind(step.head).channel_axis_of("output", rank):
                 raise Refused(f"its bias runs along axis {axis}")
         self.bias_name = None if node is None else node.inputs[1]
+        node = step.follower(Epilogue.ADD)
+        made = {name for member in step.nodes for name in member.outputs}
+        self.added = None if node is None else next(name for name in node.inputs if name not in made)
 
     @property
     def weights(self) -> NDArray[np.float32]:
@@ -64,10 +68,31 @@ class WeightedLowering(Lowering):
             return np.zeros(len(self.weights), np.float32)
         return self.graph.constants[self.bias_name].array.astype(np.float32, copy=False)
 
+    def result(self, site: Site, axes: Sequence[int]) -> tuple[Place, int, list[Instruction], list[Instruction]]:
+        """Where the results go, the reference of what is added to them (0: nothing), copies before and after."""
+        place = in_order(site.places[self.output], axes)
+        if self.added is None:
+            y, after = result(site, place)
+            return y, 0, [], after
+        given = in_order(site.places[self.added], axes)
+        gaps = fits(place) and fits(given) and place.pitch == given.pitch  # else both have none
+        (y, after), (added, before) = result(site, place, gaps), widened(site, given, gaps)
+        return y, added.reference, before, after
+
 
 @lowers(Conv2d, rank=6)
 class FloatConvLowering(WeightedLowering):
     """Any window, strides, padding, dilation and groups."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        if self.added is not None and self.is_depthwise:
+            raise Refused("its kernel adds nothing")
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether each channel has a window of its own."""
+        return self.op.groups == len(self.weights) > 1 and self.weights.shape[1] == 1
 
     @property
     def op(self) -> Conv2d:
@@ -84,14 +109,15 @@ class FloatConvLowering(WeightedLowering):
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         data = Layout(CHANNELS_LAST.axes, self.op.padding) if self.joins_rows else CHANNELS_LAST
-        return Layouts({self.data: data}, {self.output: CHANNELS_LAST})
+        added = {} if self.added is None else {self.added: CHANNELS_LAST}
+        return Layouts({**added, self.data: data}, {self.output: CHANNELS_LAST})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         op, weights = self.op, self.weights
         given = in_order(site.places[self.data], CHANNELS_LAST.axes)
         joins_rows = self.joins_rows and given.strides[2] == weights.shape[1]  # not where channels are part of more
         x, before = (given, []) if self.joins_rows else widened(site, given)
-        y, after = result(site, in_order(site.places[self.output], CHANNELS_LAST.axes))
+        y, added, more, after = self.result(site, CHANNELS_LAST.axes)
         out, inner, height, width = weights.shape
         n, out_height, out_width, _ = y.shape
         taps, depth = (height, width * inner) if joins_rows else (height * width, inner)
@@ -119,6 +145,7 @@ class FloatConvLowering(WeightedLowering):
             table=table,
             weights=site.constant(packed),
             bias=site.constant(pack_channels(self.bias, groups, tile, lanes)),
+            added=added,
             out=y.reference,
             pixels=pixels,
             taps=taps,
@@ -133,4 +160,4 @@ class FloatConvLowering(WeightedLowering):
             low=low,
             high=high,
         )
-        return [*before, made, *after]
+        return [*before, *more, made, *after]

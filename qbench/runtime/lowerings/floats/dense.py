@@ -12,7 +12,7 @@ from qbench.kernels.pack import pack_channels, pack_weights
 from qbench.ops.float.dense import Dense
 from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.conv import WeightedLowering
-from qbench.runtime.lowerings.floats.places import clamp, in_order, result, widened
+from qbench.runtime.lowerings.floats.places import clamp, in_order, widened
 from qbench.runtime.lowerings.lowering import Layouts, Site, instruction, lowers
 from qbench.runtime.step import Instruction, Place
 
@@ -23,14 +23,16 @@ class FloatDenseLowering(WeightedLowering):
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         rows = row_major(self.graph.types[self.data].rank)
-        return Layouts({self.data: rows}, {self.output: rows})
+        inputs = [self.data] if self.added is None else [self.data, self.added]
+        return Layouts(dict.fromkeys(inputs, rows), {self.output: rows})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         axes = range(self.graph.types[self.data].rank)
         x, before = widened(site, in_order(site.places[self.data], axes))
-        y, after = result(site, in_order(site.places[self.output], axes))
-        made = product(site, self.output, x, y, self.graph.constants[self.weight_name], self.bias, clamp(self.step))
-        return [*before, made, *after]
+        y, added, more, after = self.result(site, axes)
+        weight = self.graph.constants[self.weight_name]
+        made = product(site, self.output, x, y, weight, self.bias, clamp(self.step), added)
+        return [*before, *more, made, *after]
 
 
 def product(
@@ -41,6 +43,7 @@ def product(
     weight: Constant,
     bias: NDArray[np.float32],
     bounds: tuple[float, float] = (-math.inf, math.inf),
+    added: int = 0,
 ) -> Instruction:
     """Rows times a constant weight.
 
@@ -56,6 +59,8 @@ def product(
         One number for each column of y.
     bounds
         Of the results.
+    added
+        Reference of what is added to them, as far apart as they are; 0 for nothing.
     """
     depth, pixels, units = x.shape[-1], math.prod(x.shape[:-1]), y.shape[-1]
     tile, lanes = choose_tile(site.level, pixels, units, depth), panel_lanes(site.level)
@@ -72,6 +77,7 @@ def product(
         table=0,
         weights=site.constant(packed),
         bias=site.constant(pack_channels(bias, 1, tile, lanes)),
+        added=added,
         out=y.reference,
         pixels=pixels,
         taps=1,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from qbench.ir.graph import Graph
+from qbench.ir.op import Epilogue
 from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise, pad_channels
 from qbench.kernels.levels import Level
 from qbench.ops.float.conv import Conv2d
@@ -18,6 +19,8 @@ from qbench.runtime.step import Instruction
 class FloatDepthwiseLowering(FloatConvLowering):
     """As many groups as channels, in and out."""
 
+    absorbs = frozenset({Epilogue.BIAS, Epilogue.CLAMP})
+
     @property
     def joins_rows(self) -> bool:
         """Never."""
@@ -25,7 +28,7 @@ class FloatDepthwiseLowering(FloatConvLowering):
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        if not self.op.groups == len(self.weights) > 1 or self.weights.shape[1] != 1:
+        if not self.is_depthwise:
             raise Refused("it is not depthwise")
 
     def instructions(self, site: Site) -> Sequence[Instruction]:

@@ -102,6 +102,7 @@ class FloatMatmulLowering(Lowering):
             table=0,
             weights=packed,
             bias=site.constant(np.zeros(groups * panels * width, np.float32)),
+            added=0,
             out=y.reference,
             pixels=rows,
             taps=1,

@@ -73,7 +73,7 @@ def convert(site: Site, source: Place, target: Place) -> Instruction:
 
 def widened(site: Site, place: Place, gaps: bool = True) -> tuple[Place, list[Instruction]]:
     """The place as float32 with an even pitch, or without any gaps, and how it gets there."""
-    if _fits(place, gaps):
+    if fits(place, gaps):
         return place, []
     wide = scratch(site, place.shape, place.axes)
     return wide, [convert(site, place, wide)]
@@ -81,7 +81,7 @@ def widened(site: Site, place: Place, gaps: bool = True) -> tuple[Place, list[In
 
 def result(site: Site, place: Place, gaps: bool = True) -> tuple[Place, list[Instruction]]:
     """float32 memory like `widened`'s for a step's result, and how it gets from there to its place."""
-    if _fits(place, gaps):
+    if fits(place, gaps):
         return place, []
     wide = scratch(site, place.shape, place.axes)
     return wide, [convert(site, wide, place)]
@@ -115,7 +115,8 @@ def rows_of(site: Site, source: str, output: str, layout: Layout, dtype: FloatTy
     return Rows(dtype, fields, before, after)
 
 
-def _fits(place: Place, gaps: bool) -> bool:
+def fits(place: Place, gaps: bool = True) -> bool:
+    """Whether a place is float32 with an even pitch, or without any gaps."""
     if _name(place) != "float32":
         return False
     return place.contiguous or (gaps and 1 in (place.strides[-1], place.shape[-1]) and place.pitch is not None)
