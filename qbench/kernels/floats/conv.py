@@ -7,7 +7,7 @@ matrix.
 import numpy as np
 
 from qbench.kernels.floats.denormals import without_denormals
-from qbench.kernels.floats.tile import float_tile
+from qbench.kernels.floats.tile import AHEAD, float_tile
 from qbench.kernels.floats.vectors import VECTORS
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
@@ -120,6 +120,7 @@ def float_conv_kernel(level: Level, tile: Tile) -> Kernel:
 def _tiled(level: Level, shape: Tile) -> KernelFunction:
     vectors = VECTORS[level]
     tile, width = float_tile(vectors, shape), shape.vectors * vectors.lanes
+    rows_of_tile, parts = shape.rows, 4 * width // AHEAD
 
     @register_jitable(inline="always")
     def run_tile(args, bases, source, zeros, offsets, offset_bytes, depth, weights, channel, out, rows, channels):
@@ -127,8 +128,12 @@ def _tiled(level: Level, shape: Tile) -> KernelFunction:
         pitch, added = args.out_pitch * 4, args.added
         if added != 0:
             added = address_of(bases, added) + (out - address_of(bases, args.out))
+        ahead, each = weights, args.taps * depth * AHEAD
+        if args.chunk > 1 and args.groups == 1:  # while blocks use this panel, each fetches a part of the next one
+            block = (out - address_of(bases, args.out)) // (pitch * rows_of_tile) % args.chunk
+            ahead += args.taps * depth * 4 * width + min(block, parts - 1) * each
         tile(
-            source, zeros, offsets, args.taps, depth, weights, bias, added, out, pitch, rows, channels,
+            source, zeros, offsets, args.taps, depth, weights, ahead, bias, added, out, pitch, rows, channels,
             args.low, args.high,
         )  # fmt: skip
 

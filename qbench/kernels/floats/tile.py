@@ -10,12 +10,17 @@ from qbench.kernels.jit import intrinsic, types
 from qbench.kernels.tile import Tile
 
 _UNROLL = 4
+_LINE = 64
+_SOON = I32(0), I32(2), I32(1)
+"""Of LLVM's prefetch: to read, into the L2 cache, data."""
+AHEAD = 32
+"""See `float_tile`."""
 
 
 def float_tile(vectors: Vectors, shape: Tile) -> Any:
     """A Numba function that computes one tile of a convolution or matrix product.
 
-    ``tile(x, zeros, offsets, taps, depth, weights, bias, added, out, pitch, rows, channels, low, high)``
+    ``tile(x, zeros, offsets, taps, depth, weights, ahead, bias, added, out, pitch, rows, channels, low, high)``
 
     x, zeros
         Addresses: what offsets count from, and `depth` zeros, read instead where an offset is negative.
@@ -25,6 +30,8 @@ def float_tile(vectors: Vectors, shape: Tile) -> Any:
         Sizes; at least 1.
     weights
         Address of float32 ``[taps, depth, shape.vectors, lanes]``.
+    ahead
+        Address of what will be read later: `AHEAD` bytes for each step of the depth are brought into the L2 cache.
     bias
         Address of the first values of the sums, one for each channel.
     added
@@ -37,12 +44,14 @@ def float_tile(vectors: Vectors, shape: Tile) -> Any:
     """
 
     @intrinsic
-    def tile(context, x, zeros, offsets, taps, depth, weights, bias, added, out, pitch, rows, channels, low, high):
+    def tile(
+        context, x, zeros, offsets, taps, depth, weights, ahead, bias, added, out, pitch, rows, channels, low, high
+    ):  # fmt: skip
         def generate(context, b, signature, arguments):
             _Emitter(b, vectors, shape).emit(*arguments)
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 12, types.float32, types.float32), generate
+        return types.void(*[types.int64] * 13, types.float32, types.float32), generate
 
     return tile
 
@@ -55,13 +64,14 @@ class _Emitter:
         self.bytes = 4 * vectors.lanes * shape.vectors
 
     def emit(
-        self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, bias: Any,
+        self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, ahead: Any, bias: Any,
         added: Any, out: Any, pitch: Any, rows: Any, channels: Any, low: Any, high: Any,
     ) -> None:  # fmt: skip
         """All of it: sums start from the bias; what is to be added is; they are clamped and stored."""
         b, vectors, shape = self.b, self.vectors, self.shape
         start = [vectors.load(b, pointer(b, bias), 4 * vectors.lanes * v) for v in range(shape.vectors)]
-        sums = self._each_tap(pointer(b, x), pointer(b, zeros), pointer(b, offsets), taps, depth, weights, start)
+        places = pointer(b, x), pointer(b, zeros), pointer(b, offsets)
+        sums = self._each_tap(*places, taps, depth, weights, ahead, start)
         lines = [b.mul(call(b, "llvm.smin.i64", I64, [I64(r), b.sub(rows, I64(1))]), pitch) for r in range(shape.rows)]
         with b.if_else(b.icmp_signed(">=", channels, I64(self.bytes // 4)), likely=True) as (whole, part):
             for branch, limit in ((whole, None), (part, channels)):
@@ -83,7 +93,7 @@ class _Emitter:
             vectors.store_some(b, vectors.clamp(b, total, lowest, highest), at(b, place, 4 * first), first, limit)
 
     def _each_tap(
-        self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, start: list[Any]
+        self, x: Any, zeros: Any, offsets: Any, taps: Any, depth: Any, weights: Any, ahead: Any, start: list[Any]
     ) -> list[Any]:
         b, shape = self.b, self.shape
         before, body, done = b.block, b.append_basic_block("tap"), b.append_basic_block("done")
@@ -101,7 +111,8 @@ class _Emitter:
         # zeros add nothing: most taps of a widely dilated window may lie outside
         here = b.select(b.icmp_signed("<", outside, I64(0)), I64(0), depth)
         many = b.and_(here, I64(-_UNROLL))
-        results = self._steps(inputs, place, I64(0), many, _UNROLL, sums)
+        later = b.add(ahead, b.mul(b.mul(tap, depth), I64(AHEAD)))
+        results = self._steps(inputs, place, I64(0), many, _UNROLL, sums, later)
         results = self._steps(inputs, place, many, here, 1, results)
         following = b.add(tap, I64(1))
         next_place = b.add(place, b.mul(depth, I64(self.bytes)))
@@ -116,7 +127,9 @@ class _Emitter:
         b.position_at_end(done)
         return results
 
-    def _steps(self, inputs: list[Any], weights: Any, first: Any, last: Any, unroll: int, sums: list[Any]) -> list[Any]:
+    def _steps(
+        self, inputs: list[Any], weights: Any, first: Any, last: Any, unroll: int, sums: list[Any], later: Any = None
+    ) -> list[Any]:
         """Steps first..last of the depth, `unroll` at a time."""
         b, shape = self.b, self.shape
         before, body, done = b.block, b.append_basic_block("step"), b.append_basic_block("stepped")
@@ -126,6 +139,9 @@ class _Emitter:
         phis = [b.phi(self.vectors.kind) for _ in sums]
         results: list[Any] = list(phis)
         panel, depth = pointer(b, b.add(weights, b.mul(step, I64(self.bytes)))), b.mul(step, I64(4))
+        for line in range(AHEAD * unroll // _LINE if later is not None else 0):
+            place = at(b, pointer(b, b.add(later, b.mul(step, I64(AHEAD)))), line * _LINE)
+            call(b, "llvm.prefetch.p0", ir.VoidType(), [place, *_SOON])
         for u in range(unroll):
             columns = [
                 self.vectors.load(b, panel, u * self.bytes + 4 * self.vectors.lanes * v) for v in range(shape.vectors)
