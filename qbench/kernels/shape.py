@@ -59,10 +59,9 @@ def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element
     def cycles(tile: Tile) -> float:
         each, besides = TILE_COSTS[level][tile]
         blocks = -(-pixels // tile.rows)
-        tiles, brought = blocks * -(-channels // (tile.vectors * lanes)), lines * (tile == MATRIX)
-        return blocks * tile.rows * brought * _LINE_CYCLES + tiles * (
-            -(-depth // group) * tile.rows * tile.vectors * each + besides
-        )
+        panels, products = -(-channels // (tile.vectors * lanes)), -(-depth // group) * tile.rows * tile.vectors
+        brought = _LINE_CYCLES * lines * tile.rows if tile == MATRIX else 0
+        return blocks * (brought + panels * (products * each + besides))
 
     return min(tiles, key=cycles)
 

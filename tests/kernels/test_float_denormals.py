@@ -1,15 +1,14 @@
 """Products without denormals: they count as zero while a kernel runs, and on its thread alone."""
 
-import numba
 import numpy as np
 import pytest
 
 from qbench.kernels.floats.conv import choose_tile, float_conv_kernel, panel_lanes
 from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise, pad_channels
-from qbench.kernels.levels import Level, supported
+from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_weights
+from tests.kernels.harness import COMPILED
 
-LEVELS = [Level.PORTABLE] if numba.config.DISABLE_JIT else list(supported())
 SMALL = np.float32(1e-40)
 BELOW = 1e-37
 
@@ -43,7 +42,7 @@ def depthwise(level, x, weights, bias):
     return y
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", COMPILED)
 def test_products_are_off_by_less_than_the_smallest_normal_number(level):
     x = np.array([[1, 2, SMALL, 0.5]] * 3, np.float32)
     weights = np.array([[SMALL, 3, 5, 0], [SMALL, SMALL, 1, SMALL]], np.float32)
@@ -53,7 +52,7 @@ def test_products_are_off_by_less_than_the_smallest_normal_number(level):
         assert (y[:, 1] == 0).all()
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", COMPILED)
 def test_windows_are_off_by_less_than_the_smallest_normal_number(level):
     x = np.array([[1, SMALL]] * 6, np.float32)
     weights = np.array([[[2, SMALL]], [[1, 1]]], np.float32)
@@ -63,7 +62,7 @@ def test_windows_are_off_by_less_than_the_smallest_normal_number(level):
         assert (y[:, 1] == 0).all()
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", COMPILED)
 def test_whoever_calls_a_kernel_keeps_its_own_denormals(level):
     product(level, np.ones((1, 4), np.float32), np.ones((2, 4), np.float32), np.zeros(2, np.float32))
     assert np.array([SMALL]) * np.float32(0.5) > 0
