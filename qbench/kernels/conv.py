@@ -129,12 +129,13 @@ def _matrices(shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: boo
     tile, size = make_matrix_tile(ending), np.dtype(y).itemsize
 
     @register_jitable(inline="always")
-    def run_tile(args, bases, source, source_pitch, steps, weights, channel, sums, out, rows, channels):
+    def run_tile(args, bases, source, source_pitch, weights, channel, sums, out, rows, channels):
         scales = address_of(bases, args.scales) + channel * 4 * constants
         operands = (scales, args.zero_point, args.low, args.high)
         bias = address_of(bases, args.bias) + channel * 4
         pitch = args.out_pitch * size
-        tile(source, source_pitch, steps, weights, bias, sums, out, pitch, rows, channels, operands)
+        steps, parts = args.part_steps, args.run_steps // args.part_steps
+        tile(source, source_pitch, steps, parts, weights, bias, sums, out, pitch, rows, channels, operands)
 
     return by_matrices(size, run_tile)
 

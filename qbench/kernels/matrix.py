@@ -44,7 +44,7 @@ _MOST_BLOCKS = 16
 
 def pitch_of(depth: int) -> int:
     """Bytes from row to row of what is brought side by side: an odd number of cache lines, with one to write beyond."""
-    lines = -(-depth // BYTES) + 1
+    lines = steps_of(depth) + 1
     return (lines + 1 - lines % 2) * BYTES
 
 
@@ -59,22 +59,27 @@ def blocks_at_once(depth: int) -> int:
     return min(_SIDE_BY_SIDE // (MATRIX.rows * pitch_of(depth)), _MOST_BLOCKS)
 
 
+def steps_of(depth: int) -> int:
+    """Steps that so many products per output take."""
+    return -(-depth // BYTES)
+
+
 def pack_matrix(weights: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Weights ``[1, channels, taps, depth]`` as these kernels read them: ``[panels, steps, 16, 32, 4]``."""
-    _, channels, taps, depth = weights.shape
-    filled = np.zeros((1, channels, 1, -(-taps * depth // BYTES) * BYTES), np.int8)
-    filled[0, :, 0, : taps * depth] = weights.reshape(channels, -1)
+    """Weights ``[groups, channels, taps, depth]`` as kernels read them: ``[groups, panels, steps, 16, 32, 4]``."""
+    groups, channels, taps, depth = weights.shape
+    filled = np.zeros((groups, channels, 1, steps_of(taps * depth) * BYTES), np.int8)
+    filled[:, :, 0, : taps * depth] = weights.reshape(groups, channels, -1)
     return pack_weights(filled, MATRIX, _ISA.lanes, _GROUP)
 
 
 def make_matrix_tile(epilogue: Epilogue) -> Any:
     """A Numba function that computes one tile of output; all its arguments are 64-bit integers.
 
-    ``tile(x, x_pitch, steps, weights, bias, sums, out, pitch, rows, channels, operands)``
+    ``tile(x, x_pitch, steps, parts, weights, bias, sums, out, pitch, rows, channels, operands)``
 
     x, x_pitch
         Address of the first of 32 rows of codes, and the bytes from row to row.
-    steps, weights, bias
+    steps, parts, weights, bias
         See `qbench.kernels.isa.amx.sum_products`; addresses.
     sums
         Address of 4096 bytes for the accumulators.
@@ -83,12 +88,12 @@ def make_matrix_tile(epilogue: Epilogue) -> Any:
     """
 
     @intrinsic
-    def tile(context, x, x_pitch, steps, weights, bias, sums, out, pitch, rows, channels, operands):
+    def tile(context, x, x_pitch, steps, parts, weights, bias, sums, out, pitch, rows, channels, operands):
         def generate(context, b, signature, arguments):
-            x, x_pitch, steps, weights, bias, sums, out, pitch, rows, channels, packed = arguments
+            x, x_pitch, steps, parts, weights, bias, sums, out, pitch, rows, channels, packed = arguments
             place, start = pointer(b, sums), pointer(b, out)
             line = BYTES * MATRIX.vectors
-            made = sum_products(b, pointer(b, x), x_pitch, pointer(b, weights), steps, pointer(b, bias))
+            made = sum_products(b, pointer(b, x), x_pitch, pointer(b, weights), steps, parts, pointer(b, bias))
             for i, registers in enumerate(made):
                 for v, register in enumerate(registers):
                     store(b, register, at(b, place, i * ROWS * line + v * BYTES), line)
@@ -103,7 +108,7 @@ def make_matrix_tile(epilogue: Epilogue) -> Any:
                 epilogue.emit(b, _ISA, part, unpacked, target)
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 10, operands), generate
+        return types.void(*[types.int64] * 11, operands), generate
 
     return tile
 
@@ -123,9 +128,9 @@ def _copy(context, source, target, count):
 
 
 @register_jitable
-def _bring(args, bases, block, target, pitch):
+def _bring(args, bases, x, block, target, pitch):
     """What the windows of a block's pixels see, side by side; behind the last pixel it is repeated."""
-    x, zeros = address_of(bases, args.x), address_of(bases, args.zeros)
+    zeros = address_of(bases, args.zeros)
     if args.table == 0:
         for r in range(_ROWS):
             pixel = min(block * _ROWS + r, args.pixels - 1)
@@ -139,47 +144,51 @@ def _bring(args, bases, block, target, pitch):
 
 
 def by_matrices(size: int, run_tile: Callable[..., None]) -> KernelFunction:
-    """A kernel that walks tiles of matrices; its arguments are those of `qbench.kernels.conv`, without groups.
+    """A kernel that walks tiles of matrices; its arguments are those of `qbench.kernels.conv`.
+
+    A step is 64 codes; `run_steps` counts those of all parts of the weights, and `part_steps` those of one.
 
     Parameters
     ----------
     size
         Bytes of a result.
     run_tile
-        Takes args, bases, the address of the rows of codes, the bytes between them, how many steps, the address of the
-        weights, the number of the first channel, the address for the sums, that of the result, and how many pixels and
-        channels there are.
+        Takes args, bases, the address of the rows of codes, the bytes between them, the address of the weights, the
+        number of the first channel, the address for the sums, that of the result, and how many pixels and channels
+        there are.
     """
     rows, width, room, room_of_sums = _ROWS, MATRIX.vectors * _ISA.lanes, _SIDE_BY_SIDE, 4096
 
     def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
-        x, weights, out = address_of(bases, args.x), address_of(bases, args.weights), address_of(bases, args.out)
+        first_x, weights, out = address_of(bases, args.x), address_of(bases, args.weights), address_of(bases, args.out)
         brought, sums = stack(room), stack(room_of_sums)
-        depth = args.taps * args.depth
-        steps = -(-depth // 64)
+        steps, depth = args.part_steps, args.taps * args.depth
         pitch = (steps + 1 + steps % 2) * 64
         side_by_side = args.table == 0 and depth % 64 == 0
         blocks, panels = -(-args.pixels // rows), -(-args.channels // width)
         first_block, last_block, first_panel, last_panel = shares(blocks, panels, thread, threads)
         configure()
-        for chunk in range(first_block, last_block, args.chunk):
-            end = min(chunk + args.chunk, last_block)
-            for block in range(chunk, end):
-                if not (side_by_side and (block + 1) * rows <= args.pixels):
-                    _bring(args, bases, block, brought + (block - chunk) * rows * pitch, pitch)
-            for panel in range(first_panel, last_panel):
-                panel_weights = weights + panel * steps * 64 * width
-                channels = min(args.channels - panel * width, width)
+        for group in range(args.groups):
+            x = first_x + group * args.group_pitch
+            for chunk in range(first_block, last_block, args.chunk):
+                end = min(chunk + args.chunk, last_block)
                 for block in range(chunk, end):
-                    pixel = block * rows
-                    here = min(args.pixels - pixel, rows)
-                    source, apart = brought + (block - chunk) * rows * pitch, pitch
-                    if side_by_side and here == rows:
-                        source, apart = x + pixel * args.pitch, args.pitch
-                    target = out + (pixel * args.out_pitch + panel * width) * size
-                    run_tile(
-                        args, bases, source, apart, steps, panel_weights, panel * width, sums, target, here, channels
-                    )
+                    if not (side_by_side and (block + 1) * rows <= args.pixels):
+                        _bring(args, bases, x, block, brought + (block - chunk) * rows * pitch, pitch)
+                for panel in range(first_panel, last_panel):
+                    number = group * panels + panel
+                    panel_weights = weights + number * args.run_steps * 64 * width
+                    channels = min(args.channels - panel * width, width)
+                    for block in range(chunk, end):
+                        pixel = block * rows
+                        here = min(args.pixels - pixel, rows)
+                        source, apart = brought + (block - chunk) * rows * pitch, pitch
+                        if side_by_side and here == rows:
+                            source, apart = x + pixel * args.pitch, args.pitch
+                        target = out + (pixel * args.out_pitch + group * args.group_out + panel * width) * size
+                        run_tile(
+                            args, bases, source, apart, panel_weights, number * width, sums, target, here, channels
+                        )
         release()
 
     return conv

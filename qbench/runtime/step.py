@@ -134,6 +134,8 @@ class Rows:
         The fields that say how much is done, and how much of it is one row.
     single
         What other fields say where one group is done alone.
+    together
+        Rows that take as long as one of them.
     """
 
     groups: int
@@ -144,6 +146,7 @@ class Rows:
     counts: Mapping[str, int]
     jumps: Mapping[str, int] = field(default_factory=dict[str, int])
     single: Mapping[str, int] = field(default_factory=dict[str, int])
+    together: int = 1
 
 
 @dataclass(frozen=True, eq=False)

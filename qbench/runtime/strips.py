@@ -1,5 +1,6 @@
 """A chain of instructions a few rows at a time, so that what passes from one to the next stays in the cache."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -11,9 +12,6 @@ from qbench.runtime.step import Instruction, Rows
 
 BUDGET = 1 << 20
 """Bytes of all that passes on at a time."""
-
-_EVEN = 60
-"""Rows that tiles of most heights divide."""
 
 
 class _Strips(NamedTuple):
@@ -36,7 +34,9 @@ def strips(chain: Sequence[Instruction]) -> list[Instruction]:
     count = _rows(chain[0]).groups * _rows(chain[0]).count // groups
     passed = sum(_rows(instruction).pitches[_rows(instruction).makes] for instruction in making[:-1])
     height = min(max(BUDGET // passed, 1), count)
-    height -= height % _EVEN if height > _EVEN else 0
+    tiles = [_rows(instruction).together for instruction in chain]
+    even = math.lcm(*tiles) if math.lcm(*tiles) <= height else max(tiles)
+    height -= height % even if height > even else 0
     group, first = (axis.reshape(-1) for axis in np.mgrid[:groups, 0:count:height])
     strip = _Strips(group, first, np.minimum(height, count - first))
     columns = list[list[Instruction]]()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from qbench.kernels.isa import ISAS
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level, supported
 from qbench.runtime.guard import guarded
@@ -70,13 +68,6 @@ def stored(dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, int]:
     """An array that can hold codes of the type, filled with a mark, and what is added to a value to get its code."""
     signed = np.dtype(dtype) == np.int8
     return np.full(shape, 77, np.uint8 if signed else dtype), 128 if signed else 0
-
-
-def integer_levels() -> list[Level]:
-    """The levels to test: all whose instructions this machine has; without compilation the one of plain Python."""
-    if numba.config.DISABLE_JIT or numba.config.BOUNDSCHECK:
-        return [Level.PORTABLE]
-    return [level for level in RUNNABLE if level in ISAS or level == Level.PORTABLE]
 
 
 def padded(array: np.ndarray) -> np.ndarray:

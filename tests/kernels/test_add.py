@@ -14,7 +14,7 @@ from qbench.kernels.walk import strided
 from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32
 from qbench.ops.onnx.add import OnnxAdd
 from qbench.quant.rounding import FIXED_POINT
-from tests.kernels.harness import codes, integer_levels, launch, padded, stored
+from tests.kernels.harness import RUNNABLE, codes, launch, padded, stored
 
 TYPES = ("int8", "uint8", "int16")
 mantissas = st.integers(-(2**31) + 1, 2**31 - 1)
@@ -139,7 +139,7 @@ def test_sums_by_fused_multiply_add(types, data, seed, shape, threads) -> None:
     run(kernel_for("fused", types, "fp32_rne"), op, operands(seed, types, sizes), types, gaps, threads, **fields)
 
 
-@pytest.mark.parametrize("level", [level for level in integer_levels() if level != Level.PORTABLE])
+@pytest.mark.parametrize("level", [level for level in RUNNABLE if level != Level.PORTABLE])
 @given(data=st.data(), seed=st.integers(0, 2**32), shape=shapes(), threads=st.integers(1, 3))
 def test_codes_in_vectors(level, data, seed, shape, threads) -> None:
     sizes, gaps = shape

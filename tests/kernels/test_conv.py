@@ -13,7 +13,7 @@ from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import choose_epilogue
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
-from qbench.kernels.matrix import MATRIX, pack_matrix
+from qbench.kernels.matrix import MATRIX, pack_matrix, steps_of
 from qbench.kernels.pack import offsets, pack_channels, pack_scales, pack_weights, packing
 from qbench.kernels.rounding import two_parts
 from qbench.kernels.shape import TILE_COSTS, choose_tile
@@ -59,10 +59,10 @@ def epilogue_of(rng, sums, bound, rounding, exponents, exact, floats=False):
     return name, taken, scaled
 
 
-def tile_of(data, level, op):
-    """One that the level has, and that of matrices for half of the cases; it has no groups."""
-    tiles = [MATRIX] if level is Level.AMX and op.groups == 1 and data.draw(st.booleans()) else [*TILE_COSTS[level]]
-    return data.draw(st.sampled_from([tile for tile in tiles if tile != MATRIX or op.groups == 1]))
+def tile_of(data, level):
+    """One that the level has, and that of matrices for half of the cases."""
+    tiles = [MATRIX] if level is Level.AMX and data.draw(st.booleans()) else [*TILE_COSTS[level]]
+    return data.draw(st.sampled_from(tiles))
 
 
 def bias_of(epilogue, bias):
@@ -93,6 +93,7 @@ def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, 
         bytes_apart=tuple(x.itemsize * pitch * pixels for pixels in (height * width, width, 1)),
     )  # fmt: skip
     ordered = weight.reshape(groups, channels // groups, depth, -1).swapaxes(2, 3)
+    steps = steps_of(weight[0].size) if tile == MATRIX else depth
     packed = pack_matrix(ordered) if tile == MATRIX else pack_weights(ordered, tile, lanes, group)
     kind = np.dtype("i4" if epilogue == "accumulators" and y != "f4" else y)
     out = np.full((pixels + 1, out_pitch), 99, kind)
@@ -110,8 +111,8 @@ def run(level, tile, epilogue, x, weight, op, bias, fields, threads, out_pitch, 
         table=0 if plain else table, weights=packed, out=out, pixels=pixels, taps=kernel[0] * kernel[1],
         depth=depth, groups=groups, channels=channels // groups,
         pitch=pitch, out_pitch=out_pitch, chunk=size, scales=scales, **per_channel, **numbers,
-        group_pitch=depth, group_out=channels // groups, part_steps=depth,
-        **dict(zip(("run_taps", "run_steps"), runs or (kernel[0] * kernel[1], depth), strict=True)),
+        group_pitch=depth, group_out=channels // groups, part_steps=steps,
+        **dict(zip(("run_taps", "run_steps"), runs or (kernel[0] * kernel[1], steps), strict=True)),
     )  # fmt: skip
     assert np.all(out[:, channels:] == 99)
     assert np.all(out[pixels:] == 99)
@@ -155,7 +156,7 @@ def cases(draw):
 @settings(max_examples=100)
 def test_equals_the_integer_convolution(level, case, data, rounding, threads, slack, chunk, largest, exact, floats):
     op, x, weight, rng = case
-    tile = tile_of(data, level, op)
+    tile = tile_of(data, level)
     channels = len(weight)
     bias = rng.integers(-(2**16), 2**16, channels)
     sums = op.compute(x, weight).astype(np.int64) + bias[:, None, None]
@@ -219,7 +220,7 @@ def test_equals_the_integer_convolution_of_16_bits(level, case, data, rounding, 
 @settings(max_examples=40)
 def test_reals_are_those_that_the_integers_stand_for(level, case, data, rounding, largest, bounds):
     op, x, weight, rng = case
-    tile = tile_of(data, level, op)
+    tile = tile_of(data, level)
     channels, (zero_point, low, high) = len(weight), bounds
     bias = rng.integers(-(2**16), 2**16, channels)
     sums = op.compute(x, weight).astype(np.int64) + bias[:, None, None]

@@ -18,7 +18,7 @@ from qbench.ops.float.pool import MaxPool2d
 from qbench.ops.integer.window import IntegerSumPool2d
 from qbench.ops.numeric.windows import pool_counts
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
-from tests.kernels.harness import codes, integer_levels, launch, padded, stored
+from tests.kernels.harness import RUNNABLE, codes, launch, padded, stored
 from tests.kernels.requantizing import parameters, requantized
 
 PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -69,7 +69,7 @@ def numbers(seed: int, dtype: str, shape) -> np.ndarray:
     return np.random.default_rng(seed).integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
-@pytest.mark.parametrize("level", integer_levels())
+@pytest.mark.parametrize("level", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
 @given(pool=pools(), seed=st.integers(0, 2**32), threads=THREADS)
 def test_max_pool(level, dtype, pool, seed, threads) -> None:
@@ -146,7 +146,7 @@ def test_sum(rounding, shape, gap, seed, threads, dtype) -> None:
     assert np.all(out[:, inner:] == 77)
 
 
-@pytest.mark.parametrize("level", [level for level in integer_levels() if level != Level.PORTABLE])
+@pytest.mark.parametrize("level", [level for level in RUNNABLE if level != Level.PORTABLE])
 @pytest.mark.parametrize("rounding", ["tflite_single", "fp32_rne"])
 @given(pool=pools(), seed=st.integers(0, 2**32), threads=THREADS, dtype=st.sampled_from(["int8", "uint8"]))
 def test_sum_pool_of_codes_in_vectors(level, rounding, pool, seed, threads, dtype) -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from qbench.kernels.table import table_kernel
 from qbench.ops.integer.table import IntegerTable
-from tests.kernels.harness import codes, integer_levels, launch, padded
+from tests.kernels.harness import RUNNABLE, codes, launch, padded
 
 
-@pytest.mark.parametrize("level", integer_levels())
+@pytest.mark.parametrize("level", RUNNABLE)
 @pytest.mark.parametrize(
     ("dtype", "result"),
     [

@@ -63,7 +63,9 @@ def multiply(b: ir.IRBuilder, sums: int, codes: int, weights: int) -> None:
     _instruction(b, "tdpbusd", sums, codes, weights)
 
 
-def sum_products(b: ir.IRBuilder, x: Any, x_pitch: Any, weights: Any, steps: Any, bias: Any) -> Sequence[Sequence[int]]:
+def sum_products(
+    b: ir.IRBuilder, x: Any, x_pitch: Any, weights: Any, steps: Any, parts: Any, bias: Any
+) -> Sequence[Sequence[int]]:
     """Multiply 32 rows of u8 with s8 weights for 32 channels, in steps of 64 codes; at least one.
 
     Parameters
@@ -71,9 +73,9 @@ def sum_products(b: ir.IRBuilder, x: Any, x_pitch: Any, weights: Any, steps: Any
     x, x_pitch
         Pointer to the first row, and bytes from row to row (i64).
     weights
-        Pointer to ``[steps, 16, 32, 4]``: four codes of each channel side by side.
-    steps
-        How many (i64).
+        Pointer to ``[parts, steps, 16, 32, 4]``: four codes of each channel side by side.
+    steps, parts
+        How many steps, and how many parts weights have: each is multiplied with the same rows (i64).
     bias
         Pointer to 32 int32: what the sums start from.
 
@@ -89,10 +91,15 @@ def sum_products(b: ir.IRBuilder, x: Any, x_pitch: Any, weights: Any, steps: Any
     for row in sums:
         for register, channel in zip(row, (0, BYTES), strict=True):
             load(b, register, at(b, bias, channel), I64(0))
-    before, body, done = b.block, b.append_basic_block("step"), b.append_basic_block("done")
-    b.branch(body)
+    before = b.block
+    each_part, each_step, next_part, done = (b.append_basic_block(n) for n in ("part", "step", "next_part", "done"))
+    b.branch(each_part)
 
-    b.position_at_end(body)
+    b.position_at_end(each_part)
+    part, start = b.phi(I64), b.phi(weights.type)
+    b.branch(each_step)
+
+    b.position_at_end(each_step)
     step, here, place = b.phi(I64), b.phi(x.type), b.phi(weights.type)
     for i, register in enumerate(factors):
         load(b, register, at(b, place, i * BYTES), I64(pitch))
@@ -100,11 +107,18 @@ def sum_products(b: ir.IRBuilder, x: Any, x_pitch: Any, weights: Any, steps: Any
         load(b, register, at(b, here, b.mul(x_pitch, I64(i * ROWS))), x_pitch)
         for total, factor in zip(row, factors, strict=True):
             multiply(b, total, register, factor)
-    following = b.add(step, I64(1))
-    moved = [(step, I64(0), following), (here, x, at(b, here, BYTES)), (place, weights, at(b, place, ROWS * pitch))]
-    b.cbranch(b.icmp_signed("<", following, steps), body, done)
-    for phi, initial, again in moved:
+    following, onward, further = b.add(step, I64(1)), at(b, here, BYTES), at(b, place, ROWS * pitch)
+    b.cbranch(b.icmp_signed("<", following, steps), each_step, next_part)
+
+    b.position_at_end(next_part)
+    another = b.add(part, I64(1))
+    b.cbranch(b.icmp_signed("<", another, parts), each_part, done)
+
+    for phi, initial, again in [(part, I64(0), another), (start, weights, further)]:
         phi.add_incoming(initial, before)
-        phi.add_incoming(again, body)
+        phi.add_incoming(again, next_part)
+    for phi, initial, again in [(step, I64(0), following), (here, x, onward), (place, start, further)]:
+        phi.add_incoming(initial, each_part)
+        phi.add_incoming(again, each_step)
     b.position_at_end(done)
     return sums

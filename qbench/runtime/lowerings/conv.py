@@ -18,7 +18,7 @@ from qbench.kernels.epilogue import EpilogueName, Result, choose_epilogue
 from qbench.kernels.isa import ISAS, Element
 from qbench.kernels.isa.amx import BYTES
 from qbench.kernels.levels import Level
-from qbench.kernels.matrix import MATRIX, pack_matrix
+from qbench.kernels.matrix import MATRIX, pack_matrix, steps_of
 from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
 from qbench.kernels.shape import EACH, choose_chunk, choose_tile
 from qbench.kernels.tile import Tile
@@ -128,7 +128,7 @@ class Tiled(Lowering):
 
     def tile(self, pixels: int, channels: int, depth: int, lines: int = 0) -> Tile:
         """The fastest tile; see `choose_tile`."""
-        whole = self.x == "u1" and self._groups == 1 and not self._cut and self.epilogue != "exact"
+        whole = self.x == "u1" and not self.each and not self._cut and self.epilogue != "exact"
         return choose_tile(self.level if whole else self.level.vectors, pixels, channels, depth, self.x, lines)
 
     def _per_channel(self, epilogue: EpilogueName, groups: int, tile: Tile, lanes: int) -> dict[str, NDArray[Any]]:
@@ -179,7 +179,9 @@ class Tiled(Lowering):
 
         per_channel = self.once((tile, groups), lambda: self._per_channel(epilogue, groups, tile, lanes))
         out, read = into or site.places[self.output], max(geometry.depth + SLACK, tile.vectors * lanes)
-        run_taps, run_steps = geometry.taps, geometry.depth
+        run_taps, run_steps, part_steps = geometry.taps, geometry.depth, geometry.depth
+        if tile == MATRIX:
+            run_steps = part_steps = steps_of(geometry.taps * geometry.depth)
         if epilogue == "exact" and self.x == "i2":
             run_taps, run_steps = self.once("run", lambda: _run(weights, group))
         return instruction(
@@ -196,7 +198,7 @@ class Tiled(Lowering):
             depth=geometry.depth,
             run_taps=run_taps,
             run_steps=run_steps,
-            part_steps=geometry.depth,
+            part_steps=part_steps,
             groups=groups,
             channels=channels,
             group_pitch=geometry.depth,

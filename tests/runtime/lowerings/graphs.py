@@ -15,9 +15,9 @@ from qbench.ir.types import TensorType
 from qbench.quant.rounding import POWER_OF_TWO, Rounding
 from qbench.runtime import interpreter
 from qbench.runtime.programs import plan
-from tests.kernels.harness import integer_levels
+from tests.kernels.harness import WITH_MATRICES
 
-LEVELS = integer_levels()
+LEVELS = WITH_MATRICES
 
 
 def graph_of(

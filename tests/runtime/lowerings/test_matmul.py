@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,14 +26,17 @@ KINDS = [(types, MODES[i % len(MODES)]) for i, types in enumerate(TYPES)]
 @given(
     kind=st.sampled_from(KINDS), turned=st.tuples(st.booleans(), st.booleans()), seed=st.integers(0, 2**31),
     batch=st.sampled_from([((), ()), (("N",), ("N",)), ((2, 3), (3,)), ((2, 1), (2, 3)), ((), (4,))]),
-    sizes=st.sampled_from([(4, 5, 7), (9, 34, 40), (1, 8, 16)]), accumulator=st.sampled_from(["int32", "int64"]),
-    constant=st.booleans(), real=st.booleans(),
+    sizes=st.sampled_from([(4, 5, 7), (9, 34, 40), (1, 8, 16), (33, 130, 70), (70, 64, 17)]),
+    accumulator=st.sampled_from(["int32", "int64"]),
+    constant=st.booleans(), real=st.booleans(), ends=st.booleans(),
 )  # fmt: skip
-def test_batch_matmul(kind, turned, seed, batch, sizes, accumulator, constant, real) -> None:
+def test_batch_matmul(kind, turned, seed, batch, sizes, accumulator, constant, real, ends) -> None:
     dtypes, rounding = kind
     rows, depth, columns = sizes
     a, b = (*batch[0], rows, depth), (*batch[1], depth, columns)
     zeros = [0 if dtype == "int16" and seed % 2 else int(numbers(seed, dtype, ())) for dtype in dtypes[:2]]
+    if ends and dtypes[1] != "int16":  # the least number, or the middle
+        zeros[1] = {"uint8": 0, "int8": -128}[dtypes[1]] + 128 * (seed % 2)
     accumulator = "int64" if "int16" in dtypes[:2] else accumulator
     a, b = ((*s[:-2], s[-1], s[-2]) if turn else s for s, turn in zip((a, b), turned, strict=True))
     attrs = {
@@ -52,12 +56,13 @@ def test_batch_matmul(kind, turned, seed, batch, sizes, accumulator, constant, r
     check(graph, seed)
 
 
-def test_bias_along_the_columns() -> None:
+@pytest.mark.parametrize("rows", [4, 40])
+def test_bias_along_the_columns(rows: int) -> None:
     attrs = {"accumulator": "int32", "lhs_zero_point": 3}
     nodes, constants = requantize("biased", "y", "tflite_single", "int8", 1, ())
-    bias = np.arange(7, dtype=np.int32) * 1000
+    bias = np.arange(37, dtype=np.int32) * 1000
     graph = graph_of(
-        {"a": ("int8", (2, 4, 5)), "b": ("int8", (2, 5, 7))},
+        {"a": ("int8", (2, rows, 5)), "b": ("int8", (2, 5, 37))},
         ("integer.batch_matmul", "a b", "sums", attrs),
         ("nn.bias_add", "sums bias", "biased", {"axis": 2}),
         *nodes,

@@ -91,7 +91,7 @@ class FloatMatmulLowering(Lowering):
                 "x": 4 * group_pitch, "out": 4 * rows * columns, "weights": packed_bytes // groups,
                 "bias": 4 * panels * width,
             },
-            single={"groups": 1},
+            single={"groups": 1}, together=tile.rows,
         )  # fmt: skip
         product = instruction(
             float_conv_kernel(level, tile),
