@@ -13,11 +13,13 @@ import pytest
 from numba.core.errors import NumbaError
 
 import qbench
+from qbench.kernels.conv import conv_kernel
 from qbench.kernels.depthwise import choose_sweep, depthwise_kernel
 from qbench.kernels.jit import NO_MEMORY, tell
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.levels import supported
 from qbench.kernels.memory import view
+from qbench.kernels.shape import choose_tile
 from qbench.kernels.stack import stack, stack_array
 from qbench.kernels.tally import tally_kernel
 from tests.kernels.harness import launch
@@ -129,10 +131,11 @@ def test_addresses_on_the_stack_are_aligned_and_apart() -> None:
 @needs_numba
 def test_llvm_code_asks_for_no_memory() -> None:
     tell()
-    level = supported()[0]
+    level = supported()[0].vectors
     sweep = choose_sweep(level, (5, 5), (1, 1), (1, 1), (9, 9))
+    conv = conv_kernel(supported()[0], choose_tile(supported()[0], 3000, 64, 64), "fixed")
     bases = numba.types.Array(numba.types.int64, 1, "C")
-    for kernel in (depthwise_kernel(level, sweep, "exact"), tally_kernel()):
+    for kernel in (depthwise_kernel(level, sweep, "exact"), tally_kernel(), conv):
         dispatcher: Any = numba.njit(**NO_MEMORY)(kernel.function)
         signature = numba.from_dtype(kernel.arguments), bases, numba.types.int64, numba.types.int64
         dispatcher.compile(signature)
