@@ -43,7 +43,7 @@ def strips(chain: Sequence[Instruction]) -> list[Instruction]:
     last: Instruction | None = None
     for one in chain:
         still = {_rows(one).makes} if one is not making[-1] else set[str]()
-        if last is not None and (read := one.reads_rows_of(last)):
+        if last is not None and last is not making[-1] and (read := one.reads_rows_of(last)):
             still |= {read, *_rows(one).reads[read]}
         columns.append(_parts(one, strip, count, still))
         last = one if _rows(one).makes else last

@@ -41,10 +41,11 @@ def attention(
     turned: bool = True,
     kind: str = "float32",
     masked: bool = False,
+    width: int = 5,
 ) -> tuple[Graph, Feeds]:
     """Products of queries and keys, softmax, products with values; what makes the values stands in between."""
     keys = (heads, columns, depth) if turned else (heads, depth, columns)
-    shapes = {"q": (heads, rows, depth), "k": keys, "v": (1 if shared else heads, columns, 5)}
+    shapes = {"q": (heads, rows, depth), "k": keys, "v": (1 if shared else heads, columns, width)}
     rng, inputs = np.random.default_rng(0), {name: TensorType(shape, kind) for name, shape in shapes.items()}
     if kind == "float32":
         nodes = [node("nn.batch_matmul", "q k", "scores", transpose_rhs=turned)]
@@ -149,3 +150,16 @@ def test_a_value_that_a_step_reads_twice_is_made_before_it():
     graph = build("twice", {"x": TensorType((2, 9, 9), "float32")}, ["y"], nodes)
     feeds = {"x": rng.normal(size=(2, 9, 9)).astype(np.float32)}
     np.testing.assert_allclose(plan(graph).run(feeds)["y"], run(graph, feeds)["y"], rtol=0, atol=1e-6)
+
+
+def test_nan_is_found_in_what_a_chain_makes():
+    graph, feeds = attention(2, 9, 70, 8, width=20)
+    feeds["k"] = np.abs(feeds["k"]) + 1
+    nodes = [*graph.nodes, node("qnn.quantize", "y", "codes"), node("nn.relu", "y", "seen")]
+    q = {"codes": QParams(1 / 256, 0, "uint8")}
+    graph = build("nan", {name: graph.types[name] for name in graph.inputs}, ["codes", "seen"], nodes, qparams=q)
+    program = plan(graph)
+    assert program.run(feeds)["codes"].shape == (2, 9, 20)
+    feeds["q"][1, 3] = 3e38
+    with pytest.raises(DataError, match="'y' holds NaN"):
+        program.run(feeds, threads=2)
