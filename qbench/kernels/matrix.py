@@ -39,10 +39,19 @@ _SIDE_BY_SIDE = 5 << 16
 _PART = 8
 """Rows whose sums are rescaled together: as many as vector registers hold."""
 
+_BYTES_OF_SUMS = 4 * MATRIX.rows * MATRIX.vectors * _ISA.lanes
+
 _MOST_BLOCKS = 16
 
 
-def pitch_of(depth: int) -> int:
+@register_jitable
+def steps_of(depth: Any) -> Any:
+    """Steps that so many products per output take."""
+    return -(-depth // BYTES)
+
+
+@register_jitable
+def pitch_of(depth: Any) -> Any:
     """Bytes from row to row of what is brought side by side: an odd number of cache lines, with one to write beyond."""
     lines = steps_of(depth) + 1
     return (lines + 1 - lines % 2) * BYTES
@@ -57,11 +66,6 @@ def blocks_at_once(depth: int) -> int:
         Products per output.
     """
     return min(_SIDE_BY_SIDE // (MATRIX.rows * pitch_of(depth)), _MOST_BLOCKS)
-
-
-def steps_of(depth: int) -> int:
-    """Steps that so many products per output take."""
-    return -(-depth // BYTES)
 
 
 def pack_matrix(weights: NDArray[np.int8]) -> NDArray[np.int8]:
@@ -82,7 +86,7 @@ def make_matrix_tile(epilogue: Epilogue) -> Any:
     steps, parts, weights, bias
         See `qbench.kernels.isa.amx.sum_products`; addresses.
     sums
-        Address of 4096 bytes for the accumulators.
+        Address of 4 bytes for each of the accumulators.
     out, pitch, rows, channels, operands
         As for `qbench.kernels.tile.make_tile`.
     """
@@ -157,14 +161,13 @@ def by_matrices(size: int, run_tile: Callable[..., None]) -> KernelFunction:
         number of the first channel, the address for the sums, that of the result, and how many pixels and channels
         there are.
     """
-    rows, width, room, room_of_sums = _ROWS, MATRIX.vectors * _ISA.lanes, _SIDE_BY_SIDE, 4096
+    rows, width, room, room_of_sums = _ROWS, MATRIX.vectors * _ISA.lanes, _SIDE_BY_SIDE, _BYTES_OF_SUMS
 
     def conv(args: Any, bases: Any, thread: int, threads: int) -> None:
         first_x, weights, out = address_of(bases, args.x), address_of(bases, args.weights), address_of(bases, args.out)
         brought, sums = stack(room), stack(room_of_sums)
-        steps, depth = args.part_steps, args.taps * args.depth
-        pitch = (steps + 1 + steps % 2) * 64
-        side_by_side = args.table == 0 and depth % 64 == 0
+        depth = args.taps * args.depth
+        pitch, side_by_side = pitch_of(depth), args.table == 0 and depth % BYTES == 0
         blocks, panels = -(-args.pixels // rows), -(-args.channels // width)
         first_block, last_block, first_panel, last_panel = shares(blocks, panels, thread, threads)
         configure()
@@ -177,7 +180,7 @@ def by_matrices(size: int, run_tile: Callable[..., None]) -> KernelFunction:
                         _bring(args, bases, x, block, brought + (block - chunk) * rows * pitch, pitch)
                 for panel in range(first_panel, last_panel):
                     number = group * panels + panel
-                    panel_weights = weights + number * args.run_steps * 64 * width
+                    panel_weights = weights + number * args.run_steps * BYTES * width
                     channels = min(args.channels - panel * width, width)
                     for block in range(chunk, end):
                         pixel = block * rows
