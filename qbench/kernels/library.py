@@ -46,10 +46,33 @@ class _Part(JITCodeLibrary):
 
     def _optimize_final_module(self) -> None:
         """Twice: the second time finds loops to make vectors of in what the first has put into each other."""
+        self._link_left_out()
         super()._optimize_final_module()
         super()._optimize_final_module()
         names = (function.name for function in self._final_module.functions if function.is_declaration)
         self.calls = tuple(name for name in names if not name.startswith("llvm."))
+
+    def _link_left_out(self) -> None:
+        """LLVM leaves out a function that nothing calls of what was linked before it: its callers may come later."""
+        libraries: dict[Any, None] = {}
+        waiting: list[Any] = [*self._linking_libraries]
+        while waiting:
+            library = waiting.pop()
+            if library not in libraries:
+                libraries[library] = None
+                waiting += library._linking_libraries
+        missing, before = self._missing(), set[str]()
+        while missing and missing != before:
+            for library in libraries:
+                module = library._get_module_for_linking()
+                if any(not function.is_declaration and function.name in missing for function in module.functions):
+                    self._final_module.link_in(module, preserve=True)
+            missing, before = self._missing(), missing
+
+    def _missing(self) -> set[str]:
+        """Functions that Numba made and no part that was linked defines."""
+        declared = (function.name for function in self._final_module.functions if function.is_declaration)
+        return {name for name in declared if name.startswith("_ZN5numba")}
 
     def finalize(self) -> None:
         self._shared_module = None
