@@ -13,7 +13,11 @@ _FIELDS = (
     "x", "out", "bias", "added", "starts", "batch", "columns", "depth", "column_step", "depth_step", "zero_x", "zero",
     "parts", "steps",
 )  # fmt: skip
-_WIDTH, _GROUP, _STEP_BYTES = 32, 4, 64 * 32
+WIDTH, _GROUP = 32, 4
+"""Columns of a panel; codes that lie side by side."""
+
+STEP_BYTES = 64 * WIDTH
+"""Of a panel's part, for each step."""
 
 
 @register_jitable
@@ -36,14 +40,14 @@ def arrange_matrix_kernel() -> Kernel:
 
     def arrange(args: Any, bases: Any, thread: int, threads: int) -> None:
         columns, depth, zero, parts = args.columns, args.depth, args.zero, args.parts
-        column_step, depth_step, part_bytes = args.column_step, args.depth_step, args.steps * _STEP_BYTES
-        panels, line = (columns + _WIDTH - 1) // _WIDTH, _WIDTH * _GROUP
+        column_step, depth_step, part_bytes = args.column_step, args.depth_step, args.steps * STEP_BYTES
+        panels, line = (columns + WIDTH - 1) // WIDTH, WIDTH * _GROUP
         starts, added = view(bases, args.starts, args.batch, np.int64), view(bases, args.added, columns, np.int32)
         for unit in range(*share(args.batch * panels, thread, threads)):
-            n, first = unit // panels, unit % panels * _WIDTH
-            count, start = min(_WIDTH, columns - first), starts[n] + first * column_step
+            n, first = unit // panels, unit % panels * WIDTH
+            count, start = min(WIDTH, columns - first), starts[n] + first * column_step
             out = view(bases, args.out + unit * parts * part_bytes, parts * part_bytes, np.int8)
-            bias = view(bases, args.bias + unit * _WIDTH * 4, _WIDTH, np.int32)
+            bias = view(bases, args.bias + unit * WIDTH * 4, WIDTH, np.int32)
             out[:], bias[:] = 0, 0
             x = view(bases, args.x + start, (count - 1) * column_step + (depth - 1) * depth_step + 1, np.uint8)
             for k in range(depth):

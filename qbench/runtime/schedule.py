@@ -186,8 +186,8 @@ class Schedule:
 
     def _cut(self, chain: Sequence[Step]) -> None:
         """Have the instructions of a chain run a few rows at a time, unless somebody wants all of what passes on."""
-        wanted = {*self._start, *self.wanted, *self.observed}
-        if not self._needed.issuperset(chain) or wanted.intersection(*[step.outputs for step in chain[:-1]]):
+        passed = {name for step in chain[:-1] for name in step.outputs}
+        if not self._needed.issuperset(chain) or passed & {*self._start, *self.wanted, *self.observed}:
             return
         begin = self.steps.index(chain[0])
         own = list(zip(self.instructions[begin:], self.steps[begin:], strict=True))

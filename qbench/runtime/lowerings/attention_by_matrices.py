@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from qbench.ir.graph import Graph
-from qbench.kernels.arrange_matrix import arrange_matrix_kernel
+from qbench.kernels.arrange_matrix import STEP_BYTES, WIDTH, arrange_matrix_kernel
 from qbench.kernels.isa import Element
 from qbench.kernels.levels import Level
 from qbench.kernels.matrix import MATRIX, blocks_at_once, steps_of
@@ -54,9 +54,9 @@ class MatrixMatmulLowering(TiledMatmulLowering):
     def arranged(self, site: Site, a: Side, b: Side) -> Arranged:
         (rows, columns), batch, steps = self.shape[-2:], math.prod(self.shape[:-2]), steps_of(self.depth)
         (a_row, _), (b_step, b_column) = self.steps(a, b)
-        panels, zeros = -(-columns // 32), self.zero_points
-        weight_bytes = panels * self.pieces * steps * 64 * 32
-        right, bias = site.workspace(batch * weight_bytes), site.workspace(batch * panels * 32 * 4)
+        panels, zeros = -(-columns // WIDTH), self.zero_points
+        weight_bytes = panels * self.pieces * steps * STEP_BYTES
+        right, bias = site.workspace(batch * weight_bytes), site.workspace(batch * panels * WIDTH * 4)
         arranged = made(
             arrange_matrix_kernel(), self.output, x=b.reference, out=right, bias=bias,
             added=site.constant(self.start.astype(np.int32)), starts=site.constant(self.starts(b.shape)), batch=batch,
