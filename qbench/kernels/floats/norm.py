@@ -1,7 +1,8 @@
-"""Layer and RMS normalization along rows, instance normalization of channels, side by side or each in one piece."""
+"""Layer, RMS and local response normalization along rows; instance normalization of channels."""
 
 import numpy as np
 
+from qbench.kernels.floats.functions import exp
 from qbench.kernels.floats.storage import FloatType, storage
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
@@ -62,6 +63,36 @@ def norm_kernel(centred: bool, dtype: FloatType, level: Level) -> Kernel:
         **dict.fromkeys(["x", "y", "gamma", "beta", "rows", "columns", "x_row", "y_row"], "i8"), epsilon="f4"
     )
     return Kernel(f"float.{'layer' if centred else 'rms'}_norm.{kept.name}", fields, run)
+
+
+@makes_kernels
+def local_norm_kernel(dtype: FloatType, level: Level) -> Kernel:
+    """Each element of a row over a power of what the squares of its neighbours, and its own, come to.
+
+    Returns
+    -------
+    Kernel
+        Its fields are x and y, the references; rows and columns, the sizes; x_row and y_row, elements from row to row;
+        before and after, how many neighbours count on each side; and bias, share and power: an element is multiplied
+        with ``(bias + share * sum) ** power``.
+    """
+    kept = storage(dtype, level)
+    element, size, load, store = kept.dtype, kept.size, kept.load, kept.store
+
+    def run(args, bases, thread, threads):
+        columns = args.columns
+        for row in range(*share(args.rows, thread, threads)):
+            x = view(bases, args.x + row * args.x_row * size, columns, element)
+            y = view(bases, args.y + row * args.y_row * size, columns, element)
+            for i in range(columns):
+                sum_ = np.float32(0)
+                for j in range(max(i - args.before, 0), min(i + args.after + 1, columns)):
+                    sum_ += load(x, at(j)) * load(x, at(j))
+                store(y, at(i), load(x, at(i)) * exp(args.power * np.log(args.bias + args.share * sum_)))
+
+    sizes = dict.fromkeys(["x", "y", "rows", "columns", "x_row", "y_row", "before", "after"], "i8")
+    factors = dict.fromkeys(["bias", "share", "power"], "f4")
+    return Kernel(f"float.local_norm.{kept.name}", record(**sizes, **factors), run)
 
 
 @makes_kernels

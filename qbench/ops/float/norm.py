@@ -134,14 +134,19 @@ class LocalResponseNorm(FloatOp):
     def channels(self) -> Channels:
         return Channels(data=1, output=1)
 
+    @property
+    def neighbours(self) -> tuple[int, int]:
+        """How many channels before and after each one count beside it."""
+        before = (self.size - 1) // 2
+        return before, self.size - 1 - before
+
     def infer(self, data: TensorType) -> TensorType:
         need_float(self, data)
         require(data.rank >= 2 and self.size >= 1, f"{self.name}: size={self.size} of {data}")
         return data
 
     def compute(self, data: Array) -> Array:
-        before = (self.size - 1) // 2
-        edges = [(0, 0), (before, self.size - 1 - before), *[(0, 0)] * (data.ndim - 2)]
+        edges = [(0, 0), self.neighbours, *[(0, 0)] * (data.ndim - 2)]
         squares = np.pad(np.square(data), edges)
         sums = sum((squares[:, i : i + data.shape[1]] for i in range(self.size)), start=np.zeros_like(data))
         real = data.dtype.type

@@ -73,6 +73,15 @@ def test_instance_norm(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("shape", [(2, 7, 5, 4), (1, 40), (3, 2, 9), (1, 1, 2, 2)])
+@pytest.mark.parametrize("size, beta", [(5, 0.75), (4, 0.5), (1, 2.0)])
+def test_local_response_norm(shape, size, beta, dtype):
+    x = (np.random.default_rng(0).normal(size=shape) * 3).astype(dtype)
+    factors = {"alpha": 0.5, "beta": beta, "bias": 1.5}
+    assert_agree(graph_of({"x": x}, [node("nn.lrn", "x", "y", size=size, **factors)], "y"), {"x": x}, threads=2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("shape, groups", [((2, 35, 6, 5), 5), ((1, 16, 40), 1), ((3, 4, 2, 3), 4)])
 def test_group_norm(shape, groups, dtype):
     """A reshape makes groups of channels, whose numbers follow each other in memory."""

@@ -1,4 +1,4 @@
-"""Layer and RMS normalization of floats along the last axis, instance normalization of channels."""
+"""Normalization of floats: layer and RMS along the last axis, local response along channels, instance of channels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,10 @@ import numpy as np
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
-from qbench.kernels.floats.norm import instance_norm_kernel, norm_kernel, row_norm_kernel
+from qbench.kernels.floats.norm import instance_norm_kernel, local_norm_kernel, norm_kernel, row_norm_kernel
 from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.levels import Level
-from qbench.ops.float.norm import InstanceNorm, LayerNorm, RMSNorm
+from qbench.ops.float.norm import InstanceNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, rows_of, widened
@@ -54,6 +54,24 @@ class FloatNormLowering(_Norm):
         parameters = [site.constant(site.graph.constants[name].array.astype(np.float32)) for name in self.parameters]
         kernel = norm_kernel(self.centred, rows.dtype, site.level)
         more = {"gamma": parameters[0], "beta": parameters[-1], "epsilon": self.epsilon}
+        return [*rows.before, instruction(kernel, self.output, **rows.fields, **more), *rows.after]
+
+
+@lowers(LocalResponseNorm, rank=5)
+class LocalNormLowering(_Norm):
+    """Channels come last in memory; all other axes make rows."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        self.layout = Layout((0, *range(2, self.rank), 1))
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        op = bind(self.step.head)
+        assert isinstance(op, LocalResponseNorm)
+        rows = rows_of(site, self.data, self.output, self.layout, self.dtype)
+        before, after = op.neighbours
+        more = {"before": before, "after": after, "bias": op.bias, "share": op.alpha / op.size, "power": -op.beta}
+        kernel = local_norm_kernel(rows.dtype, site.level)
         return [*rows.before, instruction(kernel, self.output, **rows.fields, **more), *rows.after]
 
 
