@@ -21,6 +21,7 @@ from qbench.evaluate.measure import Deviation
 from qbench.evaluate.metric import Metric
 from qbench.evaluate.outputs import Outputs, all_of
 from qbench.evaluate.own_errors import Own, own_errors
+from qbench.evaluate.picked import judged
 from qbench.evaluate.predictions import Score
 from qbench.evaluate.side_by_side import BATCH, Measured, Pair, activation_bytes, measure
 from qbench.evaluate.unfinished import told_of, up_to
@@ -91,19 +92,19 @@ def evaluate(
     """
     cache = ValueCache(0) if cache is None else cache
     cache.begin()
-    outputs, elements = _outputs(quantized), _elements_per_sample(quantized, data)
+    outputs, by, elements = _outputs(quantized), _judged(quantized), _elements_per_sample(quantized, data)
     layers = layers_of(quantized, cache)
     by_layer = [(layer, layer.pairs if elements is None else layer.ends) for layer in layers]
-    pairs = dict.fromkeys([*(pair for _, some in by_layer for pair in some), *outputs])
+    pairs = dict.fromkeys([*(pair for _, some in by_layer for pair in some), *outputs, *by])
     probed = dict.fromkeys(pair for layer in layers for pair in layer.ends)
     own = _Owning(quantized, tuple(probed), elements or _MOST)
     alone = [executor.submit(own, probe)] if probe is not None and isinstance(executor, Cluster) else []
     try:
-        choice, ends = _choice(quantized, outputs, data), _real(quantized, outputs)
+        choice, ends = _choice(quantized, outputs, data), _real(quantized, by)
         found = measure(quantized, data, pairs, choice, cache, progress, cancel, elements, executor, ends)
     except NotANumberError as error:
         return _unfinished(quantized, data, cache, by_layer, error, data_name, cancel, executor)
-    output = _output(found, outputs, data, data_name)
+    output = _output(found, by, data, data_name)
     if told is not None:
         told(output)
     apart = gathered(alone, cancel)[0] if alone else own(probe, cache, cancel)
@@ -158,11 +159,11 @@ def evaluate_output(
     What is made goes to the cache where it is to be kept: where others will start from it.
     """
     cache.begin()
-    outputs = _outputs(quantized)
-    choice = _choice(quantized, outputs, data)
-    ends = _real(quantized, outputs)
-    found = measure(quantized, data, outputs, choice, cache, cancel=cancel, executor=executor, ends=ends, keep=keep)
-    return _output(found, outputs, data, "evaluation")
+    outputs, by = _outputs(quantized), _judged(quantized)
+    choice, pairs = _choice(quantized, outputs, data), [*dict.fromkeys((*outputs, *by))]
+    ends = _real(quantized, by)
+    found = measure(quantized, data, pairs, choice, cache, cancel=cancel, executor=executor, ends=ends, keep=keep)
+    return _output(found, by, data, "evaluation")
 
 
 def with_metric(
@@ -228,12 +229,21 @@ class _OfOutputs:
 
 
 def _outputs(quantized: Quantized) -> list[Pair]:
-    return [(name, value_of(quantized.graph, name) or name) for name in quantized.prepared.outputs]
+    return _pairs(quantized, quantized.prepared.outputs)
 
 
-def _real(quantized: Quantized, outputs: Iterable[Pair]) -> list[Pair]:
-    """The outputs of real numbers."""
-    return [pair for pair in outputs if is_float(quantized.prepared.types[pair[0]].dtype)]
+def _judged(quantized: Quantized) -> list[Pair]:
+    """What the outputs are judged by."""
+    return _pairs(quantized, judged(quantized.prepared))
+
+
+def _pairs(quantized: Quantized, names: Iterable[str]) -> list[Pair]:
+    return [(name, value_of(quantized.graph, name) or name) for name in names]
+
+
+def _real(quantized: Quantized, pairs: Iterable[Pair]) -> list[Pair]:
+    """Those of real numbers."""
+    return [pair for pair in pairs if is_float(quantized.prepared.types[pair[0]].dtype)]
 
 
 def _choice(quantized: Quantized, outputs: Sequence[Pair], data: Dataset) -> Pair | None:
@@ -267,8 +277,8 @@ def _with_measurements(layer: Layer, pairs: Iterable[Pair], found: Measured, own
     )
 
 
-def _output(found: Measured, outputs: Iterable[Pair], data: Dataset, data_name: str) -> OutputReport:
-    ratios = [found.deviations[pair].sqnr_db for pair in outputs]
+def _output(found: Measured, by: Iterable[Pair], data: Dataset, data_name: str) -> OutputReport:
+    ratios = [found.deviations[pair].sqnr_db for pair in by]
     score: Score = found.score
     labelled = data.labels is not None
     return OutputReport(

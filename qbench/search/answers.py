@@ -16,6 +16,7 @@ from qbench.evaluate.layers import value_of
 from qbench.evaluate.measure import Deviation, deviation
 from qbench.evaluate.outputs import joined
 from qbench.evaluate.partial import partial_run
+from qbench.evaluate.picked import judged
 from qbench.evaluate.side_by_side import BATCH
 from qbench.ir.dtypes import is_integer
 from qbench.ir.graph import Graph
@@ -30,7 +31,7 @@ _CACHE_BYTES = 1 << 27
 _SHARE = 8  # of the budget, that one trial keeps to start again from
 
 Outputs = Mapping[str, list[Array]]
-"""By name of the model's output: real numbers, an array for each batch of samples."""
+"""Real numbers by name of the model's output, and of what outputs are judged by: an array for each batch of samples."""
 
 
 @dataclass
@@ -51,11 +52,11 @@ class Answers:
 
     def exact(self, prepared: Graph, cancel: Cancel | None = None) -> Outputs:
         """Of the float model."""
-        return self.memo.recall("exact", (prepared,), lambda: self._run(prepared, prepared.outputs, cancel))
+        return self.memo.recall("exact", (prepared,), lambda: self._run(prepared, _wanted(prepared), cancel))
 
     def of(self, quantized: Quantized, cancel: Cancel | None = None) -> Outputs | None:
         """Of the quantized model, under the float model's names; None where NaN arises on the way."""
-        names = {name: value_of(quantized.graph, name) or name for name in quantized.prepared.outputs}
+        names = {name: value_of(quantized.graph, name) or name for name in _wanted(quantized.prepared)}
         try:
             made = self._run(quantized.graph, names.values(), cancel)
         except NotANumberError:
@@ -63,22 +64,23 @@ class Answers:
         return {name: made[value] for name, value in names.items()}
 
     def ratio(self, prepared: Graph, made: Outputs | None, cancel: Cancel | None = None) -> float | None:
-        """The lowest SQNR of an output in dB; None where it is not a number."""
+        """The lowest SQNR in dB of what outputs are judged by; None where it is not a number."""
         if made is None:
             return None
         exact = self.exact(prepared, cancel)
-        pairs = {name: zip(exact[name], made[name], strict=True) for name in exact}
+        pairs = {name: zip(exact[name], made[name], strict=True) for name in judged(prepared)}
         sums = [reduce(add, (deviation(*pair) for pair in some), Deviation()) for some in pairs.values()]
         ratios = [some.sqnr_db for some in sums]
         return min((ratio for ratio in ratios if ratio is not None), default=None) if None not in ratios else None
 
-    def joined(self, made: Outputs) -> dict[str, Array]:
-        """What a metric is asked about."""
-        return {name: joined(parts) for name, parts in made.items()}
+    def joined(self, prepared: Graph, made: Outputs) -> dict[str, Array]:
+        """The outputs: what a metric is asked about."""
+        return {name: joined(made[name]) for name in prepared.outputs}
 
     def _run(self, graph: Graph, values: Iterable[str], cancel: Cancel | None) -> Outputs:
         """Fused as in earnest: no value in between is kept but a few integers, to start again from."""
-        wanted, programs, keys = {*values}, Programs(graph), value_keys(graph, self.memo)
+        wanted = {*values}
+        programs, keys = Programs(graph, keep=wanted - {*graph.outputs}), value_keys(graph, self.memo)
         found: dict[str, list[Array]] = {name: [] for name in wanted}
         self.cache.begin()
         for batch in self.data.batches(BATCH):
@@ -92,3 +94,7 @@ class Answers:
 
     def __reduce__(self) -> tuple[type[Answers], tuple[Dataset]]:
         return Answers, (self.data,)
+
+
+def _wanted(prepared: Graph) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*prepared.outputs, *judged(prepared))))

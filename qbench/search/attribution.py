@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from qbench.evaluate.picked import judged, picked
 from qbench.ir.graph import Graph
 from qbench.passes.groups import Group, find_groups
 from qbench.report.entries import LayerReport
@@ -75,7 +76,7 @@ class Attribution:
     steps
         One for each fused group, in execution order.
     output_db
-        The lowest SQNR of an output.
+        The lowest SQNR of what outputs are judged by.
     """
 
     steps: tuple[StepLoss, ...]
@@ -114,9 +115,8 @@ def attribute(prepared: Graph, report: Report) -> Attribution:
     measured = _ratios(prepared, groups, layers)
     recovered = _recovered(prepared, groups, measured)
     steps = tuple(_step(prepared, group, layers, measured, recovered) for group in groups)
-    return Attribution(
-        steps, min((measured.get(name, float("inf")) for name in prepared.outputs), default=float("inf"))
-    )
+    ratios = (measured.get(name, float("inf")) for name in judged(prepared))
+    return Attribution(steps, min(ratios, default=float("inf")))
 
 
 def _ratios(prepared: Graph, groups: Iterable[Group], layers: dict[str, LayerReport]) -> dict[str, float]:
@@ -130,15 +130,19 @@ def _ratios(prepared: Graph, groups: Iterable[Group], layers: dict[str, LayerRep
 
 
 def _recovered(prepared: Graph, groups: tuple[Group, ...], measured: dict[str, float]) -> dict[str, float]:
-    """By group: the highest later ratio on that path to an output where it is lowest."""
+    """By group: the highest later ratio on that path to what outputs are judged by where it is lowest."""
+    ends, after = {*judged(prepared)}, picked(prepared)
     found: dict[str, float] = {}  # by name of the group's head
     heads = {node.name: group for group in groups for node in group.nodes}
     for group in reversed(groups):
-        paths = [float("-inf")] if set(prepared.outputs).intersection(group.outputs) else []
+        if after.issuperset(group.outputs):
+            found[group.head.name] = float("inf")
+            continue
+        paths = [float("-inf")] if ends.intersection(group.outputs) else []
         for value in group.outputs:
             for reader in prepared.consumers[value]:
-                after = heads[reader.name]
-                paths.append(max(measured[after.outputs[0]], found[after.head.name]))
+                later = heads[reader.name]
+                paths.append(max(measured[later.outputs[0]], found[later.head.name]))
         found[group.head.name] = min(paths, default=float("inf"))
     return found
 

@@ -12,9 +12,10 @@ from qbench.data.portions import Feeds
 from qbench.errors import DataError
 from qbench.evaluate.chances import Chances, chances_of
 from qbench.evaluate.layers import value_of
+from qbench.evaluate.picked import picked_from, picking
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
-from qbench.ir.op import OPS, Array
+from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import dequantize
 from qbench.runtime.programs import Programs
@@ -34,26 +35,32 @@ class Exact:
     feeds
         Samples.
     outputs
-        By name of each output of real numbers: its values in each sample. What is picked by its score is judged by what
-        it is picked from.
+        By name of each output of real numbers, and of what is picked from: its values in each sample.
     chances
         Of the outputs that say how likely each class is: how probabilities follow from them.
     power
         Of each output, the mean square in a usual sample, where that is known: where nothing is to be found, the
         signal is next to nothing, and any error large beside it.
+    picked
+        Of each sample, what was picked by scores: other graphs go on with the same, so that outputs can be compared.
     """
 
     feeds: Sequence[Feeds]
     outputs: Mapping[str, Sequence[Array]]
     chances: Mapping[str, Chances]
     power: Mapping[str, float] = field(default_factory=dict[str, float])
+    picked: Sequence[Feeds] = ()
 
     @classmethod
     def of(cls, graph: Graph, feeds: Sequence[Feeds]) -> Exact:
         """Run a float graph."""
         names = _judged(graph)
         chances = {name: made for name in names if (made := chances_of(graph, name)) is not None}
-        return cls(feeds, _outputs(graph, names, feeds), chances)
+        picks = [name for node in picking(graph) for name in node.outputs]
+        nothing = dict[str, Array]()
+        found = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
+        picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
+        return cls(feeds, {name: found[name] for name in names}, chances, picked=picked)
 
     def loudest(self, among: Sequence[int], most: int) -> Exact:
         """Of the samples with these numbers so many at most, those that say most; noise counts by no less than what
@@ -65,7 +72,8 @@ class Exact:
 
         best = sorted(sorted(among, key=says, reverse=True)[:most])
         outputs = {name: [arrays[at] for at in best] for name, arrays in self.outputs.items()}
-        return Exact([self.feeds[at] for at in best], outputs, self.chances, power)
+        feeds, picked = ([some[at] for at in best] for some in (self.feeds, self.picked))
+        return Exact(feeds, outputs, self.chances, power, picked)
 
     def decibels(self, graph: Graph) -> dict[str, float]:
         """SQNR of each output that another graph gives; minus infinity where NaN arises on the way.
@@ -75,7 +83,7 @@ class Exact:
         model, as a mask is, does not count.
         """
         try:
-            given = _outputs(graph, [*self.outputs], self.feeds)
+            given = _outputs(graph, [*self.outputs], self.feeds, self.picked)
         except DataError:
             return dict.fromkeys(self.outputs, -math.inf)
         return {name: self._decibels(name, given[name]) for name in self.outputs}
@@ -96,10 +104,15 @@ def evenly(pieces: int, most: int) -> list[int]:
     return np.linspace(0, pieces - 1, min(most, pieces)).round().astype(int).tolist()
 
 
-def _outputs(graph: Graph, names: Sequence[str], feeds: Sequence[Feeds]) -> dict[str, list[Array]]:
+def _outputs(
+    graph: Graph, names: Sequence[str], feeds: Sequence[Feeds], picked: Sequence[Feeds]
+) -> dict[str, list[Array]]:
     values = {name: value_of(graph, name) or name for name in names}
     programs = Programs(graph, keep=values.values())
-    runs = [programs.of(feed).run(feed, keep=values.values()) for feed in feeds]
+    runs = [
+        programs.of(feed).run(feed, start=given, keep=values.values())
+        for feed, given in zip(feeds, picked, strict=True)
+    ]
     return {name: [_real(run[value], graph.qparams.get(value)) for run in runs] for name, value in values.items()}
 
 
@@ -108,15 +121,10 @@ def _real(array: Array, q: QParams | None) -> Array:
 
 
 def _judged(graph: Graph) -> list[str]:
-    """The outputs of real numbers, or what those are picked from."""
-    picked, judged = set[str](), dict[str, None]()
-    for node in graph.nodes:
-        if OPS[node.op].picks:
-            judged.update(dict.fromkeys(name for name in node.inputs if name not in graph.constants))
-        if OPS[node.op].picks or picked.intersection(node.inputs):
-            picked.update(node.outputs)
-    named = (*(name for name in graph.outputs if name not in picked), *judged)
-    return [name for name in dict.fromkeys(named) if is_float(graph.types[name].dtype)]
+    """The outputs of real numbers, and what is picked from in place of what is picked."""
+    picks = {name for node in picking(graph) for name in node.outputs}
+    named = dict.fromkeys((*(name for name in graph.outputs if name not in picks), *picked_from(graph)))
+    return [name for name in named if is_float(graph.types[name].dtype)]
 
 
 def _squares(wanted: Array, given: Array) -> tuple[float, float]:

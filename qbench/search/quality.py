@@ -14,6 +14,7 @@ from qbench.evaluate.measure import Deviation, deviation
 from qbench.evaluate.metric import Metric
 from qbench.evaluate.outputs import all_of
 from qbench.evaluate.partial import partial_run
+from qbench.evaluate.picked import judged
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.progress import Cancel
@@ -50,7 +51,7 @@ class Part:
     Parameters
     ----------
     deviations
-        Of each output; None where NaN arises on the way.
+        Of what the outputs are judged by; None where NaN arises on the way.
     exact, made
         The outputs of both models, where a metric wants them: real numbers by the float model's names.
     """
@@ -78,21 +79,15 @@ class Tried:
 
     def __call__(self, batch: Chunk, cache: ValueCache | None = None, cancel: Cancel | None = None) -> Part:
         """`cache` keeps the float model's outputs."""
-        names, cache = self.prepared.outputs, _of_process() if cache is None else cache
+        cache, by = _of_process() if cache is None else cache, judged(self.prepared)
+        names = tuple(dict.fromkeys((*self.prepared.outputs, *by)))
         exact = _run(self.prepared, names, batch, cache, cancel, "exact")
-        made = exact if self.graph is None else self._made(self.graph, batch, cache, cancel)
+        made = exact if self.graph is None else _made(self.graph, names, batch, cache, cancel)
         if made is None:
             return Part(None, {}, {})
-        apart = () if self.graph is None else tuple(deviation(exact[name], made[name]) for name in names)
-        return Part(apart, exact, made) if self.outputs else Part(apart, {}, {})
-
-    def _made(self, graph: Graph, batch: Chunk, cache: ValueCache, cancel: Cancel | None) -> dict[str, Array] | None:
-        names = {name: value_of(graph, name) or name for name in self.prepared.outputs}
-        try:
-            made = _run(graph, [*names.values()], batch, cache, cancel, "made")
-        except NotANumberError:
-            return None
-        return {name: made[value] for name, value in names.items()}
+        apart = () if self.graph is None else tuple(deviation(exact[name], made[name]) for name in by)
+        ends = self.prepared.outputs if self.outputs else ()
+        return Part(apart, *({name: some[name] for name in ends} for some in (exact, made)))
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ class Checking:
 
 
 def _ratio(parts: Sequence[Part]) -> float | None:
-    """The lowest SQNR of an output in dB; None where it is not a number."""
+    """The lowest SQNR in dB of what outputs are judged by; None where it is not a number."""
     each = [part.deviations for part in parts if part.deviations is not None]
     if len(each) < len(parts):
         return None
@@ -146,12 +141,25 @@ def _ratio(parts: Sequence[Part]) -> float | None:
     return min((ratio for ratio in ratios if ratio is not None), default=None) if None not in ratios else None
 
 
+def _made(
+    graph: Graph, names: Sequence[str], batch: Chunk, cache: ValueCache, cancel: Cancel | None
+) -> dict[str, Array] | None:
+    """What the float model's values are in a quantized one; None where NaN arises on the way."""
+    values = {name: value_of(graph, name) or name for name in names}
+    try:
+        made = _run(graph, [*values.values()], batch, cache, cancel, "made")
+    except NotANumberError:
+        return None
+    return {name: made[value] for name, value in values.items()}
+
+
 def _run(
     graph: Graph, values: Sequence[str], batch: Chunk, cache: ValueCache, cancel: Cancel | None, kind: str
 ) -> dict[str, Array]:
     """Real numbers by name of the value; only the float model's are kept."""
     wanted, keys = {*values}, value_keys(graph, cache.memo)
-    programs, kept = cache.programs(kind, graph, ()), wanted if kind == "exact" else ()
+    inside = tuple(name for name in dict.fromkeys(values) if name not in graph.outputs)
+    programs, kept = cache.programs(kind, graph, inside), wanted if kind == "exact" else ()
     arrays = partial_run(programs, keys, batch, wanted, cache, kept, cancel=cancel).arrays
     qparams = {name: graph.qparams.get(name) for name in wanted}
     return {name: arrays[name] if (q := qparams[name]) is None else dequantize(arrays[name], q) for name in wanted}

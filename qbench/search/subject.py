@@ -138,7 +138,7 @@ class Subject:
         known = self.ledger.get(key)
         if known is None:
             made = answers.of(self.quantized(config), self.cancel)
-            asked = float("-inf") if made is None else metric(answers.joined(made))
+            asked = float("-inf") if made is None else metric(answers.joined(self.prepared, made))
             known = {"metric": asked, "sqnr_db": answers.ratio(self.prepared, made, self.cancel)}
             self.ledger.put({key: known})
         return cast("tuple[float, float | None]", (known["metric"], known["sqnr_db"]))
@@ -149,7 +149,7 @@ class Subject:
         if self.metric is None or self._probe is None:
             return self.float_quality.metric
         answers, metric = self._probe
-        return metric(answers.joined(answers.exact(self.prepared, self.cancel)))
+        return metric(answers.joined(self.prepared, answers.exact(self.prepared, self.cancel)))
 
     @cached_property
     def _probe(self) -> tuple[Answers, Metric] | None:

@@ -19,13 +19,13 @@ from tests.search.planted import GRAPH, X, session
 
 def test_answers_are_the_models():
     s, answers = session(), Answers(Dataset(GRAPH, X))
-    exact = answers.joined(answers.exact(s.prepared))["y"]
+    exact = answers.joined(s.prepared, answers.exact(s.prepared))["y"]
     assert np.allclose(exact, call(GRAPH, X), atol=1e-5)
     for config in (s.config, QuantConfig(), s.config.override_layer("dense_2", keep_float=True), s.config):
         quantized = s.quantized(config)
         made = answers.of(quantized)
         assert made is not None
-        assert np.allclose(answers.joined(made)["y"], call(quantized.graph, X), atol=1e-5)
+        assert np.allclose(answers.joined(s.prepared, made)["y"], call(quantized.graph, X), atol=1e-5)
         wanted = evaluate_output(quantized, answers.data, ValueCache(0)).sqnr_db
         assert answers.ratio(s.prepared, made) == pytest.approx(wanted, abs=1e-3)
         fresh = Answers(answers.data)

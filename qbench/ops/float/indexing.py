@@ -119,6 +119,7 @@ class TopK(_ByIndex):
     """The `k` largest elements along an axis, or the smallest, in order, and where they are."""
 
     name = "topk"
+    picks = True
     operands = ("data",)
     k: Dim
     axis: int = -1

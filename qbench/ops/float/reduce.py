@@ -89,6 +89,7 @@ class Min(Reduction):
 
 @dataclass(frozen=True, kw_only=True)
 class _Arg(FloatOp):
+    picks = True
     operands = ("data",)
     float_reason = "unsupported: indices are not quantized"
     function: ClassVar[Callable[..., Any]]

@@ -1,0 +1,42 @@
+"""What outputs are judged by where they are lists of the best, in which two change places by a small error."""
+
+from qbench.ir.dtypes import is_float
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import OPS
+
+
+def picking(graph: Graph) -> tuple[Node, ...]:
+    """The nodes that pick by real numbers of the network."""
+    return tuple(node for node in graph.nodes if OPS[node.op].picks and _real(graph, node))
+
+
+def picked_from(graph: Graph) -> tuple[str, ...]:
+    """What the nodes that pick go by."""
+    return tuple(dict.fromkeys(name for node in picking(graph) for name in _real(graph, node)))
+
+
+def picked(graph: Graph) -> frozenset[str]:
+    """The values that depend on what was picked."""
+    found = {name for node in picking(graph) for name in node.outputs}
+    if found:
+        for node in graph.nodes:
+            if found.intersection(node.inputs):
+                found.update(node.outputs)
+    return frozenset(found)
+
+
+def judged(graph: Graph) -> tuple[str, ...]:
+    """The values by which a network's outputs are compared: the outputs, or what those are picked from.
+
+    That is what picking goes by, and all other real numbers that meet what was picked.
+    """
+    after = picked(graph)
+    if not after:
+        return graph.outputs
+    meeting = (name for node in graph.nodes if after.issuperset(node.outputs) for name in _real(graph, node))
+    wanted = dict.fromkeys((*(name for name in graph.outputs if name not in after), *meeting))
+    return tuple(name for name in wanted if name not in after)
+
+
+def _real(graph: Graph, node: Node) -> list[str]:
+    return [name for name in node.inputs if name not in graph.constants and is_float(graph.types[name].dtype)]
