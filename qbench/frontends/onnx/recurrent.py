@@ -121,8 +121,8 @@ def _recurrent(
         raise ModelError(f"node {node}: its data has {x.rank} dimensions, not 3")
     if turned:
         x = builder.emit("transpose", x, axes=(1, 0, 2))
-    if lengths is not None:
-        _check_lengths(lengths, x)
+    if lengths is not None and lengths.same() != x.shape[0]:
+        raise Unsupported("sequences of different lengths in one batch")
     offset = np.zeros((count, 2 * w.size(1)), x.dtype) if b is None else b
     given: list[Value] = []
     for state in states:
@@ -148,9 +148,3 @@ def _check(node: SourceNode, op: str) -> None:
     for name in ("activation_alpha", "activation_beta", "clip"):
         if node.attrs.get(name):
             raise Unsupported(name)
-
-
-def _check_lengths(lengths: Value, x: Value) -> None:
-    """All sequences must be as long as the data."""
-    if lengths.array is None or any(size != x.shape[0] for size in lengths.dims()):
-        raise Unsupported("sequences of different lengths in one batch")
