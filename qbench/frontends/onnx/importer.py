@@ -302,12 +302,24 @@ class _Importer:
     def _give_up(self, node: SourceNode, why: str) -> None:
         self.unsupported[node.name] = f"{node}: {why}" if why else str(node)
 
+    def _in_graph(self, name: str) -> Value:
+        """A value of the file in the graph; sizes that only the run knows as a node of their own."""
+        value, builder = _real(self.values[name]), self.builder
+        if value.array is None or value.constant is not None:
+            return builder.materialize(value)
+        if any(name in node.outputs for node in builder.nodes):  # some node reads them as well
+            return dataclasses.replace(value, array=None)
+        builder.start(next(node for node in self.source.nodes if name in node.outputs))
+        made = builder.materialize(value)
+        builder.settle({})
+        return made
+
     def _outputs(self) -> list[str]:
         """Graph outputs keep their names, also where Identity or a constant stands behind them."""
         nodes, qparams = self.builder.nodes, self.builder.qparams
         names: list[str] = []
         for name in self.source.outputs:
-            value = self.builder.materialize(_real(self.values[name]))
+            value = self._in_graph(name)
             if value.name == name:
                 names.append(name)
                 continue
