@@ -13,6 +13,8 @@ from qbench.kernels.walk import extents, index_of, onward, stretch
 
 KINDS = {"bool": "u1", "int32": "i4", "int64": "i8", "float32": "f4"}
 """NumPy's letters for the memory of each dtype that these kernels know: a bool is a byte, 0 or 1."""
+SAMPLED = {"uint8": "u1", "int16": "i2", "uint16": "u2"}
+"""Those of images and sounds, which casts read."""
 
 
 def _of(body: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:

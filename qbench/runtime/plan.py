@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.ir.graph import Graph
-from qbench.ir.specialize import open_symbols, specialize
 from qbench.runtime.step import Instruction, Place, Step
 
 
@@ -24,6 +22,8 @@ class Plan:
     ----------
     graph
         What was planned.
+    single
+        The same for one sample, where more follows from constants alone: what steps of the interpreter do.
     steps
         In execution order.
     places
@@ -50,6 +50,7 @@ class Plan:
     """
 
     graph: Graph
+    single: Graph
     steps: tuple[Step, ...]
     places: Mapping[str, Place]
     inputs: Mapping[str, int]
@@ -66,8 +67,3 @@ class Plan:
     def fallbacks(self) -> dict[str, str]:
         """The steps that no kernel does, which the interpreter runs, and why."""
         return {step.name: step.reason for step in self.steps if step.reason}
-
-    @cached_property
-    def single(self) -> Graph:
-        """The graph for one sample, all sizes known: what steps of the interpreter do."""
-        return specialize(self.graph, dict.fromkeys(open_symbols(self.graph), 1))

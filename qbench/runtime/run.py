@@ -254,6 +254,9 @@ class Run:
 
     def _part(self, name: str, image: int) -> Array:
         """One sample of a value that is known, or was made."""
+        constants = self._schedule.plan.single.constants
+        if name in constants and name not in self._known:
+            return constants[name].array
         parts = self._parts(name)
         return parts[image if len(parts) > 1 else 0]
 

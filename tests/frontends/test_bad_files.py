@@ -113,6 +113,10 @@ BROKEN: dict[str, tuple[Edit, list[str]]] = {
         lambda m: m.graph.node[0].attribute[0].CopyFrom(helper.make_attribute("pads", [1])),
         ["'conv'", "pads"],
     ),
+    "attribute that is no text": (
+        lambda m: m.graph.node[0].attribute.append(helper.make_attribute("auto_pad", b"\xba")),
+        ["'conv'", "'auto_pad' should be a str"],
+    ),
     "missing input": (lambda m: m.graph.node[0].input.__delitem__(slice(1, None)), ["'conv'", "lacks its input W"]),
     "input too many": (lambda m: m.graph.node[1].input.append("x"), ["'relu'", "2 inputs"]),
     "string input": (
@@ -179,6 +183,16 @@ def test_all_unsupported_nodes_are_listed_at_once(tmp_path: Path) -> None:
         "'conv3d' (Conv)",
     ]
     assert "3 spatial dimensions" in str(caught.value)
+
+
+def test_a_node_may_hold_data_that_are_no_text(tmp_path: Path) -> None:
+    """As one that cuts texts into words has a model of its own for that: the file is whole, the op is what lacks."""
+    attrs = {"model": b"\x0a\xba\xff", "words": [b"a", b"\xba"], "domain": "ai.onnx.contrib"}
+    split = helper.make_node("SentencepieceTokenizer", ["x"], ["ids"], name="tokens", **attrs)
+    proto = model([split, node("Relu", ["ids"], ["y"])], {"x": ["N", 4]})
+    proto.opset_import.append(helper.make_opsetid("ai.onnx.contrib", 1))
+    with pytest.raises(UnsupportedOpsError, match=r"'tokens' \(ai.onnx.contrib.SentencepieceTokenizer\)"):
+        load(save(proto, tmp_path))
 
 
 def test_a_scale_that_is_not_constant_is_refused_by_name(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
+import qbench as qb
 from qbench.exporters.onnx_qdq import write_onnx
 from tests.frontends.models import check, model, node, random, reference, save
 
@@ -75,3 +77,41 @@ def test_a_long_table_is_looked_up_while_the_model_is_read(tmp_path: Path, axis:
     proto = model(nodes, {"x": ["N", 12, 4]}, ["y"], {"table": table, "at": at})
     graph = check(save(proto, tmp_path), {"x": random(3, 12, 4)})
     assert [one.op for one in graph.nodes] == ["add"]
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0)])
+def test_sequences_the_other_way_round(tmp_path: Path, axes: tuple[int, int]) -> None:
+    """Those of lengths that the run tells turn round by themselves; steps behind stay where they are."""
+    time, batch = axes
+    layer = node("ReverseSequence", ["x", "n"], ["y"], time_axis=time, batch_axis=batch)
+    shape = ["T", "N", 2] if time == 0 else ["N", "T", 2]
+    proto = model([layer], {"x": shape, "n": ["N"]}, dtypes={"n": TensorProto.INT64})
+    sizes = (5, 3, 2) if time == 0 else (3, 5, 2)
+    feeds = {"x": random(*sizes), "n": np.array([5, 1, 3])}
+    graph = check(save(proto, tmp_path), feeds, 0)
+    program = qb.plan(graph, sizes={"T": 5, "N": 3})
+    assert not [step for step in program.steps if step.reason]
+    np.testing.assert_array_equal(qb.run(graph, feeds), qb.interpret(graph, feeds))
+
+
+@pytest.mark.parametrize("steps", [5, "T"])
+@pytest.mark.parametrize("op", ["ReverseSequence", "RNN"])
+def test_sequences_all_as_long_as_the_data(tmp_path: Path, op: str, steps: int | str) -> None:
+    """As tf2onnx writes a layer of Keras that goes both ways: each length is the size of the data."""
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Slice", ["sizes", "zero", "one"], ["t"]),
+        node("Slice", ["sizes", "one", "two"], ["n"]),
+        node("Expand", ["t", "n"], ["lengths"]),
+        node("Cast", ["lengths"], ["narrow"], to=TensorProto.INT32),
+        node("ReverseSequence", ["x", "lengths"], ["y"])
+        if op == "ReverseSequence"
+        else node("RNN", ["x", "w", "r", "", "narrow"], ["y"], hidden_size=4),
+    ]
+    constants = {"zero": np.array([0]), "one": np.array([1]), "two": np.array([2])}
+    weights = {"w": random(1, 4, 2), "r": random(1, 4, 4)} if op == "RNN" else {}
+    proto = model(nodes, {"x": [steps, "N", 2]}, constants=constants | weights)
+    feeds = {"x": random(5, 3, 2)}
+    graph = check(save(proto, tmp_path), feeds, 1e-6)
+    assert [n.op for n in graph.nodes][-1] == ("strided_slice" if op == "ReverseSequence" else "nn.rnn")
+    np.testing.assert_allclose(qb.run(graph, feeds), qb.interpret(graph, feeds), atol=1e-6)

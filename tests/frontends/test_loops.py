@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
+import qbench as qb
 from qbench.errors import UnsupportedOpsError
 from qbench.frontends import load
+from qbench.frontends.onnx import loops
 from tests.frontends.models import check, model, node, random, save
 
 STEPS = [node("MatMul", ["state", "w"], ["product"]), node("Add", ["xt", "product"], ["sum"])]
@@ -75,3 +77,35 @@ def test_loops_that_the_run_counts(tmp_path: Path, condition: str, count: list[s
     proto = model([*before, loop(condition)], inputs, ["y"], constants, dtypes={"count": TensorProto.INT64})
     with pytest.raises(UnsupportedOpsError, match=told):
         load(save(proto, tmp_path))
+
+
+def counted(count: int | None) -> ModelProto:
+    """A loop that goes on while a number that it counts itself is below 3, and at most `count` times."""
+    counts = [node("Add", ["number", "one"], ["counted"]), node("Less", ["counted", "three"], ["on"])]
+    whole, real, truth = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
+    inputs = {"turn": whole, "go": truth, "number": whole, "state": real}
+    outputs = {"on": truth, "counted": whole, "next": real, "y": real}
+    steps = [node("Gather", ["x", "number"], ["xt"]), *STEPS, node("Identity", ["item"], ["y"])]
+    given = ["count" if count else "", "start", "zero", "h"]
+    made = node("Loop", given, ["turns", "last", "y"], "loop", body=body([*steps, *counts], inputs, outputs))
+    constants = WEIGHT | {name: np.array(i) for i, name in enumerate(["zero", "one", "two", "three"])}
+    constants |= {"start": np.array(True)} | ({"count": np.array(count)} if count else {})
+    return model([made], {"x": [3, "N", 4], "h": ["N", 4]}, ["y", "last"], constants)
+
+
+@pytest.mark.parametrize(("count", "turns"), [(None, 3), (2**63 - 1, 3), (7, 3), (3, 3), (2, 2)])
+def test_a_loop_that_counts_itself(tmp_path: Path, count: int | None, turns: int) -> None:
+    """As tf2onnx writes the layers of Keras that go from step to step."""
+    graph = check(save(counted(count), tmp_path), FEEDS)
+    assert [n.op for n in graph.nodes].count("tanh") == turns
+    assert not [step for step in qb.plan(graph, sizes={"N": 2}).steps if step.reason]
+    for name, array in qb.run(graph, FEEDS).items():
+        np.testing.assert_allclose(array, qb.interpret(graph, FEEDS)[name], atol=1e-6)
+
+
+def test_a_loop_that_turns_too_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "MOST", 2)
+    with pytest.raises(UnsupportedOpsError, match="turns more than 2 times"):
+        load(save(counted(None), tmp_path))
+    with pytest.raises(UnsupportedOpsError, match="turns 7 times"):
+        load(save(counted(7), tmp_path))

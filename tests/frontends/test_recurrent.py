@@ -42,6 +42,35 @@ def test_layers(tmp_path: Path, op: str, direction: str, states: str, linear: in
         np.testing.assert_allclose(array, run(graph, feeds)[name], atol=1e-5)
 
 
+@pytest.mark.parametrize("one_gate", [0, 1])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_gates_that_see_the_cell(tmp_path: Path, direction: str, one_gate: int) -> None:
+    """Peepholes, with a forget gate of its own or with 1 less the input gate in place of it."""
+    count = 2 if direction == "bidirectional" else 1
+    inputs, made = ["x", "w", "r", "b", "", "h", "c", "p"], ["y", "h.last", "c.last"]
+    attrs = {"direction": direction, "hidden_size": UNITS, "input_forget": one_gate}
+    given = {"x": ["T", "N", ENTERING], **{name: [count, "N", UNITS] for name in "hc"}}
+    constants = weights("LSTM", count) | {"p": random(count, 3 * UNITS, seed=4)}
+    proto = model([node("LSTM", inputs, made, "layer", **attrs)], given, made, constants)
+    for steps, n in ((6, 2), (1, 1)):
+        feeds = {"x": random(steps, n, ENTERING), **{name: random(count, n, UNITS, seed=9) for name in "hc"}}
+        graph = check(save(proto, tmp_path), feeds, 1e-5)
+        check(write_onnx(graph, tmp_path / "again.onnx"), feeds, 1e-5)
+        program = Programs(graph).of(feeds)
+        assert not [step for step in program.steps if step.reason]
+        for name, array in program.run(feeds).items():
+            np.testing.assert_allclose(array, run(graph, feeds)[name], atol=1e-6)
+
+
+def test_peepholes_that_are_all_0_are_left_out(tmp_path: Path) -> None:
+    layer = node("LSTM", ["x", "w", "r", "b", "", "", "", "p"], ["y"], hidden_size=UNITS)
+    constants = weights("LSTM", 1) | {"p": np.zeros((1, 3 * UNITS), np.float32)}
+    graph = check(
+        save(model([layer], {"x": ["T", "N", ENTERING]}, constants=constants), tmp_path), {"x": random(3, 2, ENTERING)}
+    )
+    assert "p" not in graph.constants
+
+
 def test_a_denoiser_runs_sample_by_sample_with_its_state(tmp_path: Path) -> None:
     """Batch first, as networks have it; the state goes in and out."""
     nodes = [
@@ -63,7 +92,8 @@ def test_a_denoiser_runs_sample_by_sample_with_its_state(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("exact_onnxruntime")
 @pytest.mark.parametrize("per_row", [False, True])
-def test_weights_of_8_bits_multiply_rounded_data(tmp_path: Path, per_row: bool) -> None:
+@pytest.mark.parametrize("peepholes", ["", "p"])
+def test_weights_of_8_bits_multiply_rounded_data(tmp_path: Path, peepholes: str, per_row: bool) -> None:
     """What onnxruntime gives of one sequence; the file that is written again holds the same integers."""
     real = weights("LSTM", 2)
     scales = {name: np.abs(real[name]).max(axis=2 if per_row else (1, 2)) / np.float32(127) for name in "wr"}
@@ -72,10 +102,12 @@ def test_weights_of_8_bits_multiply_rounded_data(tmp_path: Path, per_row: bool) 
     }
     zeros = {f"{name}.zero": np.zeros(scales[name].shape, np.int8) for name in "wr"}
     constants = turned | {f"{name}.scale": array for name, array in scales.items()} | zeros
-    inputs = ["x", "w", "r", "b", "", "", "", "", "w.scale", "w.zero", "r.scale", "r.zero"]
+    inputs = ["x", "w", "r", "b", "", "", "", peepholes, "w.scale", "w.zero", "r.scale", "r.zero"]
     attrs = {"domain": "com.microsoft", "hidden_size": UNITS, "direction": "bidirectional"}
     layer = helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], **attrs)
-    proto = model([layer], {"x": ["T", "N", ENTERING]}, constants=constants | {"b": real["b"]})
+    proto = model(
+        [layer], {"x": ["T", "N", ENTERING]}, constants=constants | {"b": real["b"], "p": random(2, 3 * UNITS)}
+    )
     proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     for count in (1, 2, 7):
         feeds = {"x": random(6, count, ENTERING)}

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
+import qbench as qb
+from qbench.exporters.onnx_qdq import write_onnx
 from qbench.frontends import load
 from qbench.frontends.sizes import solved, substituted
 from qbench.runtime.interpreter import call
-from tests.frontends.models import model, node, save
+from tests.frontends.models import check, model, node, random, save
 
 
 def test_a_symbol_stands_for_the_others_or_for_a_multiple() -> None:
@@ -66,3 +69,27 @@ def test_pools_of_two_by_two_cover_images_of_any_size(tmp_path: Path, op: str) -
     for height in (5, 6, 3):
         x = np.random.default_rng(height).normal(size=(2, 3, height, 6)).astype(np.float32)
         np.testing.assert_allclose(call(graph, x), theirs.run(None, {"x": x})[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_size_may_be_an_output(tmp_path: Path, read: bool) -> None:
+    """As models of sounds say how many frames they made; perhaps another node reads it as well."""
+    made = [
+        node("Relu", ["x"], ["y"]),
+        node("Shape", ["y"], ["sizes"]),
+        node("Gather", ["sizes", "at"], ["length"]),
+        node("Div", ["length", "three"], ["frames"]),
+        *([node("Add", ["k", "frames"], ["more"])] if read else []),
+    ]
+    inputs = {"x": [1, "L"], "k": [2]} if read else {"x": [1, "L"]}
+    outputs = ["y", "frames", "more"] if read else ["y", "frames"]
+    constants = {"at": np.array([1]), "three": np.array(3)}
+    whole = dict.fromkeys(["k", "frames", "more"], TensorProto.INT64)
+    path = save(model(made, inputs, outputs, constants, dtypes=whole), tmp_path)
+    feeds = {"x": random(1, 10)} | ({"k": np.array([1, 2])} if read else {})
+    graph = check(path, feeds, 0)
+    assert graph.outputs == tuple(outputs)
+    assert not qb.plan(graph, sizes={"L": 10}).fallbacks
+    for name, array in qb.run(graph, feeds).items():
+        np.testing.assert_array_equal(array, qb.interpret(graph, feeds)[name])
+    check(write_onnx(graph, tmp_path / "again.onnx"), feeds, 0)

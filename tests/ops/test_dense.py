@@ -81,6 +81,7 @@ def test_lrn(size: int) -> None:
     np.testing.assert_allclose(one("nn.lrn", data, **attrs), onnx_run("LRN", data, **attrs), atol=1e-5)
 
 
+LSTM = [(3, 2, 4), (1, 12, 4), (1, 12, 3), (1, 24), (1, 2, 3), (1, 2, 3)]
 BAD = [
     ("nn.dense", [(2, 3), (4, 5)], {}, "the last size of data is 3, but must be 5"),
     ("nn.dense", [(2, 3), (4, 3, 1)], {}, "weight must have 2 dimensions, not 3"),
@@ -92,6 +93,8 @@ BAD = [
     ("nn.batch_norm", [(2, 3), (3,), (3,), (2,), (3,)], {}, "the length of mean is 2, but must be 3"),
     ("nn.softmax", [(2, 3)], {"axis": 2}, "axis 2 is outside"),
     ("nn.layer_norm", [(2, 3, 4), (4,), (3,)], {}, r"the shape of beta is \(3,\), but must be \(4,\)"),
+    ("nn.lstm", [*LSTM, (1, 12)], {}, r"the shape of peepholes is \(1, 12\), but must be \(1, 9\)"),
+    ("nn.lstm", [*LSTM, (1, 9), (1, 9)], {}, "one tensor of peepholes, not 2"),
     ("nn.lrn", [(2, 3, 4)], {"size": 0}, "size=0"),
 ]
 

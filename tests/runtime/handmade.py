@@ -13,6 +13,7 @@ from qbench.ir.build import build
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.specialize import open_symbols, specialize
 from qbench.ir.types import TensorType, dim_factors
 from qbench.kernels.kernel import Kernel, record
 from qbench.kernels.memory import reference, view
@@ -117,7 +118,8 @@ def planned(graph: Graph, seed: int, interpreted: frozenset[str] = frozenset()) 
         instruction = _larger(graph, node, places, storage)
         steps.append(Step(node.name, (node.name,), node.inputs, node.outputs, (instruction,), math.prod(shape)))
     arrays = np.array(offsets, np.int64)
-    return Program(graph, tuple(steps), FrozenMap(places), FrozenMap(inputs), FrozenMap(outputs), arrays, top)
+    single, values = specialize(graph, dict.fromkeys(open_symbols(graph), 1)), map(FrozenMap, (places, inputs, outputs))
+    return Program(graph, single, tuple(steps), *values, arrays, top)
 
 
 def _larger(graph: Graph, node: Node, places: dict[str, Place], dtype: np.dtype[Any]) -> Instruction:

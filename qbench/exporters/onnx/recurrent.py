@@ -32,7 +32,8 @@ def recurrent(writer: Writer, node: Node) -> None:
 def dynamic_lstm(writer: Writer, node: Node) -> None:
     """onnxruntime's own op, with the integers that the weights are made of."""
     op = writer.op(node, DynamicLstm)
-    data, _, _, offset, *states = writer.inputs(node)
+    data, _, _, offset, *others = writer.inputs(node)
+    states, (peepholes,) = others[: op.states], others[op.states :] or [""]
     weights, scales = list[str](), list[str]()
     for name, steps in zip(node.inputs[1:3], np.split(np.asarray(op.steps, np.float32), 2), strict=True):
         if name not in writer.graph.constants:
@@ -47,7 +48,7 @@ def dynamic_lstm(writer: Writer, node: Node) -> None:
         scales += [writer.store(f"{name}.scale", steps.reshape(zeros.shape)), writer.store(f"{name}.zero_point", zeros)]
     writer.emit(
         "DynamicQuantizeLSTM",
-        [data, *weights, offset, "", *states, "", *scales],
+        [data, *weights, offset, "", *states, peepholes, *scales],
         node.outputs,
         node.name,
         domain=DOMAIN,

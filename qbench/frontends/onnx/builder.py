@@ -44,6 +44,8 @@ class Value:
     stored: Stored | None = None
     items: tuple[Value, ...] = ()
     """The tensors of a sequence; it has no others, as its length is known."""
+    repeated: Dim | None = None
+    """The size that each element is, where it is known of a value that has no array since its shape is open."""
 
     @staticmethod
     def known(name: str, array: Array, dtype: str = "") -> Value:
@@ -104,6 +106,13 @@ class Value:
         if None in found:
             raise Unsupported(f"{shown(self.name)} holds fractions of sizes known only at run time")
         return tuple(dim for dim in found if dim is not None)
+
+    def same(self) -> Dim | None:
+        """The size that all elements are; None where they differ, or are computed at run time."""
+        if self.array is None:
+            return self.repeated
+        found = set(self.dims())
+        return found.pop() if len(found) == 1 else None
 
 
 class Builder(Growth):

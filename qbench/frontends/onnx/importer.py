@@ -13,7 +13,7 @@ from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, 
 from qbench.frontends.onnx.builder import Builder, Open, Unsupported, Value
 from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
 from qbench.frontends.onnx.inputs import input_types, symbols_of
-from qbench.frontends.onnx.loops import WAYS, count_turns, written_out
+from qbench.frontends.onnx.loops import WAYS, Turns, count_turns, holds
 from qbench.frontends.onnx.source import SourceModel, SourceNode, in_order
 from qbench.frontends.onnx.table import CONVERTERS, MOVES
 from qbench.frontends.onnx.tails import cut_before
@@ -262,18 +262,14 @@ class _Importer:
         """The outputs of a Loop or Scan: its turns are taken one after the other."""
         if (node.domain, node.op) not in (("", "Loop"), ("", "Scan")):
             return None
-        turns = written_out(node, count_turns(node, values), self.builder.fresh)
-        self.values |= {name: Value.known(name, array) for name, array in turns.initializers.items()}
-        self._take_all(turns.nodes)
-        first = len(turns.outputs) - len(node.outputs)
-        for name in turns.outputs[:first]:
-            condition = self.values.get(name)
-            if condition is None or condition.constant is None or not condition.constant.all():
-                raise Open("it ends when its data say so")
-        for name in turns.outputs[first:]:
-            self._blame(name)
-        made = zip(node.outputs, turns.outputs[first:], strict=True)
-        return {output: self.values[name] for output, name in made if output and name in self.values}
+        count = count_turns(node, values)
+        turns = Turns(node, count, self.builder.fresh)
+        for turn in range(count):
+            conditions = self._outputs_of(turns.take(turn))
+            if turn + 1 < count and not all(map(holds, conditions)):
+                break
+        made = zip(node.outputs, self._outputs_of(turns.end()), strict=True)
+        return {output: value for output, value in made if output and value is not None}
 
     def _inside(self, node: SourceNode, name: str) -> dict[str, Value]:
         """A branch's outputs; its nodes are taken here. It is a scope of its own: the other may have its names too."""
@@ -281,12 +277,16 @@ class _Importer:
         made = {*branch.initializers, *(output for inner in branch.nodes for output in inner.outputs)}
         taken = sorted(made & self.values.keys())
         branch = branch.with_names({known: self.builder.fresh(f"{known}.{name.split('_')[0]}") for known in taken})
-        self.values |= {name: Value.known(name, array) for name, array in branch.initializers.items()}
-        self._take_all(branch.nodes)
-        for output in branch.outputs:
-            self._blame(output)
-        made = zip(node.outputs, branch.outputs, strict=True)
-        return {output: self.values[name] for output, name in made if output and name in self.values}
+        made = zip(node.outputs, self._outputs_of(branch), strict=True)
+        return {output: value for output, value in made if output and value is not None}
+
+    def _outputs_of(self, part: SourceModel) -> list[Value | None]:
+        """What a part of a body makes, whose nodes are taken here; None for what is not supported."""
+        self.values |= {name: Value.known(name, array) for name, array in part.initializers.items()}
+        self._take_all(part.nodes)
+        for name in part.outputs:
+            self._blame(name)
+        return [self.values.get(name) for name in part.outputs]
 
     def _either(self, condition: Value, yes: Value, no: Value, ways: str) -> Value:
         """One of two values, both of which are computed."""
@@ -302,12 +302,24 @@ class _Importer:
     def _give_up(self, node: SourceNode, why: str) -> None:
         self.unsupported[node.name] = f"{node}: {why}" if why else str(node)
 
+    def _in_graph(self, name: str) -> Value:
+        """A value of the file in the graph; sizes that only the run knows as a node of their own."""
+        value, builder = _real(self.values[name]), self.builder
+        if value.array is None or value.constant is not None:
+            return builder.materialize(value)
+        if any(name in node.outputs for node in builder.nodes):  # some node reads them as well
+            return dataclasses.replace(value, array=None)
+        builder.start(next(node for node in self.source.nodes if name in node.outputs))
+        made = builder.materialize(value)
+        builder.settle({})
+        return made
+
     def _outputs(self) -> list[str]:
         """Graph outputs keep their names, also where Identity or a constant stands behind them."""
         nodes, qparams = self.builder.nodes, self.builder.qparams
         names: list[str] = []
         for name in self.source.outputs:
-            value = self.builder.materialize(_real(self.values[name]))
+            value = self._in_graph(name)
             if value.name == name:
                 names.append(name)
                 continue

@@ -1,5 +1,6 @@
 """Ops that keep all elements: another shape, order, dtype or only another name."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,7 +49,9 @@ def cast_like(builder: Builder, node: SourceNode, x: Value, like: Value) -> Valu
 def _cast(builder: Builder, x: Value, dtype: str) -> Value:
     if not is_dtype(dtype):
         raise Unsupported(f"a cast to {dtype}")
-    return x if x.dtype == dtype else builder.emit("cast", x, dtype=dtype)
+    if x.dtype == dtype:
+        return x
+    return dataclasses.replace(builder.emit("cast", x, dtype=dtype), repeated=x.repeated)
 
 
 @converter("Shape", "data", "start end")

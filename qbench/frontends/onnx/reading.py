@@ -192,16 +192,24 @@ def _attribute(a: AttributeProto, node: str, folder: Path) -> object:
     if a.type == AttributeProto.FLOAT:
         return _shortest(a.f)
     if a.type == AttributeProto.STRING:
-        return a.s.decode("utf-8")
+        return _text(a.s)
     if a.type == AttributeProto.INTS:
         return tuple(a.ints)
     if a.type == AttributeProto.FLOATS:
         return tuple(map(_shortest, a.floats))
     if a.type == AttributeProto.STRINGS:
-        return tuple(text.decode("utf-8") for text in a.strings)
+        return tuple(map(_text, a.strings))
     if a.type == AttributeProto.TENSOR:
         return read_tensor(a.t, folder, f"the tensor of node {shown(node)}")
     return a  # sparse tensors, types: no converter reads them
+
+
+def _text(content: bytes) -> str | bytes:
+    """A string; bytes where it holds data, such as the whole model of a tokenizer."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content
 
 
 def _shortest(value: float) -> float:

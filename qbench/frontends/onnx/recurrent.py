@@ -27,8 +27,10 @@ def lstm(
     peepholes: Value | None,
 ) -> tuple[Value, ...]:
     """Gates: input, output, forget, cell."""
-    _check_lstm(node, peepholes)
-    return _recurrent(builder, node, "lstm", (x, w, r, b), lengths, [hidden, cell], {})
+    if node.flag("input_forget"):
+        w, r = _in_one(w, 4), _in_one(r, 4)
+        b, peepholes = b and _in_one(b, 8), peepholes and _in_one(peepholes, 3)
+    return _recurrent(builder, node, "lstm", (x, w, r, b), lengths, [hidden, cell], {}, peepholes)
 
 
 @converter("GRU", "X W R B? sequence_lens? initial_h?", _ATTRS + " linear_before_reset")
@@ -62,11 +64,13 @@ def rnn(
     return _recurrent(builder, node, "rnn", (x, w, r, b), lengths, [hidden], {})
 
 
-def _check_lstm(node: SourceNode, peepholes: Value | None) -> None:
-    if node.flag("input_forget") or (
-        peepholes is not None and (peepholes.constant is None or peepholes.constant.any())
-    ):
-        raise Unsupported("peepholes, or input and forget gates in one")
+def _in_one(weight: Value, gates: int) -> Value:
+    """What makes the forget gate 1 less the input gate: the sigmoid of the opposite, its weights are the opposite."""
+    if weight.constant is None:
+        raise Unsupported("input and forget gates in one, of weights that are not constant")
+    parts = np.split(weight.constant, gates, axis=1)
+    parts[2::4] = [-part for part in parts[::4]]
+    return Value.known(weight.name, np.concatenate(parts, axis=1))
 
 
 @converter(
@@ -80,11 +84,13 @@ def dynamic_lstm(
 ) -> tuple[Value, ...]:
     """Its weights are stored turned round, (directions, in, gates * units)."""
     b, lengths, hidden, cell, peepholes, w_scale, w_zero, r_scale, r_zero = rest
-    _check_lstm(node, peepholes)
+    if node.flag("input_forget"):
+        raise Unsupported("input and forget gates in one")
     (kernel, first), (recurrence, second) = _real(w, w_scale, w_zero), _real(r, r_scale, r_zero)
     both = np.broadcast_arrays(first, second)
     steps: dict[str, Attr] = {"steps": tuple(np.stack(both).ravel().tolist())}
-    return _recurrent(builder, node, "dynamic_lstm", (x, kernel, recurrence, b), lengths, [hidden, cell], steps)
+    operands = x, kernel, recurrence, b
+    return _recurrent(builder, node, "dynamic_lstm", operands, lengths, [hidden, cell], steps, peepholes)
 
 
 def _real(weight: Value, scale: Value | None, zero_point: Value | None) -> tuple[Value, Array]:
@@ -106,6 +112,7 @@ def _recurrent(
     lengths: Value | None,
     states: list[Value | None],
     attrs: dict[str, Attr],
+    peepholes: Value | None = None,
 ) -> tuple[Value, ...]:
     x, w, r, b = operands
     count, units, turned = w.size(0), r.size(2), node.integer("layout", 0)
@@ -114,8 +121,8 @@ def _recurrent(
         raise ModelError(f"node {node}: its data has {x.rank} dimensions, not 3")
     if turned:
         x = builder.emit("transpose", x, axes=(1, 0, 2))
-    if lengths is not None:
-        _check_lengths(lengths, x)
+    if lengths is not None and lengths.same() != x.shape[0]:
+        raise Unsupported("sequences of different lengths in one batch")
     offset = np.zeros((count, 2 * w.size(1)), x.dtype) if b is None else b
     given: list[Value] = []
     for state in states:
@@ -124,6 +131,8 @@ def _recurrent(
             given.append(builder.emit("broadcast_to", zero, shape=(count, x.shape[1], units)))
         else:
             given.append(builder.emit("transpose", state, axes=(1, 0, 2)) if turned else state)
+    if peepholes is not None and (peepholes.constant is None or peepholes.constant.any()):
+        given.append(peepholes)
     attrs = attrs | {"direction": node.text("direction", "forward")}
     y, *last = builder.emit_many(f"nn.{op}", (x, w, r, offset, *given), 1 + len(states), **attrs)
     if turned:
@@ -139,9 +148,3 @@ def _check(node: SourceNode, op: str) -> None:
     for name in ("activation_alpha", "activation_beta", "clip"):
         if node.attrs.get(name):
             raise Unsupported(name)
-
-
-def _check_lengths(lengths: Value, x: Value) -> None:
-    """All sequences must be as long as the data."""
-    if lengths.array is None or any(size != x.shape[0] for size in lengths.dims()):
-        raise Unsupported("sequences of different lengths in one batch")

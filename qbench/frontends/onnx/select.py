@@ -1,5 +1,6 @@
 """Ops that cut, join, pad, pick and repeat."""
 
+import dataclasses
 from collections.abc import Sequence
 from operator import itemgetter
 
@@ -190,7 +191,25 @@ def expand(builder: Builder, node: SourceNode, x: Value, target: Value) -> Value
     rank = max(x.rank, len(wanted))
     have = (1,) * (rank - x.rank) + x.shape
     goal = (1,) * (rank - len(wanted)) + wanted
-    return _filled(builder, x, tuple(h if g == 1 else g for h, g in zip(have, goal, strict=True)))
+    made = _filled(builder, x, tuple(h if g == 1 else g for h, g in zip(have, goal, strict=True)))
+    return dataclasses.replace(made, repeated=x.same() if x.dtype in ("int32", "int64") else None)
+
+
+@converter("ReverseSequence", "input sequence_lens", "batch_axis time_axis")
+def reverse_sequence(builder: Builder, node: SourceNode, x: Value, lengths: Value) -> Value:
+    """All steps the other way round where each sequence is as long as the data; else the first so many of each."""
+    time, batch = x.axis(node.integer("time_axis", 0)), x.axis(node.integer("batch_axis", 1))
+    if lengths.same() == x.shape[time]:
+        cut = _cut(x.shape[time], -1, -_END, -1)
+        return sliced(builder, x, [] if cut is None else [(time, *cut)])
+    order = (batch, time, *(axis for axis in range(x.rank) if axis not in (batch, time)))
+    rows = builder.emit("transpose", x, axes=order)
+    here = builder.emit("arange", stop=x.shape[time])
+    ends = builder.emit("expand_dims", lengths, axes=(1,))
+    there = builder.emit("subtract", builder.emit("subtract", ends, np.array(1)), here)
+    places = builder.emit("where", builder.emit("less", here, ends), there, here)
+    moved = builder.emit("gather_nd", rows, builder.emit("expand_dims", places, axes=(2,)), batch_dims=1)
+    return builder.emit("transpose", moved, axes=tuple(map(order.index, range(x.rank))))
 
 
 @converter("ConstantOfShape", "input", "value")

@@ -39,13 +39,13 @@ def _add_product(x: Any, weights: Any, count: Any, pitch: Any, column: Any, sums
 
 
 @register_jitable
-def _rnn(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
+def _rnn(given: Any, again: Any, hidden: Any, cell: Any, peepholes: Any, units: Any) -> None:
     for i in range(units):
         hidden[i] = _tanh(given[i] + again[i], _one, _one)
 
 
 @register_jitable
-def _lstm(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
+def _lstm(given: Any, again: Any, hidden: Any, cell: Any, peepholes: Any, units: Any) -> None:
     for i in range(units):
         enter = _sigmoid(given[i] + again[i], _one, _one)
         leave = _sigmoid(given[at(units + i)] + again[at(units + i)], _one, _one)
@@ -56,7 +56,21 @@ def _lstm(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
 
 
 @register_jitable
-def _gru_linear(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
+def _lstm_peepholes(given: Any, again: Any, hidden: Any, cell: Any, peepholes: Any, units: Any) -> None:
+    """The output gate sees the cell as it has become, the other two as it was."""
+    for i in range(units):
+        before = cell[i]
+        enter = _sigmoid(given[i] + again[i] + peepholes[i] * before, _one, _one)
+        keep = given[at(2 * units + i)] + again[at(2 * units + i)] + peepholes[at(2 * units + i)] * before
+        new = _tanh(given[at(3 * units + i)] + again[at(3 * units + i)], _one, _one)
+        after = _sigmoid(keep, _one, _one) * before + enter * new
+        leave = given[at(units + i)] + again[at(units + i)] + peepholes[at(units + i)] * after
+        cell[i] = after
+        hidden[i] = _sigmoid(leave, _one, _one) * _tanh(after, _one, _one)
+
+
+@register_jitable
+def _gru_linear(given: Any, again: Any, hidden: Any, cell: Any, peepholes: Any, units: Any) -> None:
     for i in range(units):
         update = _sigmoid(given[i] + again[i], _one, _one)
         reset = _sigmoid(given[at(units + i)] + again[at(units + i)], _one, _one)
@@ -65,7 +79,7 @@ def _gru_linear(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> N
 
 
 @register_jitable
-def _gru(given: Any, again: Any, hidden: Any, cell: Any, units: Any) -> None:
+def _gru(given: Any, again: Any, hidden: Any, cell: Any, peepholes: Any, units: Any) -> None:
     """`again` holds what `_reset` made, and the product with the state that was reset in its third part."""
     for i in range(units):
         new = _tanh(given[at(2 * units + i)] + again[at(2 * units + i)], _one, _one)
@@ -94,6 +108,7 @@ def _round(states: Any, out: Any) -> None:
 
 CELLS: dict[str, tuple[int, Callable[..., None]]] = {
     "lstm": (4, _lstm),
+    "lstm_peepholes": (4, _lstm_peepholes),
     "rnn": (1, _rnn),
     "gru": (3, _gru),
     "gru_linear": (3, _gru_linear),
@@ -121,7 +136,8 @@ def recurrent_kernel(cell: str, rounds: bool = False) -> Kernel:
         Its fields are references: given (steps, n, directions, gates * units: the products with the data and their
         offsets), weights (directions, units, gates * units: the recurrence's), offset (directions, gates * units: the
         recurrence's), y (steps, directions, n, units), hidden and cell (directions, n, units: the first states, which
-        become the last), rounded (the same, where states are rounded), work (directions, n, gates * units); and sizes.
+        become the last), peepholes (directions, `holes`), rounded (as the states, where these are rounded), work
+        (directions, n, gates * units); and sizes. `holes` is how many peepholes a direction has.
         `group` samples go through the steps together. Direction number `backward` and those behind it go through the
         steps from the last one.
     """
@@ -135,6 +151,7 @@ def recurrent_kernel(cell: str, rounds: bool = False) -> Kernel:
             first, way = part * group, part * group // n
             weights = view(bases, args.weights + way * units * pitch * 4, units * pitch, np.float32)
             offset = view(bases, args.offset + way * pitch * 4, pitch, np.float32)
+            peepholes = view(bases, args.peepholes + way * args.holes * 4, args.holes, np.float32)
             for step in range(steps):
                 t = steps - 1 - step if way >= args.backward else step
                 seen = args.hidden
@@ -158,12 +175,13 @@ def recurrent_kernel(cell: str, rounds: bool = False) -> Kernel:
                     if resets:
                         _reset(given, again, hidden, offset, units)
                         _add_product(again[units : 2 * units], weights, units, pitch, 2 * units, again)
-                    advance(given, again, hidden, view(bases, args.cell + item * units * 4, units, np.float32), units)
+                    held = view(bases, args.cell + item * units * 4, units, np.float32)
+                    advance(given, again, hidden, held, peepholes, units)
                     row = ((t * args.directions + way) * n + item % n) * units
                     y = view(bases, args.y + row * 4, units, np.float32)
                     for i in range(units):
                         y[i] = hidden[i]
 
-    names = ("given", "weights", "offset", "y", "hidden", "cell", "rounded", "work")
-    sizes = ("steps", "n", "units", "directions", "backward", "group")
+    names = ("given", "weights", "offset", "y", "hidden", "cell", "peepholes", "rounded", "work")
+    sizes = ("steps", "n", "units", "directions", "backward", "group", "holes")
     return Kernel(f"float.{cell}{'.rounded' * rounds}", record(**dict.fromkeys((*names, *sizes), "i8")), run)

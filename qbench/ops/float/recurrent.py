@@ -9,7 +9,7 @@ import numpy as np
 from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType, dim_product
 from qbench.ops.numeric.special import sigmoid
-from qbench.ops.rules import FloatOp, need_equal, need_float, need_rank
+from qbench.ops.rules import FloatOp, need_equal, need_float, need_rank, require
 
 Direction = Literal["forward", "reverse", "bidirectional"]
 
@@ -26,12 +26,14 @@ class Recurrent(FloatOp):
     float_reason = "default for this op: its state goes round many times, and so do its errors"
     samples = 1
     gates: ClassVar[int]
+    states: ClassVar[int] = 1
+    """How many go from step to step."""
     direction: Direction = "forward"
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         data, kernel, recurrence, offset, *states = types
         need_float(self, *types)
-        for name, given in zip(self.operands, types, strict=True):
+        for name, given in zip(self.operands, types, strict=False):
             need_rank(self, name, given, 2 if given is offset else 3)
         count, units = 2 if self.direction == "bidirectional" else 1, recurrence.shape[2]
         rows = dim_product((self.gates, units))
@@ -43,7 +45,8 @@ class Recurrent(FloatOp):
         return TensorType((data.shape[0], count, data.shape[1], units), data.dtype), *states
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
-        data, kernel, recurrence, offset, *states = arrays
+        data, kernel, recurrence, offset, *others = arrays
+        states, more = others[: self.states], others[self.states :]
         made = np.empty((len(data), len(kernel), data.shape[1], recurrence.shape[2]), data.dtype)
         last: list[list[Array]] = []
         for way in range(len(kernel)):
@@ -52,28 +55,48 @@ class Recurrent(FloatOp):
             before, after = np.split(offset[way], 2)
             entering = data @ kernel[way].T + before
             for t in reversed(steps) if way or self.direction == "reverse" else steps:
-                now = self.step(entering[t], now, recurrence[way], after)
+                now = self.step(entering[t], now, recurrence[way], after, *(array[way] for array in more))
                 made[t, way] = now[0]
             last.append(now)
         return made, *(np.stack(state) for state in zip(*last, strict=True))
 
     @abstractmethod
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
-        """The states after one time step; the first is the result."""
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
+        """The states after one time step; the first is the result. `more` is what only some layers have."""
 
 
 @register
 class Lstm(Recurrent):
-    """Long short-term memory; gates: input, output, forget, cell."""
+    """Long short-term memory; gates: input, output, forget, cell.
+
+    Where it has peepholes (directions, 3 * units: input, output, forget), its gates see the cell too, each unit its
+    own: the output gate as it has become, the others as it was.
+    """
 
     name = "nn.lstm"
-    operands = ("data", "kernel", "recurrence", "offset", "hidden", "cell")
+    operands = ("data", "kernel", "recurrence", "offset", "hidden", "cell", "*peepholes")
     gates = 4
+    states = 2
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        usual, peepholes = types[:6], types[6:]
+        need_float(self, *types)
+        made = super().infer(*usual)
+        require(len(peepholes) <= 1, f"{self.name} takes one tensor of peepholes, not {len(peepholes)}")
+        for given in peepholes:
+            count, _, units = made[1].shape
+            need_equal(self, "the shape of peepholes", given.shape, (count, dim_product((3, units))))
+        return made
+
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
         hidden, cell = states
         enter, leave, keep, new = np.split(entering + hidden @ recurrence.T + offset, 4, axis=-1)
+        seen = np.split(more[0], 3) if more else None
+        if seen:
+            enter, keep = enter + seen[0] * cell, keep + seen[2] * cell
         cell = sigmoid(keep) * cell + sigmoid(enter) * np.tanh(new)
+        if seen:
+            leave = leave + seen[1] * cell
         return [sigmoid(leave) * np.tanh(cell), cell]
 
 
@@ -85,7 +108,7 @@ class Rnn(Recurrent):
     operands = ("data", "kernel", "recurrence", "offset", "hidden")
     gates = 1
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
         return [np.tanh(entering + states[0] @ recurrence.T + offset)]
 
 
@@ -99,7 +122,7 @@ class Gru(Recurrent):
     linear_before_reset: bool = False
     """Whether the reset gate scales the product with the state, as in PyTorch, or the state before it."""
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
         (hidden,) = states
         units = hidden.shape[-1]
         gates = sigmoid(entering[:, : 2 * units] + hidden @ recurrence[: 2 * units].T + offset[: 2 * units])

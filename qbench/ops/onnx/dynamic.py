@@ -117,9 +117,9 @@ class DynamicLstm(Lstm):
         data, *others = arrays
         return super().compute(_rounded(data), *others)
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array) -> list[Array]:
+    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
         hidden, cell = states
-        return super().step(entering, [_rounded(hidden), cell], recurrence, offset)
+        return super().step(entering, [_rounded(hidden), cell], recurrence, offset, *more)
 
 
 def _rounded(data: Array) -> Array:

@@ -57,7 +57,7 @@ def make_plan(
     sizes, symbol = dict(sizes or {}), batch_symbol(graph)
     if symbol is not None and symbol not in sizes:
         open_batch = fold(specialize(graph, {symbol: symbol, **sizes}), keep)
-        fixed = specialize(open_batch, {symbol: 1})
+        fixed = fold(specialize(open_batch, {symbol: 1}), (*graph.outputs, *keep))
     else:
         open_batch = fixed = fold(specialize(graph, sizes), keep)
     laid_out = lay_out(fixed, tasks(fixed, keep, level))
@@ -70,6 +70,7 @@ def make_plan(
     offsets, arena_bytes, gaps = _arrange(placement, lowered, spans)
     return Plan(
         graph=open_batch,
+        single=fixed,
         steps=tuple(done.step for done in lowered),
         chains=tuple(tuple(done.step for done in lowered[first : last + 1]) for first, last in spans),
         places=placement.places,

@@ -10,12 +10,11 @@ from qbench.runtime import interpreter
 
 
 def fold(graph: Graph, keep: Collection[str]) -> Graph:
-    """The graph with constants in place of nodes that read nothing else; those that make an output or `keep` stay."""
-    visible = {*graph.outputs, *keep}
+    """The graph with constants in place of nodes that read nothing else; those that make what is kept stay."""
     constants, left = dict(graph.constants), list[Node]()
     for node in graph.nodes:
         known = not is_open(node) and all(name in constants for name in node.inputs)
-        if known and visible.isdisjoint(node.outputs):
+        if known and not any(name in keep for name in node.outputs):
             made = interpreter.step(graph, node, tuple(constants[name].array for name in node.inputs))
             constants.update(zip(node.outputs, map(Constant, made), strict=True))
         else:

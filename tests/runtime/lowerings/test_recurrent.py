@@ -14,7 +14,14 @@ SIZES = st.integers(1, 9)
 
 
 @pytest.mark.parametrize(
-    "cell, gates, linear", [("lstm", 4, None), ("rnn", 1, None), ("gru", 3, False), ("gru", 3, True)]
+    "cell, gates, linear, peepholes",
+    [
+        ("lstm", 4, None, ()),
+        ("lstm", 4, None, ("p",)),
+        ("rnn", 1, None, ()),
+        ("gru", 3, False, ()),
+        ("gru", 3, True, ()),
+    ],
 )
 @settings(max_examples=15)
 @given(
@@ -23,11 +30,18 @@ SIZES = st.integers(1, 9)
     threads=st.integers(1, 2),
 )
 def test_each_cell(
-    cell: str, gates: int, linear: bool | None, direction: str, sizes: tuple[int, int, int, int], threads: int
+    cell: str,
+    gates: int,
+    linear: bool | None,
+    peepholes: tuple[str, ...],
+    direction: str,
+    sizes: tuple[int, int, int, int],
+    threads: int,
 ) -> None:
     (steps, n, inputs, units), rng = sizes, np.random.default_rng(0)
     ways, rows = 2 if direction == "bidirectional" else 1, gates * units
     shapes = {"k": (ways, rows, inputs), "r": (ways, rows, units), "o": (ways, 2 * rows), "second": (ways, n, units)}
+    shapes |= dict.fromkeys(peepholes, (ways, 3 * units))
     held = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
     held["r"] /= np.float32(np.sqrt(units))  # larger ones multiply what is rounded from one step to the next
     fed = {"x": (steps, n, inputs), "first": (ways, n, units)}
@@ -35,7 +49,7 @@ def test_each_cell(
     states = ("first", "second") if cell == "lstm" else ("first",)
     attrs = {"direction": direction} if linear is None else {"direction": direction, "linear_before_reset": linear}
     made = ("y", *(f"last {state}" for state in states))
-    layer = Node("layer", f"nn.{cell}", ("x", "k", "r", "o", *states), made, FrozenMap(attrs))
+    layer = Node("layer", f"nn.{cell}", ("x", "k", "r", "o", *states, *peepholes), made, FrozenMap(attrs))
     used = {name: array for name, array in held.items() if name in layer.inputs}
     graph = graph_of(feeds, [layer], "y", **used)
     assert_agree(graph, feeds, keep=made[1:], threads=threads, magnitude=1.0)  # of the states, whose terms cancel
@@ -47,16 +61,21 @@ def test_each_cell(
     sizes=st.tuples(st.integers(1, 4), st.integers(1, 3), SIZES, SIZES),
     threads=st.integers(1, 2),
 )
-def test_a_cell_that_rounds_what_it_multiplies(direction: str, sizes: tuple[int, int, int, int], threads: int) -> None:
+@pytest.mark.parametrize("peepholes", [(), ("p",)])
+def test_a_cell_that_rounds_what_it_multiplies(
+    peepholes: tuple[str, ...], direction: str, sizes: tuple[int, int, int, int], threads: int
+) -> None:
     """With states of several samples, which are rounded by the range that they have together."""
     (steps, n, inputs, units), rng = sizes, np.random.default_rng(3)
     ways, rows = 2 if direction == "bidirectional" else 1, 4 * units
     shapes = {"k": (ways, rows, inputs), "r": (ways, rows, units), "o": (ways, 2 * rows)}
+    shapes |= dict.fromkeys(peepholes, (ways, 3 * units))
     held = {name: rng.integers(-9, 10, shape).astype(np.float32) / 32 for name, shape in shapes.items()}
     fed = {"x": (steps, n, inputs), "first": (ways, n, units), "second": (ways, n, units)}
     feeds = {name: rng.normal(size=shape).astype(np.float32) for name, shape in fed.items()}
     attrs = {"direction": direction, "steps": (1 / 32,) * (2 * ways)}
     made = ("y", "last first", "last second")
-    layer = Node("layer", "nn.dynamic_lstm", ("x", "k", "r", "o", "first", "second"), made, FrozenMap(attrs))
+    operands = ("x", "k", "r", "o", "first", "second", *peepholes)
+    layer = Node("layer", "nn.dynamic_lstm", operands, made, FrozenMap(attrs))
     graph = graph_of(feeds, [layer], "y", **held)
     assert_agree(graph, feeds, keep=made[1:], threads=threads, magnitude=1.0)

@@ -42,6 +42,15 @@ def test_cast(given: np.ndarray, wanted: str) -> None:
     assert_agree(graph_of({"x": given}, [node("cast", "x", "z", dtype=wanted)], "z"), {"x": given})
 
 
+@pytest.mark.parametrize("given", ["uint8", "int16", "uint16"])
+@pytest.mark.parametrize("wanted", ["bool", "int32", "float32"])
+def test_cast_of_images_and_sounds(given: str, wanted: str) -> None:
+    limits = np.iinfo(given)
+    x = RNG.integers(limits.min, limits.max, (2, 3, 5, 4), given, endpoint=True)
+    x[0, 0, 0] = limits.min, limits.max, 0, 1
+    assert_agree(graph_of({"x": x}, [node("cast", "x", "z", dtype=wanted)], "z"), {"x": x}, threads=2)
+
+
 def test_sums_wrap_around_as_numpy_has_it() -> None:
     x, bias = WHOLE.astype(np.int32), np.array([2**31 - 1, 5, -(2**31)], np.int32)
     graph = graph_of({"x": x}, [node("nn.bias_add", "x b", "y"), node("add", "y x", "z")], "z", b=bias)

@@ -31,16 +31,20 @@ class RecurrentLowering(Lowering):
         super().__init__(step, graph, level)
         op = bind(step.head)
         assert isinstance(op, Recurrent)
+        first = 4 + op.states
         self.data, *self.weights = step.head.inputs[:4]
-        self.states, self.made = step.head.inputs[4:], step.outputs
+        self.states, self.peepholes, self.made = step.head.inputs[4:first], step.head.inputs[first:], step.outputs
         if float_type(graph, *step.head.inputs) != "float32":
             raise Refused("only float32 has a kernel")
-        if self.data in graph.constants or any(name not in graph.constants for name in self.weights):
+        if self.data in graph.constants or any(
+            name not in graph.constants for name in (*self.weights, *self.peepholes)
+        ):
             raise Refused("its data is a constant, or its weights are none")
         need_work(graph, self.data, self.made[0])
         self.rounds = isinstance(op, DynamicLstm)
         is_linear = isinstance(op, Gru) and op.linear_before_reset
-        self.cell = "lstm" if self.rounds else f"{op.short_name}{'_linear' * is_linear}"
+        kind = "lstm" if self.rounds else op.short_name
+        self.cell = f"{kind}{'_linear' * is_linear}{'_peepholes' * len(self.peepholes)}"
         self.backward = 0 if op.direction == "reverse" else 1
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
@@ -56,6 +60,7 @@ class RecurrentLowering(Lowering):
         directions, pitch, units = recurrence.shape
         packed = np.ascontiguousarray(recurrence.array.transpose(0, 2, 1))
         offsets = np.ascontiguousarray(offset.array.reshape(directions, 2, pitch).swapaxes(0, 1))
+        peepholes = self.graph.constants[self.peepholes[0]].array if self.peepholes else np.empty((0, 0), np.float32)
         data, targets = gapless(site, self.data), [gapless(site, name, output=True) for name in self.made]
         y, hidden, *_, cell = (target.place.reference for target in (*targets, targets[-1]))
         given = scratch(site, (steps * n, directions * pitch), (0, 1))
@@ -73,6 +78,7 @@ class RecurrentLowering(Lowering):
             work=site.workspace(directions * n * pitch * 4), steps=steps, n=n, units=units, directions=directions,
             backward=self.backward, group=n if self.rounds else 1,
             rounded=site.workspace(directions * n * units * 4 if self.rounds else 0),
+            peepholes=site.constant(peepholes), holes=peepholes.shape[1],
         )  # fmt: skip
         return [*before, made, *(copy for target in targets for copy in target.copies)]
 
