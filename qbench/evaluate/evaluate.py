@@ -21,7 +21,7 @@ from qbench.evaluate.measure import Deviation
 from qbench.evaluate.metric import Metric
 from qbench.evaluate.outputs import Outputs, all_of
 from qbench.evaluate.own_errors import Own, own_errors
-from qbench.evaluate.picked import judged
+from qbench.evaluate.picked import compared, judged
 from qbench.evaluate.predictions import Score
 from qbench.evaluate.side_by_side import BATCH, Measured, Pair, activation_bytes, measure
 from qbench.evaluate.unfinished import told_of, up_to
@@ -160,8 +160,8 @@ def evaluate_output(
     """
     cache.begin()
     outputs, by = _outputs(quantized), _judged(quantized)
-    choice, pairs = _choice(quantized, outputs, data), [*dict.fromkeys((*outputs, *by))]
-    ends = _real(quantized, by)
+    choice, ends = _choice(quantized, outputs, data), _real(quantized, by)
+    pairs = _pairs(quantized, compared(quantized.prepared))
     found = measure(quantized, data, pairs, choice, cache, cancel=cancel, executor=executor, ends=ends, keep=keep)
     return _output(found, by, data, "evaluation")
 

@@ -6,8 +6,9 @@ from qbench.ir.op import OPS
 
 
 def picking(graph: Graph) -> tuple[Node, ...]:
-    """The nodes that pick by real numbers of the network."""
-    return tuple(node for node in graph.nodes if OPS[node.op].picks and _real(graph, node))
+    """The nodes that pick by real numbers which the network computes: what it is fed is the same in all networks."""
+    picks = (node for node in graph.nodes if OPS[node.op].picks)
+    return tuple(node for node in picks if any(name not in graph.inputs for name in _real(graph, node)))
 
 
 def picked_from(graph: Graph) -> tuple[str, ...]:
@@ -36,6 +37,11 @@ def judged(graph: Graph) -> tuple[str, ...]:
     meeting = (name for node in graph.nodes if after.issuperset(node.outputs) for name in _real(graph, node))
     wanted = dict.fromkeys((*(name for name in graph.outputs if name not in after), *meeting))
     return tuple(name for name in wanted if name not in after)
+
+
+def compared(graph: Graph) -> tuple[str, ...]:
+    """The outputs, which metrics are about, and what those are judged by."""
+    return tuple(dict.fromkeys((*graph.outputs, *judged(graph))))
 
 
 def _real(graph: Graph, node: Node) -> list[str]:

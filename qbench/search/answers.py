@@ -16,7 +16,7 @@ from qbench.evaluate.layers import value_of
 from qbench.evaluate.measure import Deviation, deviation
 from qbench.evaluate.outputs import joined
 from qbench.evaluate.partial import partial_run
-from qbench.evaluate.picked import judged
+from qbench.evaluate.picked import compared, judged
 from qbench.evaluate.side_by_side import BATCH
 from qbench.ir.dtypes import is_integer
 from qbench.ir.graph import Graph
@@ -52,11 +52,11 @@ class Answers:
 
     def exact(self, prepared: Graph, cancel: Cancel | None = None) -> Outputs:
         """Of the float model."""
-        return self.memo.recall("exact", (prepared,), lambda: self._run(prepared, _wanted(prepared), cancel))
+        return self.memo.recall("exact", (prepared,), lambda: self._run(prepared, compared(prepared), cancel))
 
     def of(self, quantized: Quantized, cancel: Cancel | None = None) -> Outputs | None:
         """Of the quantized model, under the float model's names; None where NaN arises on the way."""
-        names = {name: value_of(quantized.graph, name) or name for name in _wanted(quantized.prepared)}
+        names = {name: value_of(quantized.graph, name) or name for name in compared(quantized.prepared)}
         try:
             made = self._run(quantized.graph, names.values(), cancel)
         except NotANumberError:
@@ -79,8 +79,9 @@ class Answers:
 
     def _run(self, graph: Graph, values: Iterable[str], cancel: Cancel | None) -> Outputs:
         """Fused as in earnest: no value in between is kept but a few integers, to start again from."""
-        wanted = {*values}
-        programs, keys = Programs(graph, keep=wanted - {*graph.outputs}), value_keys(graph, self.memo)
+        wanted = dict.fromkeys(values)
+        inside = [name for name in wanted if name not in graph.outputs]
+        programs, keys = Programs(graph, keep=inside), value_keys(graph, self.memo)
         found: dict[str, list[Array]] = {name: [] for name in wanted}
         self.cache.begin()
         for batch in self.data.batches(BATCH):
@@ -94,7 +95,3 @@ class Answers:
 
     def __reduce__(self) -> tuple[type[Answers], tuple[Dataset]]:
         return Answers, (self.data,)
-
-
-def _wanted(prepared: Graph) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*prepared.outputs, *judged(prepared))))

@@ -38,18 +38,18 @@ class Exact:
         By name of each output of real numbers, and of what is picked from: its values in each sample.
     chances
         Of the outputs that say how likely each class is: how probabilities follow from them.
+    picked
+        Of each sample, what was picked by scores: other graphs go on with the same, so that outputs can be compared.
     power
         Of each output, the mean square in a usual sample, where that is known: where nothing is to be found, the
         signal is next to nothing, and any error large beside it.
-    picked
-        Of each sample, what was picked by scores: other graphs go on with the same, so that outputs can be compared.
     """
 
     feeds: Sequence[Feeds]
     outputs: Mapping[str, Sequence[Array]]
     chances: Mapping[str, Chances]
+    picked: Sequence[Feeds]
     power: Mapping[str, float] = field(default_factory=dict[str, float])
-    picked: Sequence[Feeds] = ()
 
     @classmethod
     def of(cls, graph: Graph, feeds: Sequence[Feeds]) -> Exact:
@@ -60,7 +60,7 @@ class Exact:
         nothing = dict[str, Array]()
         found = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
-        return cls(feeds, {name: found[name] for name in names}, chances, picked=picked)
+        return cls(feeds, {name: found[name] for name in names}, chances, picked)
 
     def loudest(self, among: Sequence[int], most: int) -> Exact:
         """Of the samples with these numbers so many at most, those that say most; noise counts by no less than what
@@ -73,7 +73,7 @@ class Exact:
         best = sorted(sorted(among, key=says, reverse=True)[:most])
         outputs = {name: [arrays[at] for at in best] for name, arrays in self.outputs.items()}
         feeds, picked = ([some[at] for at in best] for some in (self.feeds, self.picked))
-        return Exact(feeds, outputs, self.chances, power, picked)
+        return Exact(feeds, outputs, self.chances, picked, power)
 
     def decibels(self, graph: Graph) -> dict[str, float]:
         """SQNR of each output that another graph gives; minus infinity where NaN arises on the way.

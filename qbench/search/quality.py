@@ -14,7 +14,7 @@ from qbench.evaluate.measure import Deviation, deviation
 from qbench.evaluate.metric import Metric
 from qbench.evaluate.outputs import all_of
 from qbench.evaluate.partial import partial_run
-from qbench.evaluate.picked import judged
+from qbench.evaluate.picked import compared, judged
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.progress import Cancel
@@ -79,13 +79,14 @@ class Tried:
 
     def __call__(self, batch: Chunk, cache: ValueCache | None = None, cancel: Cancel | None = None) -> Part:
         """`cache` keeps the float model's outputs."""
-        cache, by = _of_process() if cache is None else cache, judged(self.prepared)
-        names = tuple(dict.fromkeys((*self.prepared.outputs, *by)))
+        cache, names = _of_process() if cache is None else cache, compared(self.prepared)
         exact = _run(self.prepared, names, batch, cache, cancel, "exact")
         made = exact if self.graph is None else _made(self.graph, names, batch, cache, cancel)
         if made is None:
             return Part(None, {}, {})
-        apart = () if self.graph is None else tuple(deviation(exact[name], made[name]) for name in by)
+        apart = (
+            () if self.graph is None else tuple(deviation(exact[name], made[name]) for name in judged(self.prepared))
+        )
         ends = self.prepared.outputs if self.outputs else ()
         return Part(apart, *({name: some[name] for name in ends} for some in (exact, made)))
 

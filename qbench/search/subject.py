@@ -14,6 +14,7 @@ from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.chunks import asked
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.metric import Metric, picked
+from qbench.evaluate.picked import compared
 from qbench.evaluate.probe import Probe
 from qbench.evaluate.side_by_side import BATCH
 from qbench.ir.graph import Graph
@@ -80,7 +81,7 @@ class Subject:
     def identity(self) -> str:
         """Of the model's values."""
         keys = value_keys(self.prepared)
-        return " ".join(keys[name] for name in self.prepared.outputs)
+        return " ".join(keys[name] for name in compared(self.prepared))
 
     def quantized(self, config: QuantConfig) -> Quantized:
         """The model quantized by a config."""

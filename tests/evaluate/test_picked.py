@@ -75,6 +75,13 @@ def test_indices_that_come_from_integers_are_no_choice_of_the_network() -> None:
     assert judged(build("text", inputs, ("y",), nodes, weight)) == ("y",)
 
 
+def test_what_is_fed_is_the_same_in_all_networks() -> None:
+    """As where points are sorted before a network sees them."""
+    nodes = [node("topk", "x", "best at", k=5, axis=2), node("nn.dense", "best w", "y")]
+    weight = {"w": Constant(RNG.normal(size=(3, 5)).astype(np.float32))}
+    assert judged(build("points", {"x": TensorType(("N", 40, 16), "float32")}, ("y",), nodes, weight)) == ("y",)
+
+
 def test_what_follows_is_compared_with_the_same_picks() -> None:
     """Scores that are nearly equal change places: the outputs themselves differ by more than any layer's error."""
     session = Session(detector(), X)
