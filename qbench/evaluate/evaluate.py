@@ -21,7 +21,7 @@ from qbench.evaluate.measure import Deviation
 from qbench.evaluate.metric import Metric
 from qbench.evaluate.outputs import Outputs, all_of
 from qbench.evaluate.own_errors import Own, own_errors
-from qbench.evaluate.picked import compared, judged
+from qbench.evaluate.picked import compared, judged, picked
 from qbench.evaluate.predictions import Score
 from qbench.evaluate.side_by_side import BATCH, Measured, Pair, activation_bytes, measure
 from qbench.evaluate.unfinished import told_of, up_to
@@ -249,11 +249,12 @@ def _real(quantized: Quantized, pairs: Iterable[Pair]) -> list[Pair]:
 def _choice(quantized: Quantized, outputs: Sequence[Pair], data: Dataset) -> Pair | None:
     """The first output where it is a choice between classes; None for boxes, masks, signals and states.
 
-    It is one where there are labels, for one row of scores a sample, for integers, and for chances of classes.
+    It is one where there are labels, for one row of scores a sample that is no list of the best, for integers, and for
+    chances of classes.
     """
     tensor = outputs[0][0]
     kind = quantized.prepared.types[tensor]
-    is_row = sum(dim != 1 for dim in kind.shape[1:]) <= 1
+    is_row = sum(dim != 1 for dim in kind.shape[1:]) <= 1 and tensor not in picked(quantized.prepared)
     chosen = data.labels is not None or is_row or not is_float(kind.dtype)
     return outputs[0] if chosen or chances_of(quantized.prepared, tensor) is not None else None
 

@@ -84,9 +84,8 @@ class Tried:
         made = exact if self.graph is None else _made(self.graph, names, batch, cache, cancel)
         if made is None:
             return Part(None, {}, {})
-        apart = (
-            () if self.graph is None else tuple(deviation(exact[name], made[name]) for name in judged(self.prepared))
-        )
+        by = () if self.graph is None else judged(self.prepared)
+        apart = tuple(deviation(exact[name], made[name]) for name in by)
         ends = self.prepared.outputs if self.outputs else ()
         return Part(apart, *({name: some[name] for name in ends} for some in (exact, made)))
 

@@ -206,6 +206,8 @@ def _kept(config: QuantConfig, layer: LayerReport, imported: QuantConfig) -> tup
 
 def _settings(config: QuantConfig, layer: LayerReport) -> dict[str, Any]:
     found = dict(config.layers[layer.name].model_dump(exclude_none=True)) if layer.name in config.layers else {}
+    if found.pop("reason", None) is not None and found["keep_float"]:  # measured by default, and nobody's edit
+        del found["keep_float"]
     # an override of a fused group's output shows where that is made, not on every layer of the group
     if layer.tensor == layer.encoded and layer.tensor in config.tensors:
         found |= config.tensors[layer.tensor].model_dump(exclude_none=True)

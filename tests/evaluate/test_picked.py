@@ -91,6 +91,7 @@ def test_what_follows_is_compared_with_the_same_picks() -> None:
     output = session.run(progress=False).output
     assert [loss.name for loss in output.losses] == ["flat", "places"]
     assert output.sqnr_db is not None and output.sqnr_db > 30
+    assert output.agreement is None
     assert not any("output" in (layer.reason or "") for layer in session.run(progress=False).by_layer)
 
 

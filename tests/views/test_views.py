@@ -71,6 +71,16 @@ def test_the_profile_has_a_step_for_each_fused_group_and_what_it_reads(session: 
     strict(view)
 
 
+def test_what_stays_in_float_by_default_is_nobodys_edit(session: Session):
+    config = session.config.override_many("layers", ["dense_1"], keep_float=True, reason="default: 8 bits spoil it")
+    session.edit("taken over", config)
+    session.run()
+    assert [step.edited for step in workbench_view(State.of(session)).profile.steps] == [False] * 4
+    session.override("dense_1", keep_float=False)
+    session.run()
+    assert [step.edited for step in workbench_view(State.of(session)).profile.steps] == [False, True, False, False]
+
+
 def test_without_a_great_loss_the_worst_layer_makes_most_error_itself(session: Session):
     state, ratios = State.of(session), [40.0, 12.0, 30.0, None, 9.0, 50.0, None, math.inf, math.nan]
     layers = tuple(
