@@ -85,9 +85,10 @@ def read_graph(path: Path, options: argparse.Namespace) -> Graph:
 
 
 def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
-    """Data for a graph, images made as the options say."""
+    """Data for a graph, images made as the options say; what a metric compares with need not be classes."""
+    classes = getattr(options, "metric", None) is None
     if not _may_hold_images(path):
-        return load_data(path, classes=getattr(options, "metric", None) is None)
+        return load_data(path, classes=classes)
     if len(graph.inputs) != 1 and not Shards.find(path):
         raise DataError(f"{path} is for one input, but the model has {len(graph.inputs)} inputs; give an .npz")
     wanted = graph.types[graph.inputs[0]]
@@ -101,6 +102,7 @@ def read_data(path: Path, options: argparse.Namespace, graph: Graph) -> Samples:
         layout=layout,
         channels=options.channels or "RGB",
         dtype="uint8" if wanted.dtype == "uint8" else "float32",
+        classes=classes,
     )
 
 

@@ -21,6 +21,12 @@ def likeness(outputs, y):
     return float(np.mean(outputs["logits"][np.arange(len(y)), y]))
 """
 
+METRIC_OF_TEXTS = """
+import numpy as np
+def right(outputs, y):
+    return float(np.mean([f"text {k}" == text for k, text in zip(outputs["logits"].argmax(1), y)]))
+"""
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -37,6 +43,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tune(*more: str) -> int:
     command = ["tune", "model.onnx", "--calibration", "cal.npz", "--evaluation", "eval.npz", "--out", "out"]
     return main([*command, "--set", "weights.dtype=int4", *more])
+
+
+def test_a_metric_knows_what_its_truths_are_also_those_beside_files_of_samples(here: Path):
+    (here / "lines").mkdir()
+    for number, sample in enumerate(X[12:]):
+        np.save(here / f"lines/{number:02}.npy", sample[None])
+    np.save(here / "lines/y.npy", np.array([f"text {number % 4}" for number in range(12)]))
+    (here / "own_metric_of_texts.py").write_text(METRIC_OF_TEXTS)
+    command = ["quantize", "model.onnx", "--calibration", "cal.npz", "--evaluation", "lines", "--out", "out"]
+    assert main([*command, "--metric", "own_metric_of_texts:right"]) == 0
+    said = json.loads((here / "out/report.json").read_text())["output"]
+    logits = models.reference(here / "model.onnx", {"x": X[12:]})["logits"]
+    assert said["metric_float"] == np.mean(logits.argmax(1) == np.arange(12) % 4)
 
 
 def test_what_is_written(here: Path, capsys: pytest.CaptureFixture[str]):
