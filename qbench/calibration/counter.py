@@ -15,7 +15,8 @@ from qbench.forms.scores import floors
 from qbench.ir.graph import Graph
 from qbench.ir.mapped import release
 from qbench.ir.memo import Memo
-from qbench.ir.op import OPS, Array, QuantRule, bind
+from qbench.ir.op import Array, bind
+from qbench.ops.products import is_layer
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 from qbench.runtime.tallies import Tally
@@ -143,8 +144,7 @@ def _channel_axes(graph: Graph) -> dict[str, int]:
     """The channel axis of each tensor that a convolution or dense layer reads, where all that read it agree."""
     found: dict[str, set[int]] = {}
     for node in graph.nodes:
-        declared = OPS[node.op]
-        if declared.rule is QuantRule.MAC and declared.has_weight() and node.inputs[1] in graph.constants:
+        if is_layer(graph, node):
             axis = bind(node).channel_axis_of("data", graph.types[node.inputs[0]].rank)
             if axis is not None:
                 found.setdefault(node.inputs[0], set()).add(axis)

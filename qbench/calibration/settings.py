@@ -76,10 +76,14 @@ def _settings_of(
     said: dict[str, tuple[str, Any]] = {key: ("default", value) for key, value in default if key != "least_db"}
     if point.wide:
         said["dtype"] = (point.wide, "int16")
+    given = {key: getattr(override, key) for key in ("dtype", "symmetric", "axis", "calibrator")}
+    own = {key: (override.reason or "override", value) for key, value in given.items() if value is not None}
+    if override.reason:
+        said |= own
     for source, rule in rules:
         said |= {key: (source, value) for key, value in _settings(rule, point).items()}
-    own = {key: getattr(override, key) for key in ("dtype", "symmetric", "axis", "calibrator")}
-    said |= {key: ("override", value) for key, value in own.items() if value is not None}
+    if not override.reason:
+        said |= own
     block = said.get("axis", ("", None))[1]
     if isinstance(block, int):
         why = unblocked(point, shape, block) if point.stored else "blocks are for weights that are only stored"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import accumulate, chain, groupby, islice
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -43,6 +44,7 @@ Survey = Sequence[tuple[str, int, Kind]]
 """Of each chunk its digest, the number of the sample behind it, and the shapes of its samples."""
 
 _SURVEYED = 256  # samples that one worker of a cluster reads at a time
+_KINDS = 4  # shapes among which a few samples are chosen
 
 
 class _Stamped(Protocol):
@@ -291,6 +293,20 @@ class Dataset:
                 return [item[0] for item in found]
         wanted, last = {*pieces}, max(pieces, default=-1)
         return [piece for i, piece in enumerate(islice(self.pieces_in_order(), last + 1)) if i in wanted]
+
+    def spread(self, most: int, among: Sequence[int] | None = None) -> list[int]:
+        """Numbers of so many pieces at most, evenly spread over all of them or over some.
+
+        Of a few shapes, the commonest, where those have enough pieces: for each shape a model is planned once more,
+        which may take longer than to run it.
+        """
+        among = range(self.pieces) if among is None else among
+        if len({*self._kinds}) > _KINDS:
+            counted = Counter(map(self.kind, among)).most_common()
+            totals = [*accumulate(count for _, count in counted)]
+            few = {kind for kind, _ in counted[: max(_KINDS, bisect_left(totals, most) + 1)]}
+            among = [piece for piece in among if self.kind(piece) in few]
+        return [among[at] for at in np.linspace(0, len(among) - 1, min(most, len(among))).round().astype(int).tolist()]
 
     def groups(self, groups: Sequence[Sequence[int]], elsewhere: bool = False) -> list[Feeds]:
         """The pieces of these numbers, joined group by group; elsewhere: files are read by whoever gets them."""

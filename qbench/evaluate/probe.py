@@ -29,8 +29,7 @@ class Probe:
         if samples < 1:
             raise DataError(f"probe_samples={samples}: it must be at least 1")
         step = data.layout.step
-        count = min(-(-samples // step), data.pieces)
-        pieces = np.linspace(0, data.pieces - 1, count).round().astype(np.int64)
+        pieces = np.asarray(data.spread(-(-samples // step)), np.int64)
         self.indices = (pieces[:, None] * step + np.arange(step)).ravel()
         """Of its samples in the data."""
         self._graph, self._source, self._pieces = graph, data, pieces.tolist()

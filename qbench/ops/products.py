@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Channels, Epilogue, Op, Role, bind
+from qbench.ir.op import OPS, Channels, Epilogue, Op, QuantRule, Role, bind
 from qbench.ir.types import TensorType, dim_factors, numel
 from qbench.ops.numeric.windows import Padding, Pair
 
@@ -85,6 +85,12 @@ class MatrixProduct(SumOfProducts):
 
     def depth(self, *types: TensorType) -> int:
         return dim_factors(types[0].shape[-2 if self.transpose_lhs else -1])[0]
+
+
+def is_layer(graph: Graph, node: Node) -> bool:
+    """Whether a node multiplies data by constant weights."""
+    op = OPS[node.op]
+    return op.rule is QuantRule.MAC and op.has_weight() and node.inputs[1] in graph.constants
 
 
 def macs(graph: Graph, node: Node) -> int:

@@ -11,6 +11,7 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.products import is_layer
 from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
 from qbench.ops.qnn.dynamic import DynamicFakeQuantize
 from qbench.ops.rules import OPEN_SIZE
@@ -59,7 +60,7 @@ class AnnotatePass:
         groups = find_groups(graph, self.excluded)
         too_wide = _with_moved(groups, self.wide or {})
         reasons = _float_reasons(graph, groups, self.excluded, None if self.wide is None else too_wide, self.included)
-        layers = [group.head for group in groups if group.head.name not in reasons and _is_layer(graph, group.head)]
+        layers = [group.head for group in groups if group.head.name not in reasons and is_layer(graph, group.head)]
         wide = {head.inputs[0]: too_wide[head.inputs[0]] for head in layers if head.inputs[0] in too_wide}
         if self.wide is not None and _is_mixed(graph, reasons):
             sums = (group.outputs[0] for group in groups if rule_of(group.head) == QuantRule.MAC)
@@ -167,15 +168,10 @@ def _with_moved(groups: tuple[Group, ...], wide: Mapping[str, str]) -> dict[str,
 
 def _too_wide(graph: Graph, group: Group, wide: Mapping[str, str]) -> str:
     """Why 8 bits are too few for what a group reads, or makes without a wide accumulator; empty where they are not."""
-    if _is_layer(graph, group.head):
+    if is_layer(graph, group.head):
         return ""  # it reads 16 bits at twice the price of 8, and a float layer takes four times as long
     made = () if rule_of(group.head) == QuantRule.MAC else group.outputs
     return next((wide[value] for value in (*integer_operands(group.head), *made) if value in wide), "")
-
-
-def _is_layer(graph: Graph, node: Node) -> bool:
-    """Whether it multiplies data by constant weights."""
-    return rule_of(node) == QuantRule.MAC and OPS[node.op].has_weight() and node.inputs[1] in graph.constants
 
 
 def _only_float_reads(graph: Graph, value: str, reasons: Mapping[str, str]) -> bool:

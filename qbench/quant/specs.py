@@ -123,6 +123,8 @@ class TensorOverride(PartialModel):
     axis: Granularity | None = None
     """For a weight: a scale for each output channel, for every so many inputs of each (lists then go channel by
     channel), or one for the tensor."""
+    reason: str | None = None
+    """Why, where it is not the user's choice: rules then win."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -194,9 +194,7 @@ def _effort(qparams: Iterable[QParams]) -> Effort:
 
 def _chunks(data: Dataset, pieces: Sequence[int], samples: int, elsewhere: bool) -> list[Feeds]:
     """Samples evenly spread, in chunks; the samples of each are spread evenly, too."""
-    count = min(len(pieces), max(1, samples // data.layout.step))
-    numbers: list[int] = np.linspace(0, len(pieces) - 1, count).round().astype(np.int64).tolist()
-    chosen = [pieces[at] for at in numbers]
+    chosen = data.spread(max(1, samples // data.layout.step), pieces)
     if not data.layout.batched:
         return data.groups([[piece] for piece in chosen], elsewhere)
     alike: dict[object, list[int]] = {}

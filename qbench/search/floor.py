@@ -1,25 +1,25 @@
-"""Layers that stay in float so that no output is spoiled: measured on data that the ranges were not chosen on.
+"""What is spared 8 bits so that no output is spoiled: measured on data that the ranges were not chosen on.
 
 What 8 bits keep of single tensors does not tell what a deep network loses, nor what becomes of an output of its own
 scale, of weights, or of states that leave the range which they had at first. So each output is measured; where one is
-spoiled, the errors of stretches of the network are measured alone, and those with most error for their time are left
-in float until all outputs are good. Errors add up about as powers do, which is why few trials do.
+spoiled, the errors of stretches of the network are measured alone, and those with most error for their time get 16
+bits until all outputs are good, or stay in float where 16 bits do not do. Errors add up about as powers do, which is
+why few trials do.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from functools import partial
 
 from qbench.calibration.collect import observed
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
-from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ops.products import macs
 from qbench.passes.choices import choices_of
-from qbench.passes.groups import find_groups
+from qbench.passes.groups import Group, find_groups
 from qbench.passes.norm_parts import norm_parts
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel, Progress
@@ -28,6 +28,7 @@ from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.search.cost import effort
 from qbench.search.nearness import LOST_DB, Exact
 from qbench.search.sides import Side, sides_of
+from qbench.search.spared import Spared, cut, in_16_bits, in_float, integer_groups
 
 FLOOR_DB = LOST_DB
 """What no output may be below: an error of a tenth, which moves few decisions; of a choice, what `Exact` says."""
@@ -35,6 +36,9 @@ FLOOR_DB = LOST_DB
 _GOAL_DB, _UNSURE_DB, _SURE = 23.0, 3.0, 8
 """What an output is brought to that was below: other data lose more than what was measured. So much more where half as
 many samples are judged on, or fewer."""
+_GOOD_DB, _TIMES = 30.0, 1.25
+"""What it is brought to by 16 bits, which cost half of what floats do; but not below so many times the noise that all
+in 16 bits leave."""
 
 _TRIALS, _FEWEST_TRIALS = 44, 8
 _MOST_MACS, _MANY_MACS = 3 << 35, 1 << 32
@@ -53,32 +57,22 @@ Noise = Mapping[str, float]
 
 @dataclass(frozen=True, eq=False)
 class _Stretch:
-    """Fused groups that follow each other, by their nodes' names; what they alone cost, and what time they save."""
+    """Fused groups that follow each other; the noise that they alone make in 8 bits, and what time that saves."""
 
-    groups: Sequence[Sequence[str]]
+    groups: Sequence[Group]
     noise: Noise
     saved: float
 
 
-def kept_in_float(config: QuantConfig, graph: Graph, floats: Mapping[str, str]) -> QuantConfig:
-    """The config with nodes in float, each with the reason, but for those of which it says something itself."""
-    choices = choices_of(graph, config)
-    decided = {*choices.included, *choices.excluded}
-    for reason in dict.fromkeys(floats.values()):
-        names = [name for name, why in floats.items() if why == reason and name not in decided]
-        config = config.override_many("layers", names, keep_float=True, reason=reason)
-    return config
-
-
-def measure_floats(
+def measure_spared(
     prepared: Trace,
     config: QuantConfig,
     data: Dataset,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     executor: Executor | None = None,
-) -> FrozenMap[str, str]:
-    """The nodes that stay in float beside those that the config keeps there, each with the reason.
+) -> Spared:
+    """What gets 16 bits or stays in float beside what the config keeps there.
 
     Parameters
     ----------
@@ -101,98 +95,130 @@ def measure_floats(
     few, both = min(_SURE, max(1, _MOST_MACS // (work * _TRIALS))), work < _MANY_MACS
     sides = sides_of(graph, data, _ends(graph, config), few, both, executor, cancel)
     trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * few)))
-    return _Trials(prepared, sides, trials, progress, cancel).floats(config)
+    return _Trials(prepared, config, sides, trials, progress, cancel).spared()
 
 
 class _Trials:
     """Configs measured one after the other, a bounded number of them."""
 
     def __init__(
-        self, prepared: Trace, sides: list[Side], most: int, progress: Progress | None, cancel: Cancel | None
+        self,
+        prepared: Trace,
+        config: QuantConfig,
+        sides: list[Side],
+        most: int,
+        progress: Progress | None,
+        cancel: Cancel | None,
     ) -> None:
-        self._prepared, self._sides, self._most, self._done = prepared, sides, most, 0
+        self._prepared, self._config, self._sides, self._most, self._done = prepared, config, sides, most, 0
         self._progress, self._cancel = progress, cancel
         halvings = math.log2(_SURE / min(len(side.all.feeds) for side in sides))
-        self._allowed = 10 ** (-(_GOAL_DB + _UNSURE_DB * min(max(halvings, 0.0), 1.0)) / 10)
+        self._unsure = _UNSURE_DB * min(max(halvings, 0.0), 1.0)
+        self._allowed: Noise = {}
+        self._spare: Callable[[Iterable[Group]], Spared] = in_float
 
-    def floats(self, config: QuantConfig) -> FrozenMap[str, str]:
-        """The nodes to keep in float."""
-        tried = [self._tried(config, (), side, side.all) for side in self._sides]
+    def spared(self) -> Spared:
+        """What is spared 8 bits."""
+        tried = [self._tried((), side, side.all) for side in self._sides]
         quantized, noise = tried[0][0], _worst(noise for _, noise in tried)
         if max(noise.values(), default=0.0) <= 10 ** (-FLOOR_DB / 10):
-            return FrozenMap()
+            return self._spared(())
         worst = max(noise, key=noise.__getitem__)
         decibels = "no number" if noise[worst] >= _WORST else f"{-10 * math.log10(noise[worst]):.0f} dB"
         reason = f"default: in 8 bits they leave {decibels} of output {worst!r}, less than {FLOOR_DB:g}"
         if max(tried[-1][1].values()) > max(tried[0][1].values()):
             self._sides.reverse()
-        stretches = self._told_apart(config, _integer_groups(quantized))
+        groups = self._choose_how(integer_groups(quantized), reason, noise)
+        stretches, left = self._told_apart(groups)
+        room = {name: max(allowed - left[name], 0.0) for name, allowed in self._allowed.items()}
         kept: Sequence[_Stretch] = ()
         for share in _SHARES:
-            more = _chosen(stretches, share * self._allowed) if share else stretches
+            more = _chosen(stretches, {name: share * each for name, each in room.items()}) if share else stretches
             if len(more) > len(kept):
                 kept = more
-                left = self._noise(config, kept)
-                if not self._spoils(left):
-                    return FrozenMap(dict.fromkeys(_nodes(self._needed(config, kept, left)), reason))
-        return FrozenMap(dict.fromkeys(_nodes(kept), reason))
+                noise = self._noise(kept)
+                if not self._spoils(noise):
+                    return self._spared(self._needed(kept, noise))
+        return self._spared(kept)
 
-    def _needed(self, config: QuantConfig, kept: Sequence[_Stretch], noise: Noise) -> Sequence[_Stretch]:
+    def _spared(self, kept: Sequence[_Stretch]) -> Spared:
+        return replace(self._spare(_groups(kept)), least_db=self._config.activations.least_db)
+
+    def _choose_how(self, groups: Sequence[Group], reason: str, names: Iterable[str]) -> Sequence[Group]:
+        """16 bits, where outputs would be good with all in 16 bits, or else floats; and the groups that are in 8."""
+        allowed, good, measured = self._noise_of(_GOAL_DB), self._noise_of(_GOOD_DB), self._config
+        self._allowed = dict.fromkeys(names, allowed)
+        self._config = measured.with_value("activations.least_db", 0.0)
+        every = integer_groups(quantize_graph(self._prepared, self._sides[0].statistics, self._config))
+        self._spare = partial(in_16_bits, self._prepared.graph, reason=reason)
+        left = _worst(self._tried(every, side, side.all)[1] for side in self._sides)
+        if not self._spoils(left):
+            self._allowed = {name: min(max(_TIMES * each, good), allowed) for name, each in left.items()}
+            return every
+        self._config, self._spare = measured, partial(in_float, reason=reason)
+        return groups
+
+    def _needed(self, kept: Sequence[_Stretch], noise: Noise) -> Sequence[_Stretch]:
         """Those without which the outputs are not good, as far as trials are left: the dearest are asked first."""
         for stretch in sorted(kept, key=lambda stretch: -stretch.saved):
             fewer = [other for other in kept if other is not stretch]
             both = {name: noise[name] + stretch.noise[name] for name in noise}
             if self._done < self._most and fewer and not self._spoils(both, _FAR):
-                found = self._noise(config, fewer)
+                found = self._noise(fewer)
                 if not self._spoils(found):
                     kept, noise = fewer, found
         return kept
 
-    def _told_apart(self, config: QuantConfig, groups: Sequence[Sequence[str]]) -> list[_Stretch]:
+    def _told_apart(self, groups: Sequence[Group]) -> tuple[list[_Stretch], Noise]:
         """Stretches that cover the groups, each measured alone, on the side where 8 bits spoil most: short ones where
-        much time is at stake."""
-        every, side = [name for group in groups for name in group], self._sides[0]
-        longest = effort(self._quantized(config, every, side).graph)
+        much time is at stake; and what noise is left with all of them spared."""
+        side = self._sides[0]
+        spared, left = self._tried(groups, side, side.few)
+        longest = effort(spared.graph)
+        room = {name: max(allowed - left[name], 0.0) for name, allowed in self._allowed.items()}
 
-        def alone(part: Sequence[Sequence[str]]) -> _Stretch:
-            own = {name for group in part for name in group}
-            quantized, noise = self._tried(config, [name for name in every if name not in own], side, side.few)
-            return _Stretch(part, noise, max(longest - effort(quantized.graph), _LEAST_SAVED * longest))
+        def alone(part: Sequence[Group]) -> _Stretch:
+            heads = {group.head.name for group in part}
+            others = [group for group in groups if group.head.name not in heads]
+            quantized, noise = self._tried(others, side, side.few)
+            own = {name: max(noise[name] - left[name], 0.0) for name in noise}
+            return _Stretch(part, own, max(longest - effort(quantized.graph), _LEAST_SAVED * longest))
 
-        found = [alone(part) for part in _cut(groups, _FIRST)]
+        found = [alone(part) for part in cut(groups, _FIRST)]
         while self._done < self._most * _TOLD_APART:
-            long = [stretch for stretch in _chosen(found, self._allowed) if len(stretch.groups) > 1]
+            long = [stretch for stretch in _chosen(found, room) if len(stretch.groups) > 1]
             if not long:
                 break
             at = found.index(max(long, key=lambda stretch: stretch.saved))
-            found[at : at + 1] = [alone(part) for part in _cut(found[at].groups, 2)]
-        return found
+            found[at : at + 1] = [alone(part) for part in cut(found[at].groups, 2)]
+        return found, left
 
-    def _noise(self, config: QuantConfig, kept: Sequence[_Stretch]) -> Noise:
-        """What is left with these in float, of all sides the most; of the first that is spoiled, where one is."""
+    def _noise(self, kept: Sequence[_Stretch]) -> Noise:
+        """What is left with these spared, of all sides the most; of the first that is spoiled, where one is."""
         found = list[Noise]()
         for side in self._sides:
-            found.append(self._tried(config, _nodes(kept), side, side.all)[1])
+            found.append(self._tried(_groups(kept), side, side.all)[1])
             if self._spoils(found[-1]):
                 break
         return _worst(found)
 
-    def _spoils(self, noise: Noise, times: float = 1.0) -> bool:
-        return max(noise.values(), default=0.0) > times * self._allowed
+    def _noise_of(self, decibels: float) -> float:
+        """What leaves so much on other data, as far as the samples can tell."""
+        return 10 ** (-(decibels + self._unsure) / 10)
 
-    def _tried(self, config: QuantConfig, floats: Iterable[str], side: Side, exact: Exact) -> tuple[Quantized, Noise]:
-        quantized = self._quantized(config, floats, side)
+    def _spoils(self, noise: Noise, times: float = 1.0) -> bool:
+        return any(each > times * self._allowed[name] for name, each in noise.items())
+
+    def _tried(self, groups: Iterable[Group], side: Side, exact: Exact) -> tuple[Quantized, Noise]:
+        if self._cancel is not None and self._cancel.is_set():
+            raise Cancelled("stopped while it was measured what 8 bits spoil; a later run starts again")
+        tried = self._spare(groups).applied(self._prepared.graph, self._config)
+        quantized = quantize_graph(self._prepared, side.statistics, tried, side.memo)
         decibels = exact.decibels(quantized.graph)
         self._done += 1
         if self._progress is not None and self._done > len(self._sides):  # most models need one trial of each
             self._progress(min(self._done, self._most), self._most)
         return quantized, {name: min(10 ** (-found / 10), _WORST) for name, found in decibels.items()}
-
-    def _quantized(self, config: QuantConfig, floats: Iterable[str], side: Side) -> Quantized:
-        if self._cancel is not None and self._cancel.is_set():
-            raise Cancelled("stopped while it was measured what 8 bits spoil; a later run starts again")
-        tried = config.override_many("layers", floats, keep_float=True)
-        return quantize_graph(self._prepared, side.statistics, tried, side.memo)
 
 
 def _ends(graph: Graph, config: QuantConfig) -> list[str]:
@@ -202,19 +228,12 @@ def _ends(graph: Graph, config: QuantConfig) -> list[str]:
     return [name for name in observed(graph) if name in ends]
 
 
-def _integer_groups(quantized: Quantized) -> list[list[str]]:
-    """The nodes of each fused group that runs in integers."""
-    floats = {node.name for node in quantized.annotated.nodes if node.reason}
-    groups = ([node.name for node in group.nodes] for group in find_groups(quantized.prepared))
-    return [names for names in groups if floats.isdisjoint(names)]
-
-
-def _chosen(stretches: Sequence[_Stretch], allowed: float) -> list[_Stretch]:
+def _chosen(stretches: Sequence[_Stretch], allowed: Noise) -> list[_Stretch]:
     """Those without which the others keep below an error, for little time."""
     left, kept = [*stretches], list[_Stretch]()
 
     def excess(some: Sequence[_Stretch]) -> Noise:
-        sums = {name: sum(stretch.noise[name] for stretch in some) - allowed for name in stretches[0].noise}
+        sums = {name: sum(stretch.noise[name] for stretch in some) - most for name, most in allowed.items()}
         return {name: over for name, over in sums.items() if over > 0}
 
     while over := excess(left):
@@ -228,14 +247,8 @@ def _chosen(stretches: Sequence[_Stretch], allowed: float) -> list[_Stretch]:
     return kept
 
 
-def _cut(groups: Sequence[Sequence[str]], parts: int) -> list[Sequence[Sequence[str]]]:
-    """About equal parts of a sequence, in order."""
-    ends = [len(groups) * number // parts for number in range(parts + 1)]
-    return [groups[first:last] for first, last in pairwise(ends) if first < last]
-
-
-def _nodes(stretches: Iterable[_Stretch]) -> list[str]:
-    return [name for stretch in stretches for group in stretch.groups for name in group]
+def _groups(stretches: Iterable[_Stretch]) -> list[Group]:
+    return [group for stretch in stretches for group in stretch.groups]
 
 
 def _worst(each: Iterable[Noise]) -> Noise:

@@ -16,7 +16,7 @@ from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
 from qbench.search.cost import MACS_PER_BYTE, SLOWER
-from qbench.search.nearness import Exact, evenly
+from qbench.search.nearness import Exact
 
 LADDER = (0.0, 20.0, 24.0, 27.0, 29.0, 31.0, 33.0, 35.0)
 """The candidates, in dB. Below 0 a tensor is noise; above the last one 8 bits harm nothing."""
@@ -64,7 +64,7 @@ def measure_least_db(
     work = max(1, sum(macs(graph, node) for node in graph.nodes))
     candidates = LADDER[::2] if work > _MANY_MACS else LADDER
     samples = max(1, min(_RUNS, _MOST_MACS // work) // len(candidates))
-    exact = Exact.of(graph, data.pick(evenly(data.pieces, samples)))
+    exact = Exact.of(graph, data.pick(data.spread(samples)))
     good = _GOOD_CLASSES_DB if all(graph.types[name].rank <= 2 for name in exact.outputs) else _GOOD_DB
     tried: Graph | None = None
     best, found = LADDER[0], (-math.inf, 1.0)

@@ -99,11 +99,6 @@ class Exact:
         return min(ratio, LOST_DB + _decibels(LOST_NATS * rows, lost))
 
 
-def evenly(pieces: int, most: int) -> list[int]:
-    """Numbers of so many pieces at most, evenly spread."""
-    return np.linspace(0, pieces - 1, min(most, pieces)).round().astype(int).tolist()
-
-
 def _outputs(
     graph: Graph, names: Sequence[str], feeds: Sequence[Feeds], picked: Sequence[Feeds]
 ) -> dict[str, list[Array]]:

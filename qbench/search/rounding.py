@@ -19,7 +19,7 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
 from qbench.quantize.sequential import LIGHT, round_sequentially
 from qbench.runtime.feeds import check_feeds
-from qbench.search.nearness import Exact, evenly
+from qbench.search.nearness import Exact
 
 _GOOD_DB, _LEAST_GAIN_DB = 26.0, 0.3
 """Outputs as near as this to the float model's are left alone; and what must be gained to keep the rounding."""
@@ -64,7 +64,7 @@ def measure_rounding(
     if cancel is not None and cancel.is_set():
         raise Cancelled("stopped before it was measured how weights are best rounded; a later run starts again")
     first = data.pieces - held_back
-    judged = data.pick([first + at for at in evenly(held_back, _JUDGED)])
+    judged = data.pick(data.spread(_JUDGED, range(first, data.pieces)))
     if max(_work(specialize(graph, check_feeds(graph, feeds))) for feeds in judged) > _MOST_WORK:
         return nothing
     exact = Exact.of(graph, judged)

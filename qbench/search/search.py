@@ -28,12 +28,14 @@ from qbench.search.proposals import group_repairs
 from qbench.search.regions import Region, groups_of, regions_of
 from qbench.search.repairs import KeepFloat, NarrowWeights, Repair, RoundWeights
 from qbench.search.subject import Subject
+from qbench.search.width import in_16_bits_or_8
 
 _STEMS = (2, 4, 8)  # groups
 _REGIONS, _MEASURED, _STEMS_MEASURED = 8, 4, 2  # regions tried on the metric, and repairs measured on all data
 _PATIENCE = 3  # rounds that find nothing better
 _GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of what is inherited
 _NOTHING_DB = 0.0  # an output below it is noise: nothing is to be repaired there
+_POOR = 0.5  # share of the float model's metric
 _LEAN, _SETTLED = "all in 8 bits", "what 8 bits would spoil in float"
 _SMALLER = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # shares of the weights that are tried in 4 bits
 
@@ -130,9 +132,11 @@ def search(
 
 def _lean(config: QuantConfig) -> QuantConfig:
     """The config with all in 8 bits but what would be no number, as parts of normalizations are."""
-    by_default = [name for name, layer in config.layers.items() if layer.reason]
+    floats = [name for name, layer in config.layers.items() if layer.reason]
+    wide = [name for name, tensor in config.tensors.items() if tensor.reason]
     least = None if config.activations.least_db is None else 0.0
-    return config.with_value("activations.least_db", least).without_many("layers", by_default)
+    lean = config.with_value("activations.least_db", least)
+    return lean.without_many("layers", floats).without_many("tensors", wide)
 
 
 def _unmeasured(config: QuantConfig) -> QuantConfig:
@@ -160,11 +164,19 @@ def _proposals(
         yield from _smaller(subject, next(row for row in rows if row.config == config), limits.max_bytes)
     done, least, dull = set[QuantConfig](), math.inf, 0
     start: QuantConfig | None = config if is_noise else lean
+    loss = Front((rows[0],), subject.float_quality.metric, limits).lost
+    is_poor, is_wide = _is_poor(rows[-1], subject.float_quality.metric), False
     while start is not None and dull < _PATIENCE and not _is_enough(rows[-1], limits):
+        if not is_wide and (is_poor or done) and max(row.metric for row in rows) < enough:
+            is_wide, before = True, len(rows)
+            yield from in_16_bits_or_8(subject, lean, limits, rows)
+            if limits.max_ms is None and max(row.metric for row in rows) >= enough:
+                break
+            start = min([row for row in rows[before:] if row.config not in done], key=loss, default=rows[-1]).config
+            continue
         done.add(start)
         found = yield from _repaired(subject, start, limits, rows)
         done.add(found)
-        loss = Front(tuple(rows), subject.float_quality.metric, limits).lost
         newest = min(map(loss, [row for row in rows if not limits.spent(row)] or rows))
         least, dull = min(least, newest), 0 if newest < least else dull + 1
         left = [row for row in rows if row.config not in done and not limits.spent(row)]
@@ -178,6 +190,11 @@ def _proposals(
         yield from _cheaper(subject, found.config, enough, lambda: rows[-1])
         if limits.max_bytes is not None and found.config.layers:
             yield from _smaller(subject, found, limits.max_bytes)
+
+
+def _is_poor(row: Found, exact: float) -> bool:
+    """Whether so much of the metric is lost that no repair of a few layers is likely to do."""
+    return math.isfinite(exact) and exact - row.metric > _POOR * abs(exact)
 
 
 def _is_enough(row: Found, limits: Limits) -> bool:

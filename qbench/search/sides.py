@@ -11,7 +11,7 @@ from qbench.data.dataset import Dataset
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.progress import Cancel
-from qbench.search.nearness import Exact, evenly
+from qbench.search.nearness import Exact
 
 _PART, _SEEN, _CANDIDATES = 4, 64, 8
 """This part of the data is judged on; so many samples say ranges; the loudest are found among so many at least."""
@@ -75,8 +75,8 @@ def sides_of(
     split = [((first, middle), last), ((middle, last), first)] if held_back else [((middle,), middle)]
     split = split if both else split[:1]
     most = {part: max(1, _SEEN * len(part) // (count - held_back)) for parts, _ in split for part in parts}
-    seen = {part: [part[at] for at in evenly(len(part), number)] for part, number in most.items()}
-    judged = [[part[at] for at in evenly(len(part), max(few, _CANDIDATES) if both else few)] for _, part in split]
+    seen = {part: data.spread(number, part) for part, number in most.items()}
+    judged = [data.spread(max(few, _CANDIDATES) if both else few, part) for _, part in split]
     wanted = sorted({number for numbers in (*seen.values(), *judged) for number in numbers})
     pieces = dict(zip(wanted, data.pick(wanted), strict=True))  # data in files is read once
     names = [*tensors]

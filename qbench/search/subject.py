@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar, cast
 
-import numpy as np
-
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.evaluate.cache import ValueCache
@@ -158,8 +156,7 @@ class Subject:
         metric, data = self.metric, self.data
         if metric is None or metric.truths is None or data.layout.step > 1 or data.samples < 2:
             return None
-        chosen = np.arange(0, data.samples, 2)
-        rows = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), _PROBED)).round().astype(np.int64)].tolist()
+        rows = data.spread(_PROBED, range(0, data.samples, 2))
         few = Dataset(self.fed, data.pick(rows), what="probe")
         return Answers(few, ValueCache(0)), metric.about(picked(metric.truths, rows))
 

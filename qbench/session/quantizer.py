@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -32,9 +31,10 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize.imported import template_of
 from qbench.quantize.quantized import Quantized, encode, quantize_graph
 from qbench.quantize.sequential import round_sequentially
-from qbench.search.floor import kept_in_float, measure_floats
+from qbench.search.floor import measure_spared
 from qbench.search.least import measure_least_db
 from qbench.search.rounding import measure_rounding
+from qbench.search.spared import Spared
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
 from qbench.session.rounded import load_rounded, save_rounded
@@ -71,7 +71,7 @@ class Quantizer:
         self.folder = folder
         self._statistics: dict[frozenset[str], Mapping[str, Statistics]] = {}  # by the layers that are equalized
         self._equalized: dict[frozenset[str], Trace] = {}
-        self._measured: _Measured | None = None
+        self._measured: Spared | None = None
         self._blocks, self._blocks_equalized = Blocks(self._load_block, self._save_block), Blocks()
         self._collecting = threading.Lock()
         self._quantized: dict[QuantConfig, Quantized] = {}
@@ -172,16 +172,15 @@ class Quantizer:
                 self._save(lambda: path is None or write_text(path, found.to_json()))
                 self._measured = found
             found = self._measured
-        settled = config.with_value("activations.least_db", found.least_db)
-        return kept_in_float(settled, self.prepared.graph, found.floats)
+        return found.applied(self.prepared.graph, config)
 
-    def _measure(self, statistics: Mapping[str, Statistics], cancel: Cancel | None) -> _Measured:
+    def _measure(self, statistics: Mapping[str, Statistics], cancel: Cancel | None) -> Spared:
         base = QuantConfig.of_preset("default")
         least = measure_least_db(self.prepared, statistics, base, self.calibration, self.memo, cancel)
         base = base.with_value("activations.least_db", least)
         with showing() as tell:
-            told = partial(tell, "trials of float layers")
-            return _Measured(least, measure_floats(self.prepared, base, self.calibration, told, cancel, self.executor))
+            told = partial(tell, "trials of what 8 bits spoil")
+            return measure_spared(self.prepared, base, self.calibration, told, cancel, self.executor)
 
     def rounded(self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None) -> Trace:
         """The prepared model, with weights rounded on the calibration data where a config asks for that.
@@ -326,23 +325,10 @@ def _forget(known: dict[Any, Any]) -> None:
         del known[key]
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """What "measured" stands for in a config: the ratio that 8 bits must keep, and nodes in float, with the reason."""
-
-    least_db: float
-    floats: Mapping[str, str]
-
-    def to_json(self) -> str:
-        return json.dumps({"least_db": self.least_db, "floats": {**self.floats}})
-
-
-def _read_measured(path: Path) -> _Measured | None:
+def _read_measured(path: Path) -> Spared | None:
     """What an earlier process measured; None where it measured less."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        floats = data.get("floats")
-        return None if floats is None else _Measured(float(data["least_db"]), FrozenMap(dict[str, str](floats)))
+        return Spared.from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SessionError(
             f"{path.name} cannot be read: {shown(str(error))}; without that file it is measured again"

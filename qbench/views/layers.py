@@ -210,7 +210,8 @@ def _settings(config: QuantConfig, layer: LayerReport) -> dict[str, Any]:
         del found["keep_float"]
     # an override of a fused group's output shows where that is made, not on every layer of the group
     if layer.tensor == layer.encoded and layer.tensor in config.tensors:
-        found |= config.tensors[layer.tensor].model_dump(exclude_none=True)
+        tensor = config.tensors[layer.tensor]
+        found |= {} if tensor.reason else tensor.model_dump(exclude_none=True)
     if layer.weight is not None and layer.weight in config.tensors:
         weight = config.tensors[layer.weight].model_dump(exclude_none=True)
         found |= {f"weight {key}": value for key, value in weight.items()}

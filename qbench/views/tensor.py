@@ -80,7 +80,7 @@ def tensor_facts(state: State, name: str, part: Part = "activation") -> TensorVi
         absent="" if is_there else f"{layer.op} runs as {layer.runs_as}: {layer.reason or 'nothing to quantize'}",
         histogram=None,
         curves=None,
-        overridden=tensor in config.tensors or chosen is not None,
+        overridden=chosen is not None or (tensor in config.tensors and not config.tensors[tensor].reason),
         keep_float=kept,
         can_keep_float=kept or "float" not in layer.runs_as,
     )

@@ -1,4 +1,4 @@
-"""Layers that stay in float so that no output is spoiled."""
+"""What is spared 8 bits so that no output is spoiled."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
-from qbench.search.floor import FLOOR_DB, kept_in_float, measure_floats
+from qbench.search.floor import FLOOR_DB, measure_spared
 from qbench.search.nearness import Exact
+from qbench.search.spared import Spared
 from qbench.session.session import Session
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(256, 16)).astype(np.float32)
+SEEN = np.tile(X[:64], (4, 1))  # none is outside of the range that the others have
 CONFIG = QuantConfig()
 
 
@@ -38,37 +40,75 @@ def network(cancels: bool = True) -> Graph:
     return build("net", {"x": TensorType(("N", 16), "float32")}, ("good", "small"), nodes, constants)
 
 
-def found(graph: Graph, x: np.ndarray = X, cancel: object = None) -> dict[str, str]:
-    return dict(measure_floats(prepare(graph), CONFIG, Dataset(graph, x), None, cancel))  # pyright: ignore
+def difference() -> Graph:
+    """Two nearly equal tensors and their difference, whose weights are 1 and -1: 8 bits of data are too few."""
+    both = np.concatenate([np.eye(16), -np.eye(16)], 1).astype(np.float32)
+    weights = {"w0": RNG.normal(0, 0.25, (16, 16)).astype(np.float32), "both.w": both}
+    weights["w1"] = 0.02 * RNG.normal(0, 0.25, (16, 16)).astype(np.float32)
+    steps = [("fc0", "nn.dense", "x", "w0"), ("fc1", "nn.dense", "x", "w1"), ("sum", "add", "fc0", "fc1")]
+    steps += [("both", "concatenate", "fc0", "sum"), ("small", "nn.dense", "both", "both.w")]
+    axis = {"both": FrozenMap({"axis": 1})}
+    nodes = [Node(name, op, tuple(read), (name,), axis.get(name, FrozenMap())) for name, op, *read in steps]
+    constants = {name: Constant(array) for name, array in weights.items()}
+    return build("net", {"x": TensorType(("N", 16), "float32")}, ("small",), nodes, constants)
 
 
-def ratios(graph: Graph, floats: dict[str, str]) -> dict[str, float]:
-    session = Session(graph, X, X, config=kept_in_float(CONFIG, prepare(graph).graph, floats))
+def found(graph: Graph, x: np.ndarray = X, cancel: object = None) -> Spared:
+    return measure_spared(prepare(graph), CONFIG, Dataset(graph, x), None, cancel)  # pyright: ignore
+
+
+def ratios(graph: Graph, spared: Spared) -> dict[str, float]:
+    session = Session(graph, X, X, config=spared.applied(prepare(graph).graph, CONFIG))
     return {loss.name: loss.sqnr_db or 0.0 for loss in session.run(progress=False).output.losses}
 
 
 def test_the_output_that_8_bits_spoil_is_lifted_and_the_other_keeps_its_integers() -> None:
     graph = network()
-    before, floats = ratios(graph, {}), found(graph)
+    before, spared = ratios(graph, Spared()), found(graph)
+    floats = spared.floats
     assert before["small"] < FLOOR_DB < before["good"]
-    assert "small" in floats and "good" not in floats
+    assert "small" in floats and "good" not in floats and not spared.wide
     assert all("output 'small'" in reason and reason.startswith("default: ") for reason in floats.values())
-    after = ratios(graph, floats)
+    after = ratios(graph, spared)
     assert after["small"] > FLOOR_DB and after["good"] > FLOOR_DB
-    assert found(graph) == floats
+    assert found(graph) == spared
+
+
+def test_where_16_bits_do_they_are_taken_in_place_of_floats() -> None:
+    graph = difference()
+    before, spared = ratios(graph, Spared()), found(graph, SEEN)
+    assert before["small"] < FLOOR_DB and "sum" in spared.wide and not spared.floats
+    assert ratios(graph, spared)["small"] > FLOOR_DB + 3
+    session = Session(graph, SEEN, SEEN)
+    rows = {layer.name: layer for layer in session.run(progress=False).by_layer}
+    assert rows["sum"].runs_as == "int16" and "default: in 8 bits they leave" in (rows["sum"].chosen_by or "")
+    assert not session.config.tensors, "the user has said nothing"
+
+
+def test_rules_win_over_16_bits_by_default_and_a_threshold_is_one_of_16_bits() -> None:
+    graph = difference()
+    prepared, spared = prepare(graph).graph, found(graph, SEEN)
+    ruled = spared.applied(prepared, CONFIG.with_rule(op="nn.dense", dtype="uint8"))
+    edited = spared.applied(prepared, CONFIG.override_tensor("sum", threshold=1.0))
+    types = {
+        name: encoding.qparams.dtype for name, encoding in Session(graph, X, config=ruled).quantized().encodings.items()
+    }
+    assert types["sum"] == "int16" and types["fc0"] == "uint8"
+    assert edited.tensors["sum"].dtype == "int16" and edited.tensors["sum"].reason is None
+    assert Spared.from_json(spared.to_json()) == spared
 
 
 def test_a_network_without_a_spoiled_output_keeps_its_integers() -> None:
-    assert found(network(cancels=False)) == {}
+    assert not found(network(cancels=False)).floats and not found(network(cancels=False)).wide
 
 
 def test_values_that_leave_the_range_that_they_had_at_first_stay_in_float() -> None:
     growing = X * np.geomspace(0.1, 10, len(X), dtype=np.float32)[:, None]
-    assert set(found(network(cancels=False), growing)) >= {"fc0", "small"}
+    assert set(found(network(cancels=False), growing).floats) >= {"fc0", "small"}
 
 
 def test_one_sample_says_ranges_and_is_judged_on() -> None:
-    assert found(network(cancels=False), X[:1]) == {}
+    assert not found(network(cancels=False), X[:1]).floats
 
 
 def test_can_be_stopped() -> None:

@@ -1,0 +1,101 @@
+"""What 8 bits would spoil, in 16 bits or in float: parts of a network, as the edit of a config that says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
+
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Graph
+from qbench.ir.op import QuantRule
+from qbench.ops.products import is_layer
+from qbench.passes.choices import choices_of
+from qbench.passes.groups import Group, find_groups, rule_of
+from qbench.quant.config import QuantConfig
+from qbench.quantize.quantized import Quantized
+
+_NOTHING = FrozenMap[str, str]()
+
+
+@dataclass(frozen=True)
+class Spared:
+    """Nodes that stay in float, and tensors that get 16 bits, by name, each with the reason, if any.
+
+    Parameters
+    ----------
+    floats, wide
+        Of nodes and of tensors.
+    least_db
+        What 8 bits must keep of a tensor, see :class:`~qbench.quant.specs.TensorSpec`; None: what the config says.
+    """
+
+    floats: Mapping[str, str] = _NOTHING
+    wide: Mapping[str, str] = _NOTHING
+    least_db: float | None = None
+
+    def applied(self, graph: Graph, config: QuantConfig) -> QuantConfig:
+        """The config with these, but for those of which it says something itself."""
+        if self.least_db is not None:
+            config = config.with_value("activations.least_db", self.least_db)
+        choices = choices_of(graph, config)
+        decided = {*choices.included, *choices.excluded}
+        for reason in dict.fromkeys(self.floats.values()):
+            names = [name for name, why in self.floats.items() if why == reason and name not in decided]
+            config = config.override_many("layers", names, keep_float=True, reason=reason or None)
+        for reason in dict.fromkeys(self.wide.values()):
+            names = [name for name, why in self.wide.items() if why == reason]
+            edited = [name for name in names if name in config.tensors]  # say, a threshold, which is one of 16 bits
+            config = config.override_many(
+                "tensors", [name for name in names if name not in edited], dtype="int16", reason=reason or None
+            )
+            typeless = [name for name in edited if config.tensors[name].dtype is None]
+            config = config.override_many("tensors", typeless, dtype="int16")
+        return config
+
+    def to_json(self) -> str:
+        """As a file keeps it."""
+        return json.dumps({"least_db": self.least_db, "floats": {**self.floats}, "wide": {**self.wide}})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self | None:
+        """What was kept; None where less was measured than is now. ValueError and the like for anything else."""
+        data = json.loads(text)
+        if "wide" not in data:
+            return None
+        floats, wide = (FrozenMap(dict[str, str](data[key])) for key in ("floats", "wide"))
+        return cls(floats, wide, float(data["least_db"]))
+
+
+def integer_groups(quantized: Quantized) -> list[Group]:
+    """Each fused group of a quantized model that runs in integers."""
+    floats = {node.name for node in quantized.annotated.nodes if node.reason}
+    return [group for group in find_groups(quantized.prepared) if floats.isdisjoint(node.name for node in group.nodes)]
+
+
+def cut(groups: Sequence[Group], parts: int) -> list[Sequence[Group]]:
+    """About equal parts of a sequence, in order."""
+    ends = [len(groups) * number // parts for number in range(parts + 1)]
+    return [groups[first:last] for first, last in pairwise(ends) if first < last]
+
+
+def in_float(groups: Iterable[Group], reason: str = "") -> Spared:
+    """Fused groups in float; without a reason, somebody has chosen them."""
+    return Spared(FrozenMap({node.name: reason for group in groups for node in group.nodes}))
+
+
+def in_16_bits(graph: Graph, groups: Iterable[Group], reason: str = "") -> Spared:
+    """Fused groups with all that they make in 16 bits, and what they read of the graph's inputs.
+
+    But for products of two tensors of data, which stay in float: sums of 16-bit products need 64 bits, and take longer.
+    """
+    floats, wide = dict[str, str](), dict[str, str]()
+    for group in groups:
+        if rule_of(group.head) == QuantRule.MAC and not is_layer(graph, group.head):
+            floats |= {node.name: reason for node in group.nodes}
+        elif rule_of(group.head) != QuantRule.SAME:
+            read = [name for name in group.head.inputs if name in graph.inputs]
+            wide |= dict.fromkeys((*read, *group.outputs), reason)
+    return Spared(FrozenMap(floats), FrozenMap(wide))
