@@ -168,12 +168,12 @@ def _proposals(
     is_poor, is_wide = _is_poor(rows[-1], subject.float_quality.metric), False
     while start is not None and dull < _PATIENCE and not _is_enough(rows[-1], limits):
         if not is_wide and (is_poor or done) and max(row.metric for row in rows) < enough:
-            is_wide, before = True, len(rows)
+            is_wide = True
             yield from in_16_bits_or_8(subject, lean, limits, rows)
             if limits.max_ms is None and max(row.metric for row in rows) >= enough:
                 break
-            start = min([row for row in rows[before:] if row.config not in done], key=loss, default=rows[-1]).config
-            continue
+            left = [row for row in rows if row.config not in done and not limits.spent(row)]
+            start = min(left, key=loss).config if left else start
         done.add(start)
         found = yield from _repaired(subject, start, limits, rows)
         done.add(found)

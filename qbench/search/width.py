@@ -41,6 +41,8 @@ def in_16_bits_or_8(
         return
     yield "all in 16 bits", without(config, ())
     best = rows[-1]
+    if limits.spent(best):
+        return
     careful = RoundWeights("").apply(config)
     if best.metric < enough and careful != config:
         yield "all in 16 bits, weights rounded sequentially", without(careful, ())

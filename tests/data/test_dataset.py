@@ -185,3 +185,16 @@ def test_one_recording_is_one_sample_where_windows_run_over_its_steps(given_as: 
     data = Dataset(graph, given_as(x))
     assert data.samples == 1
     np.testing.assert_array_equal(joined(data), x)
+
+
+def test_few_samples_are_spread_evenly_over_the_commonest_shapes():
+    graph = build("any", {"x": TensorType(("N", 3, "W"), "float32")}, ("y",), [Node("y", "nn.relu", ("x",), ("y",))])
+    widths = [*([8] * 30), *([9] * 3), *([10] * 5), *([11] * 2), *([12] * 4), 13, 14, 15]
+    data = Dataset(graph, [np.zeros((1, 3, width), np.float32) for width in widths])
+    few = data.spread(6)
+    assert few == sorted(set(few)) and len(few) == 6
+    assert {widths[at] for at in few} <= {8, 9, 10, 12} and widths[few[-1]] == 12
+    assert data.spread(100) == [*range(len(widths))], "all that there are"
+    assert data.spread(3, range(44, 47)) == [44, 45, 46]
+    same = Dataset(graph, np.zeros((9, 3, 4), np.float32))
+    assert same.spread(3) == [0, 4, 8] and same.spread(2, range(2, 9)) == [2, 8]
