@@ -1,6 +1,6 @@
 """LiteRT (TensorFlow Lite), with every tensor that it computes on the way."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -27,13 +27,13 @@ Kernels = Literal["reference", "builtin", "xnnpack"]
 KERNELS: tuple[Kernels, ...] = ("reference", "builtin", "xnnpack")
 
 _RESOLVERS = {"reference": "BUILTIN_REF", "builtin": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "xnnpack": "BUILTIN"}
-_OUTPUTS_SLOT = 8  # of a subgraph's field `outputs` in its table, by the schema of the format
+_INPUTS_SLOT, _OUTPUTS_SLOT, _OPERATORS_SLOT = 6, 8, 10  # of a subgraph's fields in its table, by the format's schema
 _TO_CHANNELS_FIRST = (0, 3, 1, 2)
 
 
 @dataclass(frozen=True)
 class LiteRT(Runner):
-    """A TFLite file, run by LiteRT.
+    """A TFLite file, run by LiteRT; what its variables hold comes in and goes out, as in qbench's graph of it.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class LiteRT(Runner):
         seen = self.kernels == "xnnpack"  # a delegate keeps to itself what is no output of the model
         try:
             interpreter = lite.Interpreter(
-                model_content=_all_outputs(self._data, self._source) if seen else self._data,
+                model_content=_opened(self._data, self._source, seen),
                 experimental_op_resolver_type=lite.OpResolverType[_RESOLVERS[self.kernels]],
                 experimental_preserve_all_tensors=not seen,
                 num_threads=1,
@@ -146,22 +146,48 @@ class LiteRT(Runner):
         return interpreter
 
 
-def _all_outputs(data: bytes, source: SourceModel) -> bytes:
-    """The file with every computed tensor among its outputs.
+def _opened(data: bytes, source: SourceModel, seen: bool) -> bytes:
+    """The file without variables, and where it must be seen with every computed tensor among its outputs.
 
-    A vector at the end of the file takes the place of the subgraph's own: vectors are referred to by how far behind the
-    reference they lie.
+    Vectors at the end of the file take the place of the subgraph's own: vectors are referred to by how far behind the
+    reference they lie. Operators that are left out leave theirs shorter.
     """
     tflite = peer("tflite", "tflite")
-    table = tflite.Model.GetRootAs(data, 0).Subgraphs(0)._tab
-    place = table.Pos + table.Offset(_OUTPUTS_SLOT)
-    numbers = dict.fromkeys(source.outputs)
-    numbers |= dict.fromkeys(number for op in source.operators for number in op.output_numbers)
-    changed = bytearray(data)
-    changed += bytes(-len(changed) % 4)
-    changed[place : place + 4] = (len(changed) - place).to_bytes(4, "little")
-    changed += np.array([len(numbers), *numbers], "<i4").tobytes()
+    subgraph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
+    changed, outputs = bytearray(data), dict.fromkeys(source.outputs)
+    made = dict.fromkeys(number for op in source.operators for number in op.output_numbers)
+    operators = [subgraph.Operators(number) for number in range(subgraph.OperatorsLength())]
+    kept = [op for op in operators if not made.keys().isdisjoint(_numbers(op.OutputsAsNumpy()))]
+    if len(kept) < len(operators):
+        left_out = {number for op in operators if op not in kept for number in _numbers(op.OutputsAsNumpy())}
+        if not left_out.isdisjoint(
+            {number for op in kept for number in _numbers(op.InputsAsNumpy())} - {*source.inputs}
+        ):
+            raise ModelError(
+                f"{source.name} reads a variable twice, or one that nothing assigns: LiteRT keeps those to itself"
+            )
+        vector = subgraph._tab.Vector(subgraph._tab.Offset(_OPERATORS_SLOT))  # its first element
+        changed[vector - 4 : vector] = len(kept).to_bytes(4, "little")
+        for place, op in enumerate(kept):
+            at = vector + 4 * place
+            changed[at : at + 4] = (op._tab.Pos - at).to_bytes(4, "little")
+        _refer(changed, subgraph._tab, _INPUTS_SLOT, source.inputs)
+    if seen or len(kept) < len(operators):
+        _refer(changed, subgraph._tab, _OUTPUTS_SLOT, [*(outputs | made if seen else outputs)])
     return bytes(changed)
+
+
+def _refer(data: bytearray, table: Any, slot: int, numbers: Sequence[int]) -> None:
+    """Let a field of a table refer to a new vector, at the end."""
+    place = table.Pos + table.Offset(slot)
+    data += bytes(-len(data) % 4)
+    data[place : place + 4] = (len(data) - place).to_bytes(4, "little")
+    data += np.array([len(numbers), *numbers], "<i4").tobytes()
+
+
+def _numbers(found: Any) -> list[int]:
+    """Of a vector of tensors, which is 0 where there is none."""
+    return [] if isinstance(found, int) else found.tolist()
 
 
 def _one_line(error: Exception) -> str:

@@ -7,7 +7,8 @@ import qbench as qb
 from qbench.cli import main
 from qbench.errors import ConfigError, DataError, ModelError
 from qbench.parity import LiteRT, Portion
-from tests.tflite_files import Tensor, constant, litert, model, operator
+from tests.frontends.tflite.test_functions import ROWS, handle, rows, streaming
+from tests.tflite_files import Function, Operator, Tensor, constant, litert, model, operator
 
 pytest.importorskip("ai_edge_litert", reason="ai-edge-litert has no wheel here")
 
@@ -135,3 +136,45 @@ def test_the_command_checks_kernels_and_semantics(path, tmp_path, capsys):
     assert main([*words, "--kernels", "xnnpack", "--semantics", "onnx"]) == 0
     np.save(tmp_path / "real.npy", (X.astype(np.float32) + 4) * np.float32(0.05))
     assert main([*words[:-1], str(tmp_path / "real.npy")]) == 0  # real numbers are quantized as the model says
+
+
+def remembering() -> bytes:
+    """The last rows of all runs beside the new one, doubled."""
+    tensors = [
+        *(rows("x", 1), rows("old", ROWS), rows("all", ROWS + 1), rows("left", ROWS), Tensor("h", (), "resource")),
+        Tensor("y", (1, ROWS + 1, 3), "int8", scale=1.0, zero_point=-3),
+        *(constant("begin", np.int32([0, 1, 0])), constant("size", np.int32([1, ROWS, 3]))),
+    ]
+    operators = [
+        Operator("CALL_ONCE", [], [], {"init_subgraph_index": 1}),
+        handle("h", "rows"),
+        operator("READ_VARIABLE", ["h"], ["old"]),
+        operator("CONCATENATION", ["old", "x"], ["all"], axis=1),
+        operator("SLICE", ["all", "begin", "size"], ["left"]),
+        operator("ASSIGN_VARIABLE", ["h", "left"], []),
+        operator("ADD", ["all", "all"], ["y"]),
+    ]
+    values = [constant("rows.first", np.full((1, ROWS, 3), -7, np.int8), scale=0.5)]
+    begin = [handle("a", "rows"), operator("ASSIGN_VARIABLE", ["a", "rows.first"], [])]
+    return model(tensors, operators, functions=[Function([Tensor("a", (), "resource"), *values], begin)])
+
+
+@pytest.mark.parametrize("kernels", RESOLVERS)
+def test_what_a_variable_holds_is_fed_to_both(tmp_path, kernels):
+    path = tmp_path / "streaming.tflite"
+    path.write_bytes(remembering())
+    x, old = (RNG.integers(-128, 128, (3, count, 3)).astype(np.int8) for count in (1, ROWS))
+    feeds = [{"x": x[at : at + 1], "old": old[at : at + 1]} for at in range(3)]
+    found = qb.compare(qb.load(path), LiteRT(path, kernels), feeds)
+    assert {layer.tensor for layer in found.layers} == {"all", "left", "y"}
+    assert found.samples == 3 and found.different == 0 and found.different_end_to_end == 0
+    whole = LiteRT(path, kernels).run(Portion(feeds[0], 0, 1, 1), ["all"])["all"]
+    assert np.array_equal(whole, np.concatenate([old[:1], x[:1]], axis=1))
+
+
+def test_a_variable_that_is_read_again_after_it_was_assigned_is_refused(tmp_path):
+    path = tmp_path / "again.tflite"
+    path.write_bytes(streaming())
+    feeds = {"x": np.zeros((1, 1, 3), np.int8), "old": np.zeros((1, ROWS, 3), np.int8)}
+    with pytest.raises(ModelError, match="reads a variable twice, or one that nothing assigns"):
+        qb.compare(qb.load(path), LiteRT(path), feeds)
