@@ -71,6 +71,7 @@ def tensor_facts(state: State, name: str, part: Part = "activation") -> TensorVi
     chosen = None if chosen is None or chosen.reason else chosen  # what has a reason is no choice of the user's
     kept = chosen is not None and bool(chosen.keep_float)
     tensor = state.tensor(name, part)
+    override = None if tensor is None else config.tensors.get(tensor)
     is_there = tensor is not None and 0 not in state.quantized.prepared.types[tensor].shape
     return TensorView(
         layer=name,
@@ -80,7 +81,7 @@ def tensor_facts(state: State, name: str, part: Part = "activation") -> TensorVi
         absent="" if is_there else f"{layer.op} runs as {layer.runs_as}: {layer.reason or 'nothing to quantize'}",
         histogram=None,
         curves=None,
-        overridden=chosen is not None or (tensor in config.tensors and not config.tensors[tensor].reason),
+        overridden=chosen is not None or (override is not None and not override.reason),
         keep_float=kept,
         can_keep_float=kept or "float" not in layer.runs_as,
     )
