@@ -129,8 +129,7 @@ class _Trials:
         if max(tried[-1][1].values()) > max(tried[0][1].values()):
             self._sides.reverse()
         groups = self._choose_how(integer_groups(quantized), reason, noise)
-        stretches, left = self._told_apart(groups)
-        room = {name: max(allowed - left[name], 0.0) for name, allowed in self._allowed.items()}
+        stretches, room = self._told_apart(groups)
         kept: Sequence[_Stretch] = ()
         for share in _SHARES:
             more = _chosen(stretches, {name: share * each for name, each in room.items()}) if share else stretches
@@ -171,7 +170,7 @@ class _Trials:
 
     def _told_apart(self, groups: Sequence[Group]) -> tuple[list[_Stretch], Noise]:
         """Stretches that cover the groups, each measured alone, on the side where 8 bits spoil most: short ones where
-        much time is at stake; and what noise is left with all of them spared."""
+        much time is at stake; and what noise they may make together."""
         side = self._sides[0]
         spared, left = self._tried(groups, side, side.few)
         longest = effort(spared.graph)
@@ -191,7 +190,7 @@ class _Trials:
                 break
             at = found.index(max(long, key=lambda stretch: stretch.saved))
             found[at : at + 1] = [alone(part) for part in cut(found[at].groups, 2)]
-        return found, left
+        return found, room
 
     def _noise(self, kept: Sequence[_Stretch]) -> Noise:
         """What is left with these spared, of all sides the most; of the first that is spoiled, where one is."""
