@@ -1,10 +1,14 @@
 """Outputs that say how likely each of several classes is, and what of that another model loses."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from qbench.evaluate.text import blank_of, misread
 from qbench.ir.graph import Graph
 from qbench.ir.op import OPS, Array, QuantRule, bind, is_op
 from qbench.ops.float.softmax import LogSoftmax, Softmax
@@ -21,15 +25,28 @@ class Chances:
     ----------
     of
         They are its elements, these are their logarithms, or scores that a softmax over the last axis makes them of.
+    blank
+        Of a recognizer that reads texts, the class that stands for no letter: its texts are what it chooses.
     """
 
     of: Literal["elements", "logarithms", "scores"]
+    blank: int | None = None
+
+    def seen_in(self, outputs: Sequence[Array]) -> Chances:
+        """With the blank, where a model that answered these to some samples has one."""
+        return replace(self, blank=blank_of([np.exp(self._logarithms(array)) for array in outputs]))
 
     def lost(self, wanted: Array, given: Array) -> tuple[float, float]:
-        """Divergence (Kullback and Leibler) of one model's choices from another's, in nats: its sum, and how many."""
+        """What is lost of one model's choices by another: its sum, and how many choices.
+
+        Of classes, the divergence (Kullback and Leibler) in nats. Of texts, the share that is no longer read: by how
+        much each is less likely than it was, in parts of that.
+        """
         if not np.isfinite(given).all():
             return float("inf"), 1.0
         p, q = self._logarithms(wanted), self._logarithms(given)
+        if self.blank is not None:
+            return sum(misread(*each, self.blank) for each in zip(p, q, strict=True)), float(len(p))
         chances = np.exp(p)
         return float((chances * (p - q)).sum()), float(chances.sum())
 

@@ -23,6 +23,9 @@ from qbench.runtime.programs import Programs
 LOST_NATS = 0.015
 """Information about a choice between classes that may be lost where `LOST_DB` may be: what a perplexity grows by."""
 
+_LOST_TEXTS = 0.05
+"""The same of texts: of twenty, one is no longer read."""
+
 LOST_DB = 20.0
 
 
@@ -59,6 +62,7 @@ class Exact:
         picks = [name for node in picking(graph) for name in node.outputs]
         nothing = dict[str, Array]()
         found = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
+        chances = {name: made.seen_in(found[name]) for name, made in chances.items()}
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
         return cls(feeds, {name: found[name] for name in names}, chances, picked)
 
@@ -79,8 +83,8 @@ class Exact:
         """SQNR of each output that another graph gives; minus infinity where NaN arises on the way.
 
         A choice between classes counts by what is lost of it, where that is more: its divergence from the float
-        model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. What is not finite in the float
-        model, as a mask is, does not count.
+        model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. A text counts by that alone: its
+        letters may stand at other steps. What is not finite in the float model, as a mask is, does not count.
         """
         try:
             given = _outputs(graph, [*self.outputs], self.feeds, self.picked)
@@ -95,8 +99,11 @@ class Exact:
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)
         if name not in self.chances or ratio == -math.inf:
             return ratio
-        lost, rows = (math.fsum(sums) for sums in zip(*(self.chances[name].lost(*pair) for pair in pairs), strict=True))
-        return min(ratio, LOST_DB + _decibels(LOST_NATS * rows, lost))
+        chances = self.chances[name]
+        lost, rows = (math.fsum(sums) for sums in zip(*(chances.lost(*pair) for pair in pairs), strict=True))
+        reads = chances.blank is not None
+        kept = LOST_DB + _decibels((_LOST_TEXTS if reads else LOST_NATS) * rows, lost)
+        return kept if reads else min(ratio, kept)
 
 
 def _outputs(

@@ -22,7 +22,8 @@ from qbench.runtime.feeds import check_feeds
 from qbench.search.nearness import Exact
 
 _GOOD_DB, _LEAST_GAIN_DB = 26.0, 0.3
-"""Outputs as near as this to the float model's are left alone; and what must be gained to keep the rounding."""
+"""Outputs as near as this to the float model's are left alone, where 8 bits spoil nothing; and what must be gained to
+keep the rounding."""
 _PART, _JUDGED, _FEWEST = 4, 8, 12
 """This part of the data is held back, of which so many samples are judged on; of fewer pieces nothing is told."""
 _MOST_WORK = 1 << 37
@@ -70,7 +71,8 @@ def measure_rounding(
     exact = Exact.of(graph, judged)
     plain = quantize_graph(prepared, statistics, config, memo)
     before = min(exact.decibels(plain.graph).values(), default=_GOOD_DB)
-    if before >= _GOOD_DB:
+    spoiled = any(one.reason for one in (*config.tensors.values(), *config.layers.values()))
+    if before >= _GOOD_DB and not spoiled:
         return nothing
     weights = {name: encoding for name, encoding in plain.encodings.items() if name in graph.constants}
     narrow, used = config.weights.narrow, range(first)

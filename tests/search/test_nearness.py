@@ -49,3 +49,25 @@ def test_where_nothing_is_to_be_found_noise_counts_by_an_average_sample() -> Non
 def test_what_is_no_number_is_as_far_as_can_be() -> None:
     exact = Exact.of(wrong_by(0), samples(1))
     assert exact.decibels(wrong_by(math.inf))["y"] == -math.inf
+
+
+def says(letters: np.ndarray) -> Graph:
+    """A recognizer that is given scores of a text, and adds its own to them."""
+    constants = {"more": Constant(letters)}
+    nodes = [
+        Node("sum", "add", ("x", "more"), ("sum",), FrozenMap()),
+        Node("y", "nn.softmax", ("sum",), ("y",), FrozenMap()),
+    ]
+    return build("net", {"x": TensorType((1, 8, 40), "float32")}, ("y",), nodes, constants)
+
+
+def test_of_a_text_it_counts_what_is_read_not_where_it_stands() -> None:
+    def scores(*winners: int) -> np.ndarray:
+        return 12 * np.eye(40, dtype=np.float32)[np.array(winners)][np.newaxis]
+
+    text, nothing = scores(0, 0, 7, 0, 0, 8, 0, 0), np.zeros((1, 8, 40), np.float32)
+    exact = Exact.of(says(nothing), [{"x": text}])
+    moved, other = (scores(*winners) - text for winners in ((0, 0, 0, 7, 0, 8, 0, 0), (0, 0, 9, 0, 0, 8, 0, 0)))
+    assert exact.decibels(says(moved))["y"] > 30
+    assert exact.decibels(says(other))["y"] == pytest.approx(10 * math.log10(100 * 0.05), abs=0.1)  # all texts are lost
+    assert exact.decibels(says(nothing))["y"] == math.inf
