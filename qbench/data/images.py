@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from qbench.data.known import stamp_of
+from qbench.data.sliced import Sliced
 from qbench.errors import DataError, shown
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
@@ -111,7 +112,7 @@ AS_IT_IS = ImageForm()
 
 
 @dataclass(frozen=True)
-class ImageFolder(Sequence[NDArray[np.generic]]):
+class ImageFolder(Sliced[NDArray[np.generic]]):
     """The images of a folder (and of those in it), by name, each as an array with a batch axis of one.
 
     Parameters
@@ -134,7 +135,7 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
         return files
 
     def part(self, first: int, last: int) -> ImageFolder:
-        """Some of the images, which whoever gets it reads for himself."""
+        """See :meth:`Sliced.part`."""
         return replace(self, files=self.files[first:last])
 
     def stamp(self, first: int, last: int) -> str:
@@ -144,7 +145,8 @@ class ImageFolder(Sequence[NDArray[np.generic]]):
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index: int) -> NDArray[np.generic]:  # pyright: ignore[reportIncompatibleMethodOverride] no slices
+    def at(self, index: int) -> NDArray[np.generic]:
+        """The image of a number; DataError where it cannot be read, or has another size than the first."""
         path = self.files[index]
         array, wanted = self._array(path), self._size
         rows = array.shape[2:] if self.form.layout == "NCHW" else array.shape[1:3]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from qbench.data.images import AS_IT_IS, ImageForm
 from qbench.data.known import stamp_of
 from qbench.data.readers import READERS, Reader, Rows
+from qbench.data.sliced import Sliced
 from qbench.errors import DataError
 
 
 @dataclass(frozen=True)
-class Shards(Sequence[Rows]):
+class Shards(Sliced[Rows]):
     """The samples in several files, one file after the other by name; axis 0 of each array counts samples.
 
     Parameters
@@ -46,7 +47,7 @@ class Shards(Sequence[Rows]):
         return tuple(sorted(file for file in path.iterdir() if file.suffix in READERS))
 
     def part(self, first: int, last: int) -> Shards:
-        """Some of the samples, which whoever gets it reads for himself."""
+        """See :meth:`Sliced.part`."""
         return replace(self, first=self.first + first, last=self.first + last)
 
     def stamp(self, first: int, last: int) -> str:
@@ -68,9 +69,8 @@ class Shards(Sequence[Rows]):
     def __len__(self) -> int:
         return (self._stops[-1] if self.last is None else self.last) - self.first
 
-    def __getitem__(self, index: int) -> Rows:  # pyright: ignore[reportIncompatibleMethodOverride] no slices
-        if not 0 <= index < len(self):
-            raise IndexError(index)
+    def at(self, index: int) -> Rows:
+        """The sample of a number, with a batch axis of one; DataError where its file is damaged."""
         return self._read(self.first + index, 1)
 
     def __iter__(self) -> Iterator[Rows]:

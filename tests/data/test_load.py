@@ -130,6 +130,7 @@ def test_images_come_by_name_with_the_batch_axis(folder: Path) -> None:
     np.testing.assert_array_equal(array(samples, 0)[0], (255 - PIXELS).transpose(2, 0, 1))
     np.testing.assert_array_equal(array(samples, 1)[0], PIXELS.transpose(2, 0, 1))
     assert samples.y is None
+    np.testing.assert_array_equal(samples.x[1:][-1], samples.x[1])
 
 
 def test_mean_and_std_are_in_units_of_pixels(folder: Path) -> None:

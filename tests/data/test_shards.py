@@ -188,6 +188,19 @@ def test_parts_are_read_by_whoever_gets_them(folder: str | Path):
         assert np.array_equal(np.concatenate([*pickle.loads(sent)]), X[first:last])  # noqa: S301  our own
 
 
+def test_slices_are_those_of_an_array(folder: str | Path):
+    x = load_data(folder).x
+    assert isinstance(x, Shards)
+    for piece in (slice(16), slice(3, 60), slice(-7, None), slice(90, 200), slice(8, 3)):
+        assert np.array_equal(np.concatenate([*x[piece], X[:0]]), X[piece])
+    assert np.array_equal(Dataset(mlp(), x[40:60]).sample(19)["x"], X[59:60])
+    assert np.array_equal(np.asarray(x[-1]), X[-1:])
+    with pytest.raises(DataError, match=r"in one piece, x\[a:b\], not in steps of 2"):
+        x[::2]
+    with pytest.raises(IndexError, match="there are 100 samples, and none of number -101"):
+        x[-101]
+
+
 def test_labels_beside_them(tmp_path: Path):
     np.save(tmp_path / "a.npy", X)
     np.save(tmp_path / "y.npy", np.arange(100) % 5)
