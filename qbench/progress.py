@@ -37,12 +37,13 @@ def showing(progress: bool | StageProgress = True) -> Generator[StageProgress]:
     outer = _outer.get()
     bars = _Bars()
     tell = _apart(progress) if callable(progress) else _silent if not progress else outer or bars.show
-    token = _outer.set(tell)
+    token, ended = _outer.set(tell), False
     try:
         yield tell
+        ended = True
     finally:
         _outer.reset(token)
-        bars.close()
+        bars.close(ended)
 
 
 def _apart(tell: StageProgress) -> StageProgress:
@@ -77,6 +78,8 @@ class _Bars:
         self._stage = stage
         bar.update(done - bar.n)
 
-    def close(self) -> None:
+    def close(self, ended: bool) -> None:
+        """What needed less than there might have been is done; what was stopped stays where it was."""
         for bar in self._bars.values():
+            bar.n = bar.total if ended else bar.n
             bar.close()

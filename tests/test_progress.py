@@ -64,6 +64,14 @@ def test_an_interrupted_stage_leaves_its_bar_where_it_was(monkeypatch: pytest.Mo
     assert screen.getvalue().endswith("\n")
 
 
+def test_what_needed_less_than_there_might_have_been_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = screen_of(monkeypatch)
+    with showing() as tell:
+        tell("trials", 1, 44)
+        tell("trials", 25, 44)
+    assert "trials: 100%" in screen.getvalue().rsplit("\r", 1)[-1]
+
+
 def test_work_within_other_work_tells_whom_that_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = screen_of(monkeypatch)
     told: list[tuple[str, int, int]] = []

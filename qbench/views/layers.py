@@ -166,7 +166,8 @@ def noise(sqnr_db: float | None) -> Noise | None:
 def worst_layer(state: State, found: Attribution | None = None) -> tuple[str | None, str]:
     """The layer to look at first, and why: where most of the signal is lost for good.
 
-    Where nothing is, the one that makes the most error itself, or has the lowest SQNR; None where none was measured.
+    Where nothing is, the one that makes the most error itself, or has the lowest SQNR; None where nothing was measured
+    or nothing is lost.
     """
     falls = (found or attribute(state.quantized.prepared, state.report)).falls
     if falls and falls[0].lasting_db >= HEARD_DB:
@@ -185,7 +186,7 @@ def _noisiest(layers: tuple[LayerReport, ...]) -> str | None:
         found = [
             (ratio, layer.tensor != layer.encoded, layer.name)
             for ratio, layer in zip(ratios, layers, strict=True)
-            if ratio is not None and not math.isnan(ratio)
+            if ratio is not None and ratio < math.inf
         ]
         if found:
             return min(found)[2]

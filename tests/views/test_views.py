@@ -97,6 +97,8 @@ def test_without_a_great_loss_the_worst_layer_makes_most_error_itself(session: S
     strict(view)
     unmeasured = tuple(replace(layer, own_sqnr_db=None, sqnr_db=60.0 - i) for i, layer in enumerate(layers))
     assert layer_table(replace(state, report=replace(state.report, by_layer=unmeasured))).worst == layers[-1].name
+    exact = tuple(replace(layer, own_sqnr_db=math.inf, sqnr_db=math.inf) for layer in layers)
+    assert layer_table(replace(state, report=replace(state.report, by_layer=exact))).worst is None
 
 
 def test_what_several_layers_can_be_given_is_what_a_config_takes():
