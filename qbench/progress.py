@@ -81,5 +81,6 @@ class _Bars:
     def close(self, ended: bool) -> None:
         """What needed less than there might have been is done; what was stopped stays where it was."""
         for bar in self._bars.values():
-            bar.n = bar.total if ended else bar.n
+            if ended and bar.total is not None:
+                bar.n = bar.total
             bar.close()

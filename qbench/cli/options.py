@@ -135,8 +135,8 @@ def _shapes(data: Samples, name: str, is_first: bool) -> Iterator[tuple[int, ...
     if isinstance(data.x, (np.ndarray, dict)):
         rows = [data.x]
     else:
-        some = np.linspace(0, len(data.x) - 1, min(len(data.x), _SEEN)).astype(int).tolist()
-        rows = [data.x[number] for number in some]
+        some = np.linspace(0, len(data.x) - 1, min(len(data.x), _SEEN))
+        rows = [data.x[int(number)] for number in some]
     for row in rows:
         value = row.get(name) if isinstance(row, Mapping) else row if is_first else None
         if value is not None and len(value):

@@ -1,10 +1,11 @@
 """Whether weights are rounded on data by default: measured on samples that they were not rounded on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
+from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
@@ -16,18 +17,58 @@ from qbench.passes.pipeline import Trace
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
-from qbench.quantize.quantized import quantize_graph
+from qbench.quantize.quantized import encode, quantize_graph
 from qbench.quantize.sequential import LIGHT, round_sequentially
 from qbench.runtime.feeds import check_feeds
 from qbench.search.nearness import Exact
+from qbench.search.sides import needed_of_choices
 
-_GOOD_DB, _LEAST_GAIN_DB = 26.0, 0.3
-"""Outputs as near as this to the float model's are left alone, where 8 bits spoil nothing; and what must be gained to
-keep the rounding."""
+LEAST_GAIN_DB = 0.3
+"""What must be gained to keep the rounding."""
+_GOOD_DB = 26.0
+"""Outputs as near as this to the float model's are left alone."""
 _PART, _JUDGED, _FEWEST = 4, 8, 12
-"""This part of the data is held back, of which so many samples are judged on; of fewer pieces nothing is told."""
+"""This part of the data is held back, of which so many samples are judged on, or more where outputs are choices; of
+fewer pieces nothing is told."""
 _MOST_WORK = 1 << 37
 """Products, so that it takes seconds."""
+
+
+def round_on_rest(
+    prepared: Trace,
+    statistics: Mapping[str, Statistics],
+    config: QuantConfig,
+    data: Dataset,
+    memo: Memo,
+    progress: Progress | None = None,
+    cancel: Cancel | None = None,
+    executor: Executor | None = None,
+) -> FrozenMap[str, RoundedWeight]:
+    """Weights rounded on all of the data but the last quarter; none where samples are few or it would take long.
+
+    Parameters
+    ----------
+    prepared, statistics, config, memo
+        As for :func:`~qbench.quantize.quantized.quantize_graph`.
+    data
+        Calibration data.
+    progress
+        Told the weights done, and how many there are.
+    cancel, executor
+        To stop it, and where samples are run.
+
+    Raises
+    ------
+    Cancelled
+        `cancel` was set.
+    """
+    graph, unseen = prepared.graph, _unseen(data)
+    if not unseen or _work(graph, data.pick(_judged(graph, data, unseen))) > _MOST_WORK:
+        return FrozenMap()
+    _, _, encodings = encode(prepared, statistics, config, memo)
+    weights = {name: encoding for name, encoding in encodings.items() if name in graph.constants}
+    narrow, seen = config.weights.narrow, range(unseen.start)
+    return round_sequentially(graph, weights, data, None, narrow, progress, cancel, executor, seen)
 
 
 def measure_rounding(
@@ -40,51 +81,40 @@ def measure_rounding(
     cancel: Cancel | None = None,
     executor: Executor | None = None,
 ) -> FrozenMap[str, RoundedWeight]:
-    """The weights rounded on data, by name; none where no output needs it, gains by it, or it would take long.
-
-    Parameters
-    ----------
-    prepared, statistics, config, memo
-        As for :func:`~qbench.quantize.quantized.quantize_graph`.
-    data
-        Calibration data. A few samples of its last quarter judge, weights are rounded on the rest.
-    progress
-        Told the weights done, and how many there are.
-    cancel, executor
-        To stop it, and where samples are run.
-
-    Raises
-    ------
-    Cancelled
-        `cancel` was set.
-    """
-    graph, nothing = prepared.graph, FrozenMap[str, RoundedWeight]()
-    held_back = data.pieces // _PART
-    if data.pieces < _FEWEST:
-        return nothing
+    """The weights rounded on data, by name; none where no output needs it or gains by it on samples of the last
+    quarter. Parameters and errors are those of :func:`round_on_rest`."""
+    graph, unseen, nothing = prepared.graph, _unseen(data), FrozenMap[str, RoundedWeight]()
     if cancel is not None and cancel.is_set():
         raise Cancelled("stopped before it was measured how weights are best rounded; a later run starts again")
-    first = data.pieces - held_back
-    judged = data.pick(data.spread(_JUDGED, range(first, data.pieces)))
-    if max(_work(specialize(graph, check_feeds(graph, feeds))) for feeds in judged) > _MOST_WORK:
+    if not unseen:
         return nothing
-    exact = Exact.of(graph, judged)
-    plain = quantize_graph(prepared, statistics, config, memo)
-    before = min(exact.decibels(plain.graph).values(), default=_GOOD_DB)
-    spoiled = any(one.reason for one in (*config.tensors.values(), *config.layers.values()))
-    if before >= _GOOD_DB and not spoiled:
+    exact = Exact.of(graph, data.pick(_judged(graph, data, unseen)))
+    before = min(exact.decibels(quantize_graph(prepared, statistics, config, memo).graph).values(), default=_GOOD_DB)
+    if before >= _GOOD_DB:
         return nothing
-    weights = {name: encoding for name, encoding in plain.encodings.items() if name in graph.constants}
-    narrow, used = config.weights.narrow, range(first)
-    found = round_sequentially(graph, weights, data, None, narrow, progress, cancel, executor, used)
+    found = round_on_rest(prepared, statistics, config, data, memo, progress, cancel, executor)
     measured = config.with_value("weights.rounding", "measured")
     after = quantize_graph(RoundedTrace(prepared.source, prepared.steps, found), statistics, measured, memo)
     gained = min(exact.decibels(after.graph).values(), default=before) - before
-    return found if gained >= _LEAST_GAIN_DB else nothing
+    return found if gained >= LEAST_GAIN_DB else nothing
 
 
-def _work(graph: Graph) -> int:
+def _unseen(data: Dataset) -> range:
+    """Numbers of the pieces that are held back."""
+    return range(data.pieces - data.pieces // _PART, data.pieces) if data.pieces >= _FEWEST else range(0)
+
+
+def _judged(graph: Graph, data: Dataset, unseen: Sequence[int]) -> list[int]:
+    of_choices = needed_of_choices(graph, data.pick(data.spread(1, unseen))[0])
+    return data.spread(max(_JUDGED, of_choices), unseen)
+
+
+def _work(graph: Graph, samples: Sequence[Feeds]) -> int:
     """About how many products it takes: both networks on some samples, and moments of the inputs of each layer."""
+    return max(_products(specialize(graph, check_feeds(graph, feeds))) for feeds in samples)
+
+
+def _products(graph: Graph) -> int:
     total, (rows, more) = 0, LIGHT.inputs
     for node in graph.nodes:
         types = [graph.types[name] for name in node.inputs]

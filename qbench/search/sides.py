@@ -8,13 +8,33 @@ from qbench.calibration.collect import collect
 from qbench.calibration.counter import merged
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
+from qbench.data.portions import Feeds
+from qbench.evaluate.chances import chances_of
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.progress import Cancel
+from qbench.search.cost import products
 from qbench.search.nearness import Exact
 
 _PART, _SEEN, _CANDIDATES = 4, 64, 8
 """This part of the data is judged on; so many samples say ranges; the loudest are found among so many at least."""
+_MANY, _MOST_MACS = 24, 1 << 35
+"""Samples that tell how good choices are, and products that they take together at most."""
+
+
+def needed_of_choices(graph: Graph, sample: Feeds) -> int:
+    """How many samples tell how good choices are, each of which is right or wrong; 0 for outputs that are none.
+
+    Parameters
+    ----------
+    graph
+        A float graph.
+    sample
+        Of usual size.
+    """
+    if not any(chances_of(graph, name) for name in graph.outputs):
+        return 0
+    return min(_MANY, _MOST_MACS // max(1, products(graph, sample)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Self
 
@@ -14,6 +14,7 @@ from qbench.ir.op import QuantRule
 from qbench.ops.products import is_layer
 from qbench.passes.choices import choices_of
 from qbench.passes.groups import Group, find_groups, rule_of
+from qbench.passes.round_weights import RoundedWeight
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
 
@@ -30,11 +31,15 @@ class Spared:
         Of nodes and of tensors.
     least_db
         What 8 bits must keep of a tensor, see :class:`~qbench.quant.specs.TensorSpec`; None: what the config says.
+    weights
+        Those that were rounded on data to spare these few: no part of the config, and kept by themselves. None: that
+        was not tried.
     """
 
     floats: Mapping[str, str] = _NOTHING
     wide: Mapping[str, str] = _NOTHING
     least_db: float | None = None
+    weights: FrozenMap[str, RoundedWeight] | None = field(default=None, compare=False)
 
     def applied(self, graph: Graph, config: QuantConfig) -> QuantConfig:
         """The config with these, but for those of which it says something itself."""
@@ -54,6 +59,11 @@ class Spared:
             typeless = [name for name in edited if config.tensors[name].dtype is None]
             config = config.override_many("tensors", typeless, dtype="int16")
         return config
+
+    def joined(self, other: Spared) -> Spared:
+        """These and others."""
+        floats, wide = {**self.floats, **other.floats}, {**self.wide, **other.wide}
+        return replace(self, floats=FrozenMap(floats), wide=FrozenMap(wide))
 
     def to_json(self) -> str:
         """As a file keeps it."""

@@ -33,7 +33,7 @@ from qbench.quantize.quantized import Quantized, encode, quantize_graph
 from qbench.quantize.sequential import round_sequentially
 from qbench.search.floor import measure_spared
 from qbench.search.least import measure_least_db
-from qbench.search.rounding import measure_rounding
+from qbench.search.rounding import measure_rounding, round_on_rest
 from qbench.search.spared import Spared
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
@@ -169,6 +169,8 @@ class Quantizer:
         with self._collecting:
             if self._measured is None:
                 path, found = self._measured_path, self._measure(statistics, cancel)
+                if found.weights is not None:
+                    self._keep_rounded(found.weights)
                 self._save(lambda: path is None or write_text(path, found.to_json()))
                 self._measured = found
             found = self._measured
@@ -179,8 +181,10 @@ class Quantizer:
         least = measure_least_db(self.prepared, statistics, base, self.calibration, self.memo, cancel)
         base = base.with_value("activations.least_db", least)
         with showing() as tell:
-            told = partial(tell, "trials of what 8 bits spoil")
-            return measure_spared(self.prepared, base, self.calibration, told, cancel, self.executor)
+            told, rounding = partial(tell, "trials of what 8 bits spoil"), partial(tell, "rounding of weights")
+            given = self.prepared, statistics, base, self.calibration, self.memo, rounding, cancel, self.executor
+            fit = partial(round_on_rest, *given)
+            return measure_spared(self.prepared, base, self.calibration, fit, told, cancel, self.executor)
 
     def rounded(self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None) -> Trace:
         """The prepared model, with weights rounded on the calibration data where a config asks for that.
@@ -221,14 +225,18 @@ class Quantizer:
             config = self.settled(QuantConfig.of_preset("default"), progress, cancel)
             with self._rounding:
                 if self._by_default is None:
-                    path, plain = self._rounded_path, config.with_value("weights.rounding", "nearest")
+                    plain = config.with_value("weights.rounding", "nearest")
                     with showing() as tell:
                         told, data = partial(tell, "rounding of weights"), self.calibration
                         given = self.prepared, statistics, plain, data, self.memo, told, cancel, self.executor
-                        found = measure_rounding(*given)
-                    self._save(lambda: path is None or save_rounded(found, path))
-                    self._by_default = _rounded_trace(self.prepared, found)
+                        self._keep_rounded(measure_rounding(*given))
         return self._by_default or self.prepared
+
+    def _keep_rounded(self, found: FrozenMap[str, RoundedWeight]) -> None:
+        """As those of the default config."""
+        path = self._rounded_path
+        self._save(lambda: path is None or save_rounded(found, path))
+        self._by_default = _rounded_trace(self.prepared, found)
 
     def _loaded(self) -> Mapping[str, Statistics] | None:
         if self._measured_path is not None and self._measured_path.exists():

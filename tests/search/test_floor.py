@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from qbench.calibration.collect import collect
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.memo import Memo
 from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
+from qbench.passes.round_weights import RoundedWeight
 from qbench.quant.config import QuantConfig
 from qbench.search.floor import FLOOR_DB, measure_spared
 from qbench.search.nearness import Exact
+from qbench.search.rounding import round_on_rest
 from qbench.search.spared import Spared
 from qbench.session.session import Session
 
@@ -55,7 +60,7 @@ def difference() -> Graph:
 
 
 def found(graph: Graph, x: np.ndarray = X, cancel: object = None) -> Spared:
-    return measure_spared(prepare(graph), CONFIG, Dataset(graph, x), None, cancel)  # pyright: ignore
+    return measure_spared(prepare(graph), CONFIG, Dataset(graph, x), cancel=cancel)  # pyright: ignore
 
 
 def ratios(graph: Graph, spared: Spared) -> dict[str, float]:
@@ -84,6 +89,35 @@ def test_where_16_bits_do_they_are_taken_in_place_of_floats() -> None:
     rows = {layer.name: layer for layer in session.run(progress=False).by_layer}
     assert rows["sum"].runs_as == "int16" and "default: in 8 bits they leave" in (rows["sum"].chosen_by or "")
     assert not session.config.tensors, "the user has said nothing"
+
+
+def test_where_16_bits_do_not_do_for_all_the_rest_gets_them_or_8() -> None:
+    """The sum needs more than 8 bits of data, the last layer more than 8 bits of weights, which nearly cancel."""
+    graph, (large, small) = difference(), RNG.normal(size=(2, 16, 16))
+    weight = np.concatenate([large, 0.01 * small - large], 1).astype(np.float32)
+    twice = Node("twice", "concatenate", ("small", "small"), ("twice",), FrozenMap({"axis": 1}))
+    last = Node("last", "nn.dense", ("twice", "last.w"), ("last",))
+    constants = {**graph.constants, "last.w": Constant(weight)}
+    both = build("both", graph.input_types(), ("last",), [*graph.nodes, twice, last], constants)
+    spared = found(both, SEEN)
+    assert "last" in spared.floats and "fc1" not in spared.floats and "sum" in spared.wide
+    assert ratios(both, spared)["last"] > FLOOR_DB
+
+
+def test_weights_rounded_on_data_are_kept_where_they_help_on_other_data() -> None:
+    graph = difference()
+    prepared, data = prepare(graph), Dataset(graph, SEEN)
+    statistics = collect(prepared.graph, data.pick(range(data.pieces)))
+    fitted = round_on_rest(prepared, statistics, CONFIG, data, Memo())
+    assert fitted
+    spoiled = FrozenMap({name: replace(one, weight=Constant(-one.weight.array)) for name, one in fitted.items()})
+
+    def kept(weights: FrozenMap[str, RoundedWeight]) -> FrozenMap[str, RoundedWeight] | None:
+        return measure_spared(prepared, CONFIG, data, lambda: weights).weights
+
+    assert kept(spoiled) == {} == kept(FrozenMap())
+    assert found(graph, SEEN).weights is None, "nobody rounds any"
+    assert found(network(cancels=False)).weights is None, "nothing is spoiled"
 
 
 def test_rules_win_over_16_bits_by_default_and_a_threshold_is_one_of_16_bits() -> None:

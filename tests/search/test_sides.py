@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from qbench.data.dataset import Dataset
-from qbench.search.sides import Side, sides_of
+from qbench.ir.build import build
+from qbench.search import sides as sides_module
+from qbench.search.sides import Side, needed_of_choices, sides_of
 from tests.networks import mlp
 
 GRAPH = mlp(sizes=(4, 3))
@@ -33,6 +36,15 @@ def test_each_quarter_is_judged_by_ranges_of_the_rest() -> None:
 def test_one_side_with_no_more_than_the_few_where_a_sample_takes_long() -> None:
     (only,) = map(seen, sides(both=False))
     assert len(only[0]) == len(only[1]) == 1 and only[2] == (1, 9)
+
+
+def test_of_choices_more_samples_are_judged_on_as_time_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = np.zeros((1, 4), np.float32)
+    sums = build("sums", GRAPH.input_types(), GRAPH.nodes[0].outputs, GRAPH.nodes[:1], GRAPH.constants)
+    assert needed_of_choices(sums, {"x": read}) == 0
+    assert needed_of_choices(GRAPH, {"x": read}) == 24
+    monkeypatch.setattr(sides_module, "_MOST_MACS", 5 * 12)
+    assert needed_of_choices(GRAPH, {"x": read}) == 5, "of 4 times 3 products"
 
 
 def test_too_few_samples_are_judged_by_their_own_ranges() -> None:

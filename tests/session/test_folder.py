@@ -301,7 +301,7 @@ def test_what_8_bits_can_hold_is_measured_once(tmp_path: Path, monkeypatch: pyte
 
 def test_weights_are_rounded_by_default_once_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("qbench.search.rounding._GOOD_DB", 200.0)
-    monkeypatch.setattr("qbench.search.rounding._LEAST_GAIN_DB", -200.0)
+    monkeypatch.setattr("qbench.search.rounding.LEAST_GAIN_DB", -200.0)
     s = session(tmp_path / "s")
     first = s.quantized()
     assert "rounded sequentially" in first.encodings["dense_1.weight"].reason
