@@ -9,7 +9,7 @@ from statistics import fmean
 
 from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
-from qbench.ir.dtypes import DType, integer_range, is_float, is_integer, numpy_dtype
+from qbench.ir.dtypes import integer_range, is_float, is_integer, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.specialize import specialize
 from qbench.ir.types import numel
@@ -22,8 +22,8 @@ from qbench.runtime.programs import Programs
 _TICK = 1e-6  # milliseconds
 _LEAST, _SECONDS, _MOST = 9, 0.4, 2.0  # turns, how long they take at least, and when no other begins
 MACS_PER_BYTE = 32  # 8-bit products in about the time that it takes to write a byte
-_COMPUTED = 3  # times as long as their bytes take numbers that no table of 256 gives: measured of SiLU
-SLOWER = {"int16": 3, "float16": 4, "float32": 4}  # products than 8-bit ones, measured of whole models
+_FLOATS = 3  # times as long as its bytes take a float to compute: measured of SiLU
+SLOWER = {"int16": 2, "float16": 4, "float32": 4}  # products than 8-bit ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,7 @@ def effort(graph: Graph) -> float:
         rate = SLOWER.get(graph.types[node.inputs[0]].dtype, 1) if node.inputs else 1
         total += rate * macs(graph, node) / MACS_PER_BYTE
         made = [graph.types[value] for value in node.outputs]
-        total += sum(numel(t.shape) * numpy_dtype(t.dtype).itemsize * _times(t.dtype) for t in made)
+        total += sum(
+            numel(t.shape) * numpy_dtype(t.dtype).itemsize * (_FLOATS if is_float(t.dtype) else 1) for t in made
+        )
     return total
-
-
-def _times(dtype: DType) -> int:
-    return _COMPUTED if is_float(dtype) or dtype == "int16" else 1
