@@ -13,7 +13,6 @@ import numpy as np
 
 from qbench.cluster.where import Cluster, gathered
 from qbench.data.portions import Feeds
-from qbench.ir.batch import batch_symbol
 from qbench.ir.build import build
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.frozen import Constant, FrozenMap
@@ -31,7 +30,7 @@ Values = Mapping[str, Array]
 
 
 class Both(NamedTuple):
-    """What both networks have made of a chunk of samples, and what the graph leaves open there besides the batch."""
+    """What both networks have made of a chunk of samples, and the sizes that the graph leaves open."""
 
     exact: Values
     rounded: Values
@@ -64,7 +63,7 @@ class Flow:
     def fed(self, chunks: Sequence[Feeds]) -> Flow:
         """Before the first group, with what to feed."""
         fed = Graph("fed", self.graph.inputs, (), (), FrozenMap(), FrozenMap(self.graph.input_types()))
-        return self._each(_Fed(fed, batch_symbol(self.graph)), chunks)
+        return self._each(_Fed(fed), chunks)
 
     def split(self, few: int) -> tuple[Flow, Flow]:
         """The first so many chunks, and the others."""
@@ -120,12 +119,10 @@ class _Fed:
     """Makes the beginning of a flow; goes to other processes."""
 
     graph: Graph
-    batch: str | None
 
     def __call__(self, feeds: Feeds) -> Both:
         fed = {name: np.asarray(feeds[name]) for name in self.graph.inputs}
-        sizes = {symbol: size for symbol, size in check_feeds(self.graph, fed).items() if symbol != self.batch}
-        return Both(fed, fed, FrozenMap(sizes))
+        return Both(fed, fed, FrozenMap(check_feeds(self.graph, fed)))
 
 
 @dataclass(frozen=True)

@@ -314,7 +314,7 @@ def test_a_rounding_of_ones_own_is_not_tflites(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     graph = many_ops()
-    session = Session(graph, sample(graph, 4))
+    session = Session(graph, sample(graph, 4), preset="int8")
     with pytest.raises(ExportError, match="cannot write"):
         export_tflite(session, tmp_path / "missing" / "model.tflite")
 
