@@ -218,3 +218,24 @@ def test_samples_of_different_sizes():
     assert [one.shape for one in outputs] == [(4, 6, item["x"].shape[3]) for item in data]
     for one, item in zip(outputs, data, strict=True):
         assert np.allclose(one, call(graph, item)[0], atol=1e-5)
+
+
+def test_a_constant_that_is_expanded_to_the_batch():
+    """As the places of words are: its size follows from no value that is read beside it."""
+    rng = np.random.default_rng(2)
+    nodes = [
+        node("broadcast_to", ["places"], "expanded", shape=("N", 4)),
+        node("nn.dense", ["expanded", "first.weight"], "first"),
+        node("nn.dense", ["x", "second.weight"], "second"),
+        node("add", ["first", "second"], "y"),
+    ]
+    constants = {
+        "places": Constant(rng.normal(size=(1, 4)).astype(np.float32)),
+        "first.weight": Constant(rng.normal(size=(3, 4)).astype(np.float32)),
+        "second.weight": Constant(rng.normal(size=(3, 4)).astype(np.float32)),
+    }
+    graph = build("places", {"x": TensorType(("N", 4), "float32")}, ("y",), nodes, constants)
+    x = rng.normal(size=(24, 4)).astype(np.float32)
+    report = Session(graph, x, x, config=SEQUENTIAL).run(progress=False)
+    nearest = Session(graph, x, x, config=NEAREST).run(progress=False)
+    assert report.output.sqnr_db > nearest.output.sqnr_db
