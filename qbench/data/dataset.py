@@ -294,17 +294,17 @@ class Dataset:
         wanted, last = {*pieces}, max(pieces, default=-1)
         return [piece for i, piece in enumerate(islice(self.pieces_in_order(), last + 1)) if i in wanted]
 
-    def spread(self, most: int, among: Sequence[int] | None = None, least: int | None = None) -> list[int]:
+    def spread(self, most: int, among: Sequence[int] | None = None) -> list[int]:
         """Numbers of so many pieces at most, evenly spread over all of them or over some.
 
-        Of a few shapes, the commonest, where those have enough pieces (`least`, else `most`): for each shape a model is
-        planned once more, which may take longer than to run it.
+        Of a few shapes, the commonest, where those have enough pieces: for each shape a model is planned once more,
+        which may take longer than to run it.
         """
         among = range(self.pieces) if among is None else among
         if len({*self._kinds}) > _KINDS:
             counted = Counter(map(self.kind, among)).most_common()
             totals = [*accumulate(count for _, count in counted)]
-            few = {kind for kind, _ in counted[: max(_KINDS, bisect_left(totals, least or most) + 1)]}
+            few = {kind for kind, _ in counted[: max(_KINDS, bisect_left(totals, most) + 1)]}
             among = [piece for piece in among if self.kind(piece) in few]
         return [among[at] for at in np.linspace(0, len(among) - 1, min(most, len(among))).round().astype(int).tolist()]
 

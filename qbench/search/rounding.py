@@ -1,6 +1,6 @@
 """Whether weights are rounded on data by default: measured on samples that they were not rounded on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
 
 from qbench.calibration.statistics import Statistics
@@ -62,13 +62,9 @@ def round_on_rest(
     Cancelled
         `cancel` was set.
     """
-    graph, unseen = prepared.graph, _unseen(data)
-    if not unseen or _work(graph, data.pick(_judged(graph, data, unseen))) > _MOST_WORK:
+    if not _judging(prepared.graph, data):
         return FrozenMap()
-    _, _, encodings = encode(prepared, statistics, config, memo)
-    weights = {name: encoding for name, encoding in encodings.items() if name in graph.constants}
-    narrow, seen = config.weights.narrow, range(unseen.start)
-    return round_sequentially(graph, weights, data, None, narrow, progress, cancel, executor, seen)
+    return _rounded(prepared, statistics, config, data, memo, progress, cancel, executor)
 
 
 def measure_rounding(
@@ -83,38 +79,56 @@ def measure_rounding(
 ) -> FrozenMap[str, RoundedWeight]:
     """The weights rounded on data, by name; none where no output needs it or gains by it on samples of the last
     quarter. Parameters and errors are those of :func:`round_on_rest`."""
-    graph, unseen, nothing = prepared.graph, _unseen(data), FrozenMap[str, RoundedWeight]()
+    graph, nothing = prepared.graph, FrozenMap[str, RoundedWeight]()
     if cancel is not None and cancel.is_set():
         raise Cancelled("stopped before it was measured how weights are best rounded; a later run starts again")
-    if not unseen:
+    if not (judged := _judging(graph, data)):
         return nothing
-    exact = Exact.of(graph, data.pick(_judged(graph, data, unseen)))
+    exact = Exact.of(graph, judged)
     before = min(exact.decibels(quantize_graph(prepared, statistics, config, memo).graph).values(), default=_GOOD_DB)
     if before >= _GOOD_DB:
         return nothing
-    found = round_on_rest(prepared, statistics, config, data, memo, progress, cancel, executor)
+    found = _rounded(prepared, statistics, config, data, memo, progress, cancel, executor)
     measured = config.with_value("weights.rounding", "measured")
     after = quantize_graph(RoundedTrace(prepared.source, prepared.steps, found), statistics, measured, memo)
     gained = min(exact.decibels(after.graph).values(), default=before) - before
     return found if gained >= LEAST_GAIN_DB else nothing
 
 
+def _rounded(
+    prepared: Trace,
+    statistics: Mapping[str, Statistics],
+    config: QuantConfig,
+    data: Dataset,
+    memo: Memo,
+    progress: Progress | None,
+    cancel: Cancel | None,
+    executor: Executor | None,
+) -> FrozenMap[str, RoundedWeight]:
+    _, _, encodings = encode(prepared, statistics, config, memo)
+    weights = {name: encoding for name, encoding in encodings.items() if name in prepared.graph.constants}
+    narrow, seen = config.weights.narrow, range(_unseen(data).start)
+    return round_sequentially(prepared.graph, weights, data, None, narrow, progress, cancel, executor, seen)
+
+
 def _unseen(data: Dataset) -> range:
     """Numbers of the pieces that are held back."""
-    return range(data.pieces - data.pieces // _PART, data.pieces) if data.pieces >= _FEWEST else range(0)
+    return range(data.pieces - data.pieces // _PART, data.pieces)
 
 
-def _judged(graph: Graph, data: Dataset, unseen: Sequence[int]) -> list[int]:
+def _judging(graph: Graph, data: Dataset) -> list[Feeds]:
+    """Some of what is held back; none where samples are few, or it would take long."""
+    if data.pieces < _FEWEST:
+        return []
+    unseen = _unseen(data)
     of_choices = needed_of_choices(graph, data.pick(data.spread(1, unseen))[0])
-    return data.spread(max(_JUDGED, of_choices), unseen)
-
-
-def _work(graph: Graph, samples: Sequence[Feeds]) -> int:
-    """About how many products it takes: both networks on some samples, and moments of the inputs of each layer."""
-    return max(_products(specialize(graph, check_feeds(graph, feeds))) for feeds in samples)
+    judged = data.pick(data.spread(max(_JUDGED, of_choices), unseen))
+    work = max(_products(specialize(graph, check_feeds(graph, feeds))) for feeds in judged)
+    return judged if work <= _MOST_WORK else []
 
 
 def _products(graph: Graph) -> int:
+    """About how many it takes: both networks on some samples, and moments of the inputs of each layer."""
     total, (rows, more) = 0, LIGHT.inputs
     for node in graph.nodes:
         types = [graph.types[name] for name in node.inputs]

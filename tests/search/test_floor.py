@@ -104,18 +104,21 @@ def test_where_16_bits_do_not_do_for_all_the_rest_gets_them_or_8() -> None:
     assert ratios(both, spared)["last"] > FLOOR_DB
 
 
-def test_weights_rounded_on_data_are_kept_where_they_help_on_other_data() -> None:
+def test_weights_rounded_on_data_are_kept_where_they_help_on_other_data(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = difference()
     prepared, data = prepare(graph), Dataset(graph, SEEN)
     statistics = collect(prepared.graph, data.pick(range(data.pieces)))
     fitted = round_on_rest(prepared, statistics, CONFIG, data, Memo())
     assert fitted
-    spoiled = FrozenMap({name: replace(one, weight=Constant(-one.weight.array)) for name, one in fitted.items()})
+    spoiled = FrozenMap({name: replace(one, weight=Constant(0 * one.weight.array)) for name, one in fitted.items()})
 
     def kept(weights: FrozenMap[str, RoundedWeight]) -> FrozenMap[str, RoundedWeight] | None:
-        return measure_spared(prepared, CONFIG, data, lambda: weights).weights
+        config = CONFIG.with_value("weights.rounding", "measured")
+        return measure_spared(prepared, config, data, lambda: weights).weights
 
     assert kept(spoiled) == {} == kept(FrozenMap())
+    monkeypatch.setattr("qbench.search.floor.LEAST_GAIN_DB", -200.0)
+    assert kept(fitted) == fitted, "nothing is asked of them"
     assert found(graph, SEEN).weights is None, "nobody rounds any"
     assert found(network(cancels=False)).weights is None, "nothing is spoiled"
 
