@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from qbench.calibration.bulk import UNMEASURED_DB, wide_tensors
 from qbench.calibration.overrides import check_overrides
 from qbench.calibration.resolve import resolve
+from qbench.calibration.settings import shifts_only
 from qbench.calibration.statistics import Statistics
+from qbench.calibration.weights import with_room_for_bias
 from qbench.errors import ConfigError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
@@ -35,7 +37,7 @@ from qbench.passes.round_weights import RoundedWeight, RoundWeightsPass, rounded
 from qbench.quant.config import QuantConfig
 from qbench.quant.config_checks import check_selectors
 from qbench.quant.config_paths import shown_path
-from qbench.quant.encodings import Encodings
+from qbench.quant.encodings import Encoding, Encodings
 from qbench.quant.points import Point
 from qbench.quant.specs import Mode
 from qbench.quantize.imported import check_imported, same_for_tied, shared_statistics, template_of, with_reasons
@@ -114,7 +116,7 @@ def quantize_graph(
         else RealizeTwinPass(template, roundings)
     )
     rounded = _rounded(prepared, config, encodings)
-    encodings = encodings if not rounded else _with_rounded(encodings, rounded)
+    encodings = encodings if not rounded else _with_rounded(encodings, rounded, marked, shifts_only(config))
     bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
     correct: list[Pass] = [RoundWeightsPass(rounded)] if rounded else []
     corrected = nodes_with(graph, config, "bias_correction")
@@ -197,15 +199,17 @@ def _rounded(prepared: Trace, config: QuantConfig, encodings: Encodings) -> Froz
     return FrozenMap({name: rounded for name, rounded in found.items() if name in fits})
 
 
-def _with_rounded(encodings: Encodings, rounded: Mapping[str, RoundedWeight]) -> Encodings:
-    said = {
-        name: replace(
-            encodings[name],
-            qparams=one.qparams,
-            reason=f"{encodings[name].reason}; rounded sequentially, scale for the least error of the output",
-        )
-        for name, one in rounded.items()
-    }
+def _with_rounded(
+    encodings: Encodings, rounded: Mapping[str, RoundedWeight], marked: Mapping[str, Point], shifts: bool
+) -> Encodings:
+    """Encodings of the rounded weights; their biases are new, and data that have 16 bits by now are in finer steps."""
+    said = dict[str, Encoding]()
+    for name, one in rounded.items():
+        data, qparams = encodings.get(marked[name].data or ""), one.qparams
+        if one.bias is not None and data is not None:
+            qparams = with_room_for_bias(qparams, one.bias[1].array, data.qparams.scales[0], shifts)
+        reason = f"{encodings[name].reason}; rounded sequentially, scale for the least error of the output"
+        said[name] = replace(encodings[name], qparams=qparams, reason=reason)
     return Encodings({**encodings, **said})
 
 

@@ -130,6 +130,29 @@ def test_a_layer_undoes_what_its_shortcut_lost(shape: tuple[int, ...]):
     assert np.linalg.norm(sums[1] - sums[0]) < np.linalg.norm(first - drawn[0]) / 5
 
 
+def test_a_channel_of_next_to_nothing_still_takes_what_its_shortcut_lost():
+    """Its new bias is far more than int32 holds in steps of such weights, so that they get larger steps."""
+    rng = np.random.default_rng(3)
+    nodes = [
+        node("nn.dense", ["x", "first.weight"], "first"),
+        node("nn.dense", ["first", "second.weight"], "second"),
+        node("nn.bias_add", ["second", "bias"], "biased"),
+        node("add", ["first", "biased"], "y"),
+    ]
+    weights = {name: rng.normal(size=(8, 8)).astype(np.float32) for name in ("first.weight", "second.weight")}
+    weights["second.weight"][3] *= 1e-14
+    bias = np.eye(8, dtype=np.float32)[3] * np.float32(1e-6)  # beyond int32 too, so that the scale is raised for it
+    constants = {k: Constant(v) for k, v in {**weights, "bias": bias}.items()}
+    graph = build("dead", {"x": TensorType(("N", 8), "float32")}, ["y"], nodes, constants)
+    data = np.abs(rng.normal(size=(100, 8))).astype(np.float32)
+    got = Session(graph, data, config=SEQUENTIAL).quantized()
+    new, units = got.annotated.constants["bias"].array, got.graph.qparams["bias"]
+    assert abs(new[3]) > 1e-3
+    stored = got.graph.constants["bias"].array
+    assert np.abs(stored).max() <= 2**30
+    assert dequantize(stored, units)[3] == pytest.approx(new[3])
+
+
 def test_weights_lie_on_their_levels_and_the_pass_can_be_seen_and_undone():
     s = Session(GRAPH, X, config=NEAREST)
     before = s.quantized()
