@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qbench.calibration.patches import Patches
 
 _MOST = 2**22
-_AT_ONCE = 1 << 16  # elements of groups whose rows are made and used while they are in the processor's cache
+_AT_ONCE = 1 << 18  # elements of groups whose rows are made and used while they are in the processor's cache
 
 Floats = NDArray[np.float64]
 

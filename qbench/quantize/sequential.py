@@ -311,7 +311,7 @@ class _Taken:
 
     def __call__(self, chunk: Both, number: int) -> dict[bool, Moments]:
         f, q = (np.asarray(values[self.head.inputs[0]], np.float32) for values in chunk[:2])
-        every = max(1, places(self.head, f, self.shape) // self.wanted)
+        every = max(1, round(places(self.head, f, self.shape) / self.wanted))
         exact, rounded = (unfolded(self.head, x, self.shape, every, number % every, self.unit) for x in (f, q))
         both = [exact]
         if self.shortcut is not None:
