@@ -9,10 +9,15 @@ from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
+from qbench.kernels.stack import stack_array
 from qbench.quant.arithmetic import Ties
 
 QUANTIZE = {"scale": "f4", "zero_point": "i4", "low": "i4", "high": "i4"}
 """Scale in float32; zero point and clamp in the integers that are stored."""
+
+_PIXELS = 256
+"""That are quantized at a time, one colour after the other, and then put beside each other."""
+_CODES = 3 * _PIXELS
 
 
 @register_jitable
@@ -68,50 +73,47 @@ def quantize_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
 
 @makes_kernels
 def quantize_image_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
-    """float32 [n, c, h, w] to integers [n, top + h + bottom, left + w + right, lanes], zero points around the image.
+    """float32 [n, c, h, w] to integers [n, top + h + bottom, left + w + right, c], zero points around the image.
 
-    `lanes` elements of each pixel are written, zero points beyond the `c` channels; pixels lie `pitch` elements apart,
-    rows `row` and images `image`.
+    Pixels lie `pitch` elements apart, rows `row` and images `image`.
     """
     dtype, step = np.dtype(out).type, _step(ties)
 
     def quantize_image(args, bases, thread, threads):
         scale, zero_point = np.float32(args.scale), np.int32(args.zero_point)
         low, high = np.int32(args.low), np.int32(args.high)
-        n, c, h, w, lanes, pitch = args.n, args.c, args.h, args.w, args.lanes, args.pitch
+        n, c, h, w, pitch = args.n, args.c, args.h, args.w, args.pitch
         top, left, height, width = args.top, args.left, args.top + h + args.bottom, args.left + w + args.right
         first, end = share(n * height, thread, threads)
         if first == end:
             return
         x = view(bases, args.x, n * c * h * w, np.float32)
-        out = view(bases, args.out, (n - 1) * args.image + (height - 1) * args.row + (width - 1) * pitch + lanes, dtype)
+        out = view(bases, args.out, (n - 1) * args.image + (height - 1) * args.row + (width - 1) * pitch + c, dtype)
+        colours = stack_array(_CODES, dtype)
         for index in range(first, end):
             sample, y = index // height, index % height - top
             start = sample * args.image + (y + top) * args.row
             if y < 0 or y >= h:
-                _fill(out, start, width, pitch, lanes, zero_point)
+                _fill(out, start, width, pitch, c, zero_point)
                 continue
-            _fill(out, start, left, pitch, lanes, zero_point)
-            _fill(out, start + (left + w) * pitch, args.right, pitch, lanes, zero_point)
+            _fill(out, start, left, pitch, c, zero_point)
+            _fill(out, start + (left + w) * pitch, args.right, pitch, c, zero_point)
             start += left * pitch
             a = (sample * c * h + y) * w
-            if c == 3 and lanes == pitch and (lanes == 3 or lanes == 4):
-                red, green, blue = x[a : a + w], x[a + h * w : a + h * w + w], x[a + 2 * h * w : a + 2 * h * w + w]
-                target = out[start : start + w * lanes]
-                if lanes == 3:
-                    for i in range(w):
-                        target[3 * i] = step(red[i], scale, zero_point, low, high)
-                        target[3 * i + 1] = step(green[i], scale, zero_point, low, high)
-                        target[3 * i + 2] = step(blue[i], scale, zero_point, low, high)
-                else:
-                    for i in range(w):
-                        target[4 * i] = step(red[i], scale, zero_point, low, high)
-                        target[4 * i + 1] = step(green[i], scale, zero_point, low, high)
-                        target[4 * i + 2] = step(blue[i], scale, zero_point, low, high)
-                        target[4 * i + 3] = zero_point
+            if c == 3 and pitch == 3:  # in two loops, both of which the compiler can make vectors of
+                for column in range(0, w, _PIXELS):
+                    count = min(_PIXELS, w - column)
+                    for channel in range(3):
+                        b = a + column + channel * h * w
+                        source, target = x[b : b + count], colours[channel * _PIXELS : channel * _PIXELS + count]
+                        for i in range(count):
+                            target[i] = step(source[i], scale, zero_point, low, high)
+                    pixels = out[start + 3 * column : start + 3 * (column + count)]
+                    for i in range(count):
+                        pixels[3 * i] = colours[i]
+                        pixels[3 * i + 1] = colours[_PIXELS + i]
+                        pixels[3 * i + 2] = colours[2 * _PIXELS + i]
                 continue
-            if lanes > c:
-                _fill(out, start + c, w, pitch, lanes - c, zero_point)
             for channel in range(c):
                 b = a + channel * h * w
                 source, target = x[b : b + w], out[start + channel : start + channel + (w - 1) * pitch + 1]
@@ -122,13 +124,13 @@ def quantize_image_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
                     for i in range(w):
                         target[i * pitch] = step(source[i], scale, zero_point, low, high)
 
-    sizes = ("x", "out", "n", "c", "h", "w", "lanes", "pitch", "row", "image", "top", "left", "bottom", "right")
+    sizes = ("x", "out", "n", "c", "h", "w", "pitch", "row", "image", "top", "left", "bottom", "right")
     return Kernel(f"quantize_image.{out}.{ties}", record(**dict.fromkeys(sizes, "i8"), **QUANTIZE), quantize_image)
 
 
 @register_jitable
-def _fill(out: Any, start: Any, pixels: Any, pitch: Any, lanes: Any, value: Any) -> None:
-    rows, length = (1, pixels * pitch) if lanes == pitch else (pixels, lanes)
+def _fill(out: Any, start: Any, pixels: Any, pitch: Any, channels: Any, value: Any) -> None:
+    rows, length = (1, pixels * pitch) if channels == pitch else (pixels, channels)
     for row in range(rows):
         for i in range(start + row * pitch, start + row * pitch + length):
             out[i] = value

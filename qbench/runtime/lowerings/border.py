@@ -81,8 +81,8 @@ def _quantize_image(kernel: Kernel, x: Place, out: Place, layout: Layout, how: M
     top, left, bottom, right = layout.border
     start = out.reference - (top * row + left * pitch) * out.dtype.itemsize
     return instruction(
-        kernel, "quantize", x=x.reference, out=start, n=n, c=c, h=h, w=w, lanes=c,
-        pitch=pitch, row=row, image=image, top=top, left=left, bottom=bottom, right=right, **how,
+        kernel, "quantize", x=x.reference, out=start, n=n, c=c, h=h, w=w, pitch=pitch,
+        row=row, image=image, top=top, left=left, bottom=bottom, right=right, **how,
     )  # fmt: skip
 
 

@@ -110,6 +110,10 @@ class Lowering(ABC):
         """The indices among its inputs that a run has to check, and what sizes their numbers point into."""
         return {}
 
+    def before(self, layout: Layout) -> Layout:
+        """How what it reads lies, of one that renames, where what it makes lies so."""
+        return layout
+
     @abstractmethod
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         """How the step wants its values to lie, given how those that it reads lie at home."""

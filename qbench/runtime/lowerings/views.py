@@ -63,13 +63,21 @@ class TransposeLowering(_View):
 
     renames = True
 
-    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        op = bind(self.step.head)
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
         assert isinstance(op, Transpose)
+        self._axes = op.axes
+
+    def before(self, layout: Layout) -> Layout:
+        """Without a border: who wants one makes a copy."""
+        return Layout(tuple(self._axes[axis] for axis in layout.axes))
+
+    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         here = home[self.source]
         if any(here.border):
             raise AssertionError("values with a border have one reader")
-        renamed = tuple(op.axes.index(axis) for axis in here.axes)
+        renamed = tuple(self._axes.index(axis) for axis in here.axes)
         return Layouts({self.source: here}, {self.step.outputs[0]: Layout(renamed)})
 
     def alias(self, places: Mapping[str, Place], layouts: Mapping[str, Layout]) -> Mapping[str, Place]:

@@ -121,11 +121,19 @@ class _LayOut:
 
     def _wanted(self, name: str) -> Layout:
         """The layout that all readers of a value agree on, else the natural one."""
-        wanted = {task.layouts(self.home).inputs.get(name) for task in self.readers.get(name, ())}
+        wanted = {self._asked(task, name) for task in self.readers.get(name, ())}
         if name in self.graph.outputs:
             wanted.add(self._row_major(name))
         layout = wanted.pop() if len(wanted) == 1 else None
         return layout or self.home[name]
+
+    def _asked(self, task: Task, name: str) -> Layout | None:
+        """The layout that a reader of a value wants; of one that only renames its axes, what its own readers want."""
+        lowering = task.lowering
+        if lowering is None or not lowering.renames:
+            return task.layouts(self.home).inputs.get(name)
+        (made,) = task.step.outputs
+        return lowering.before(self._wanted(made))
 
     def _row_major(self, name: str) -> Layout:
         return row_major(self.graph.types[name].rank)
