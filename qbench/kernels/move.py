@@ -123,23 +123,20 @@ def gather_kernel(item: int) -> Kernel:
     """``out[i, j, k, l] = x[table0[i] + table1[j] + table2[k] + l]``; constant padding, nearest resize, tiling.
 
     Tables hold int64 offsets in elements of 1, 2, 4 or 8 bytes; where one is negative the elements are `filler`. The
-    last axis is a run of `sizes[3]` neighbours; out lies with strides `out_stride` and runs without gaps.
+    last axis is a run of `sizes[3]` neighbours, with `before` and `after` elements of filler at its ends; out lies with
+    strides `out_stride`, and runs without gaps.
     """
     dtype = np.dtype(f"u{item}").type
 
     def gather(args, bases, thread, threads):
-        size, out_stride, extent, run, fill = (
-            args.sizes,
-            args.out_stride,
-            args.extent,
-            args.sizes[3],
-            dtype(args.filler),
-        )
-        if size[0] * size[1] * size[2] * run == 0:
+        size, out_stride, run, fill = args.sizes, args.out_stride, args.sizes[3], dtype(args.filler)
+        before, after = args.before, args.after
+        whole = before + run + after
+        if size[0] * size[1] * size[2] * whole == 0:
             return
-        x = view(bases, args.x, extent, dtype)
+        x = view(bases, args.x, args.extent, dtype)
         last = (size[0] - 1) * out_stride[0] + (size[1] - 1) * out_stride[1] + (size[2] - 1) * out_stride[2]
-        out = view(bases, args.out, last + run, dtype)
+        out = view(bases, args.out, last + whole, dtype)
         table0 = view(bases, args.table0, size[0], np.int64)
         table1 = view(bases, args.table1, size[1], np.int64)
         table2 = view(bases, args.table2, size[2], np.int64)
@@ -149,22 +146,23 @@ def gather_kernel(item: int) -> Kernel:
             to = i * out_stride[0] + j * out_stride[1]
             if table0[i] < 0 or table1[j] < 0:
                 for k in range(size[2]):
-                    _fill_row(out, to + k * out_stride[2], run, fill)
+                    _fill_row(out, to + k * out_stride[2], whole, fill)
                 continue
             base = table0[i] + table1[j]
             for k in range(size[2]):
                 target = to + k * out_stride[2]
                 if table2[k] < 0:
-                    _fill_row(out, target, run, fill)
+                    _fill_row(out, target, whole, fill)
                 else:
-                    start = base + table2[k]
+                    start, target = base + table2[k], target + before
+                    _fill_row(out, target - before, before, fill)
                     row, copied = x[start : start + run], out[target : target + run]
                     for n in range(run):
                         copied[n] = row[n]
+                    _fill_row(out, target + run, after, fill)
 
-    fields = record(
-        x="i8", extent="i8", out="i8", sizes="4i8", out_stride="3i8", table0="i8", table1="i8", table2="i8", filler="i8"
-    )
+    names = ("x", "extent", "out", "table0", "table1", "table2", "filler", "before", "after")
+    fields = record(**dict.fromkeys(names, "i8"), sizes="4i8", out_stride="3i8")
     return Kernel(f"gather.{item}", fields, gather)
 
 

@@ -68,20 +68,25 @@ def test_too_many_axes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("item", ITEMS)
-@given(data=st.data(), n=st.integers(0, 3), run=st.sampled_from([1, 3, 20]), gap=st.integers(0, 2), threads=threads)
-def test_gather(item, data, n, run, gap, threads) -> None:
+@given(
+    data=st.data(), n=st.integers(0, 3), run=st.sampled_from([1, 3, 20]), ends=st.tuples(*[st.integers(0, 2)] * 2),
+    gap=st.integers(0, 2), threads=threads,
+)  # fmt: skip
+def test_gather(item, data, n, run, ends, gap, threads) -> None:
     shape = (3, 4, 5)
     x = numbers(item, 3 * 4 * 5 * run).reshape(*shape, run)
     rows, lines, pixels = (np.array(data.draw(st.lists(st.integers(-1, s - 1), min_size=1, max_size=6))) for s in shape)
     rows = rows[:n]
     fill = x.dtype.type(9)
     inside = (rows >= 0)[:, None, None, None] & (lines >= 0)[:, None, None] & (pixels >= 0)[:, None]
-    wanted = np.where(inside, x[rows][:, lines][:, :, pixels], fill)
-    out = np.zeros((*wanted.shape[:3], run + gap), x.dtype)
+    found = np.where(inside, x[rows][:, lines][:, :, pixels], fill)
+    wanted = np.pad(found, (*[(0, 0)] * 3, ends), constant_values=fill)
+    width = wanted.shape[3]
+    out = np.zeros((*wanted.shape[:3], width + gap), x.dtype)
     tables = [np.where(t < 0, -1, t * s) for t, s in zip((rows, lines, pixels), (20 * run, 5 * run, run), strict=True)]
     launch(
-        gather_kernel(item), threads, x=x, extent=x.size, out=out, sizes=wanted.shape, out_stride=strides_of(out)[:3],
-        table0=tables[0], table1=tables[1], table2=tables[2], filler=9,
+        gather_kernel(item), threads, x=x, extent=x.size, out=out, sizes=found.shape, before=ends[0], after=ends[1],
+        out_stride=strides_of(out)[:3], table0=tables[0], table1=tables[1], table2=tables[2], filler=9,
     )  # fmt: skip
-    np.testing.assert_array_equal(out[..., :run], wanted)
-    assert not out[..., run:].any()
+    np.testing.assert_array_equal(out[..., :width], wanted)
+    assert not out[..., width:].any()

@@ -55,6 +55,14 @@ class _Strided(NamedTuple):
     strides: tuple[int, ...]
 
 
+class _Run(NamedTuple):
+    """Elements beside each other, and how many of padding lie before and after them."""
+
+    before: int
+    length: int
+    after: int
+
+
 def _whole(place: Place) -> _Strided:
     return _Strided(0, place.natural_shape, place.natural_strides)
 
@@ -178,9 +186,10 @@ class GatherLowering(_Moved):
             np.where(self.indices[axis] < 0, -1, self.indices[axis] * strides[axis]).astype(np.int64)
             for axis in out.axes
         ]
-        run = 1
-        if tables and out.strides[-1] == 1 and np.array_equal(tables[-1], np.arange(tables[-1].size)):
-            run = tables.pop().size
+        run = _Run(0, 1, 0)
+        if tables and out.strides[-1] == 1 and (found := _run_of(tables[-1])):
+            run = found
+            tables.pop()
         tables, strides = _fewer(tables, out.strides[: len(tables)])
         missing = 3 - len(tables)
         if missing > 0:
@@ -203,13 +212,14 @@ class GatherLowering(_Moved):
         start: int,
         tables: Sequence[NDArray[np.int64]],
         steps: tuple[int, int, int],
-        run: int,
+        run: _Run,
     ) -> Instruction:
         item = x.dtype.itemsize
         extent = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.strides, strict=True))
         return instruction(
             gather_kernel(item), self.step.outputs[0], x=x.reference, extent=extent, out=out.reference + start * item,
-            sizes=(*map(len, tables), run), out_stride=steps, filler=self._filler(),
+            sizes=(*map(len, tables), run.length), before=run.before, after=run.after, out_stride=steps,
+            filler=self._filler(),
             **{f"table{i}": site.constant(table) for i, table in enumerate(tables)},
         )  # fmt: skip
 
@@ -220,6 +230,15 @@ class GatherLowering(_Moved):
         dtype = numpy_dtype(self.graph.types[self.data].dtype)
         value = as_stored(np.array([self.op.pad_value]).astype(dtype))
         return int(value.view(f"u{value.itemsize}")[0])
+
+
+def _run_of(table: NDArray[np.int64]) -> _Run | None:
+    """Elements that lie beside each other, with padding on both sides; None where a table says anything else."""
+    (inside,) = np.nonzero(table >= 0)
+    if not np.array_equal(table[inside], np.arange(inside.size)) or not inside.size:
+        return None
+    first, last = int(inside[0]), int(inside[-1])
+    return _Run(first, inside.size, table.size - 1 - last) if last - first == inside.size - 1 else None
 
 
 def _fewer(
