@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
 from pydantic import AfterValidator, PlainSerializer, model_validator
@@ -79,11 +79,15 @@ class QuantConfig(StrictModel):
         ----------
         preset
             "default": what 8 bits would spoil stays in float, as little as the model needs, and weights are rounded on
-            data where outputs gain by it. "auto": the same, from
-            which a session chooses by measurement. "int8": all that can be is quantized, as where a config says nothing
-            else. "dynamic": dense layers quantize their data by the range that each sample has. "weight_only": weights
-            are stored in 8 bits. "weight_only_int4": in 4 bits, those of dense layers with a scale for every 32 inputs.
-            All else then stays in float.
+            data where outputs gain by it. "auto": the same, from which a session chooses by measurement. "int8": all
+            that can be is quantized, as where a config says nothing else. "dynamic": dense layers quantize their data
+            by the range that each sample has. "weight_only": weights are stored in 8 bits. "weight_only_int4": in 4
+            bits, those of dense layers with a scale for every 32 inputs. All else then stays in float.
+
+        Raises
+        ------
+        ConfigError
+            There is no such preset.
         """
         match preset:
             case "default" | "auto":
@@ -94,6 +98,9 @@ class QuantConfig(StrictModel):
                 return cls(mode="weight_only", weights=WeightSpec(dtype="uint4", symmetric=False, axis=32))
             case "dynamic" | "weight_only":
                 return cls(mode=preset)
+            case _:  # pyright: ignore[reportUnnecessaryComparison] anything may come at run time
+                known = get_args(Preset)
+                raise ConfigError(f"there is no preset {shown(preset)}{nearest(preset, known)} ({', '.join(known)})")
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -1,16 +1,23 @@
 """Files to take away."""
 
+import logging
 from collections.abc import Callable, Collection
 from os import PathLike
 from pathlib import Path
 
 from qbench.errors import ExportError, shown
 from qbench.exporters import write_onnx, write_tensor_quant_overrides
-from qbench.exporters.tflite import write_tflite
+from qbench.exporters.tflite import inexpressible, write_tflite
 from qbench.ir.graph import Graph
+from qbench.passes.groups import Group
+from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
+from qbench.search.spared import in_float, integer_groups
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
+
+_LOG = logging.getLogger(__name__)
+_NAMED = 5
 
 
 def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str], *, nbits: bool = False) -> Path:
@@ -46,7 +53,9 @@ def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str])
     """Write a TFLite file, which LiteRT runs in integers; needs the extra ``tflite``.
 
     TFLite has one arithmetic: a session whose config has another is exported as it would be with
-    ``semantics="tflite"``. Its uint8 tensors become int8 (the same real numbers) unless weights are uint8 too.
+    ``semantics="tflite"``. Its uint8 tensors become int8 (the same real numbers) unless weights are uint8 too. What a
+    session has in integers that TFLite has no operator for, such as a layer that makes 16 bits of 8, is in float in the
+    file, and a warning in the log names it.
 
     Parameters
     ----------
@@ -67,8 +76,31 @@ def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str])
     """
     if isinstance(model, Session):
         wanted = model.config if model.is_imported else model.config.with_value("semantics", "tflite")
-        model = model.quantized(wanted)
+        model = model.quantized(wanted) if model.is_imported else _expressible(model, wanted)
     return write_tflite(model if isinstance(model, Graph) else model.qnn, path)
+
+
+def _expressible(session: Session, config: QuantConfig) -> Quantized:
+    """The model with those groups in float that TFLite has no integers for: each may leave a neighbour without."""
+    floats = dict[str, None]()
+    while True:
+        quantized = session.quantized(config)
+        refused = inexpressible(quantized.qnn)
+        names = {name for node in refused for name in (node, *quantized.qnn.node(node).sources)}
+        groups = [group for group in integer_groups(quantized) if not names.isdisjoint(_names(group))]
+        spared = in_float(groups, "TFLite has no integers for it")
+        changed = spared.applied(quantized.prepared, config)
+        if changed == config:
+            break
+        config, floats = changed, floats | dict.fromkeys(group.head.name for group in groups)
+    if floats:
+        some = ", ".join(map(shown, [*floats][:_NAMED])) + (", ..." if len(floats) > _NAMED else "")
+        _LOG.warning("%d layers are in float in the TFLite file, which has no integers for them: %s", len(floats), some)
+    return quantized
+
+
+def _names(group: Group) -> set[str]:
+    return {name for node in group.nodes for name in (node.name, *node.sources)}
 
 
 def export_overrides(session: Session, path: str | PathLike[str]) -> Path:

@@ -17,6 +17,7 @@ from qbench.ir.graph import Attr, Graph
 from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
+from qbench.quantize.quantized import Quantized
 from qbench.runtime.interpreter import run
 from qbench.session.export import export_tflite
 from qbench.session.session import Session
@@ -265,29 +266,75 @@ def test_layers_in_float_are_float_operators(tmp_path: Path) -> None:
     assert sum(found.values()) <= 2  # LiteRT's float sums go in another order, so that a value may round otherwise
 
 
+def as_tflite(session: Session) -> Quantized:
+    """In TFLite's arithmetic, with all that it has not got."""
+    return session.quantized(session.config.with_value("semantics", "tflite"))
+
+
 def test_what_tflite_cannot_say_is_listed_at_once(tmp_path: Path) -> None:
     graph = every_op()
     session = Session(graph, sample(graph, 4))
     target = tmp_path / "none.tflite"
     with pytest.raises(ExportError, match="prelu") as caught:
-        export_tflite(session, target)
+        export_tflite(as_tflite(session), target)
     assert "dilated" not in str(caught.value)
     assert "average" in str(caught.value)
     assert not target.exists()
 
 
-def test_kernels_make_as_many_bits_as_they_read(tmp_path: Path) -> None:
-    """LiteRT dies of a file in which they do not."""
+def of_two_widths() -> Session:
     rng = np.random.default_rng(0)
-    nodes = [node("a", "nn.dense", "x w", "a"), node("b", "nn.dense", "a w", "b"), node("c", "tanh", "b", "y")]
+    nodes = [
+        node("a", "nn.dense", "x w", "a"),
+        node("b", "nn.dense", "a w", "b"),
+        node("c", "add", "b x", "c"),
+        node("d", "nn.dense", "c w", "y"),
+    ]
     constants = {"w": Constant(rng.normal(size=(4, 4)).astype(np.float32))}
     graph = build("two", {"x": TensorType((1, 4), "float32")}, ["y"], nodes, constants)
-    config = QuantConfig().override_tensor("a", dtype="int16", symmetric=True)
-    with pytest.raises(ExportError, match=r"'a'.*int16 of uint8 data(.|\n)*'b'.*uint8 of int16 data"):
-        export_tflite(
-            Session(graph, rng.normal(size=(1, 4)).astype(np.float32), config=config), tmp_path / "none.tflite"
-        )
+    config = QuantConfig.of_preset("int8").override_tensor("a", dtype="int16", symmetric=True)
+    config = config.override_tensor("c", dtype="int16", symmetric=True)
+    return Session(graph, rng.normal(size=(8, 4)).astype(np.float32), config=config)
+
+
+def test_kernels_make_as_many_bits_as_they_read(tmp_path: Path) -> None:
+    """LiteRT dies of a file in which they do not."""
+    with pytest.raises(
+        ExportError, match=r"'a'.*int16 of uint8 data(.|\n)*'b'.*uint8 of int16 data(.|\n)*'c'.*8 and of"
+    ):
+        export_tflite(as_tflite(of_two_widths()), tmp_path / "none.tflite")
     assert not [*tmp_path.iterdir()]
+
+
+def test_what_has_no_integers_in_tflite_is_in_float_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    session = of_two_widths()
+    path = export_tflite(session, tmp_path / "floats.tflite")
+    assert "4 layers are in float" in caplog.text
+    x = np.random.default_rng(1).normal(size=(1, 4)).astype(np.float32)
+    theirs = litert(path.read_bytes(), {"x": x})["y"]
+    exact = run(session.prepared, {"x": x})["y"]
+    assert np.abs(theirs - exact).max() < np.abs(exact).max() / 20
+
+
+def test_functions_of_16_bits_are_in_float_in_tflite(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The integers around them stay what they are: the file gives what the session gives with those in float."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        node("a", "nn.dense", "x w", "a"),
+        node("c", "nn.relu", "a", "b"),
+        node("t", "tanh", "b", "t"),
+        node("d", "nn.dense", "t w", "y"),
+    ]
+    constants = {"w": Constant(rng.normal(size=(4, 4)).astype(np.float32))}
+    graph = build("tanh", {"x": TensorType((1, 4), "float32")}, ["y"], nodes, constants)
+    config = QuantConfig().with_value("activations.dtype", "int16").with_value("activations.symmetric", True)
+    session = Session(graph, rng.normal(size=(8, 4)).astype(np.float32), config=config)
+    path = export_tflite(session, tmp_path / "tanh.tflite")
+    assert "1 layers are in float in the TFLite file, which has no integers for them: 't'" in caplog.text
+    x = rng.normal(size=(1, 4)).astype(np.float32)
+    session.edit("t", session.config.with_value("semantics", "tflite").override_many("layers", ["t"], keep_float=True))
+    theirs = litert(path.read_bytes(), {"x": x})["y"]
+    assert np.array_equal(theirs, run(session.graph, {"x": x})["y"])
 
 
 @pytest.mark.parametrize(
@@ -309,7 +356,7 @@ def test_a_rounding_of_ones_own_is_not_tflites(tmp_path: Path) -> None:
     session = Session(graph, sample(graph, 4))
     session.override("conv1", rounding="fp32_rne")
     with pytest.raises(ExportError, match="the rounding fp32_rne"):
-        export_tflite(session, tmp_path / "none.tflite")
+        export_tflite(as_tflite(session), tmp_path / "none.tflite")
 
 
 def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:

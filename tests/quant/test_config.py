@@ -301,3 +301,8 @@ def test_presets() -> None:
     assert config.with_value("activations.least_db", 24.5).activations.least_db == 24.5
     with pytest.raises(ConfigError, match=r"activations\.least_db"):
         config.with_value("activations.least_db", "some")
+
+
+def test_presets_that_do_not_exist_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"no preset 'int16'; did you mean 'int8'.*weight_only_int4"):
+        QuantConfig.of_preset("int16")  # pyright: ignore[reportArgumentType]

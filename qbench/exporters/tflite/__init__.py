@@ -1,5 +1,6 @@
 """TFLite files of quantized graphs, in int8 with scales per channel, or in the uint8 of older files."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -9,7 +10,9 @@ from qbench.errors import ExportError, shown
 from qbench.exporters.tflite.writer import EXPORTERS, Inexpressible, Writer
 from qbench.files import write_bytes
 from qbench.ir.build import TAIL
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, Node
+from qbench.ir.op import is_op
+from qbench.ops.qnn.requantize import QnnRequantize
 
 for _module in walk_packages(__path__, f"{__name__}."):
     import_module(_module.name)
@@ -40,23 +43,43 @@ def write_tflite(graph: Graph, path: str | PathLike[str]) -> Path:
 
 def tflite_model(graph: Graph) -> bytes:
     """The bytes of a graph as a TFLite file; see :func:`write_tflite`."""
-    writer = Writer(graph, _needs_int8(graph))
+    writer, refused = _written(graph)
     ends = f"nodes of the ONNX file lie behind it; load(outputs={graph.outputs}) leaves them out"
     complaints = [ends] if TAIL in graph.constants else []
+    complaints += [f"node {shown(name)} ({graph.node(name).op}): {why}" for name, why in refused.items()]
+    if complaints:
+        raise ExportError("TFLite cannot express this model:\n" + "\n".join(complaints))
+    return writer.finish()
+
+
+def inexpressible(graph: Graph) -> Mapping[str, str]:
+    """The nodes that TFLite cannot express, by name, and why."""
+    return _written(graph)[1]
+
+
+def _written(graph: Graph) -> tuple[Writer, Mapping[str, str]]:
+    writer, refused = Writer(graph, _needs_int8(graph)), dict[str, str]()
     for node in graph.nodes:
         if node.name in writer.done:
             continue
         try:
             if node.op not in EXPORTERS:
                 raise Inexpressible("TFLite has no such op")
+            _check_width(graph, node)
             EXPORTERS[node.op](writer, node)
         except Inexpressible as error:
-            complaints.append(f"node {shown(node.name)} ({node.op}): {error}")
+            refused[node.name] = str(error)
             for value in node.outputs:
                 writer.make(value)
-    if complaints:
-        raise ExportError("TFLite cannot express this model:\n" + "\n".join(complaints))
-    return writer.finish()
+    return writer, refused
+
+
+def _check_width(graph: Graph, node: Node) -> None:
+    """Raise Inexpressible where an operator of integers would read or make some of 8 bits and some of 16."""
+    values = [value for value in (*node.inputs, *node.outputs) if value not in graph.constants]
+    dtypes = {graph.qparams[value].dtype for value in values if value in graph.qparams}
+    if dtypes & {"int8", "uint8"} and "int16" in dtypes and not is_op(node, QnnRequantize):
+        raise Inexpressible("integers of 8 and of 16 bits, while kernels make as many bits as they read")
 
 
 def _needs_int8(graph: Graph) -> bool:
