@@ -28,7 +28,7 @@ class ProfileStep(View):
     name, op, layers
         Of its first node; names of all its nodes.
     runs_as, kind
-        What it makes.
+        As the report says it; and of what kind the integers are that it makes.
     sqnr_db, own_db
         Signal to noise of what it makes; of what it would make of exact inputs.
     lasting_db, cause

@@ -371,3 +371,31 @@ def test_a_float_model_stays_one(data_dir: Path, digits: np.ndarray) -> None:
     theirs = litert(tflite_model(prepare(graph).graph), {graph.inputs[0]: digits})
     for name, array in run(graph, {graph.inputs[0]: digits}).items():
         np.testing.assert_allclose(theirs[name], array, atol=1e-4)
+
+
+@pytest.mark.parametrize(("op", "beta"), [("nn.layer_norm", ["beta"]), ("nn.rms_norm", [])])
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_normalizations_are_written_in_parts(op: str, beta: list[str], axis: int) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(1, 2, size=(2, 3, 8)).astype(np.float32)
+    names = ["gamma", *beta]
+    constants = {name: Constant(rng.normal(size=x.shape[axis:]).astype(np.float32)) for name in names}
+    nodes = [node("norm", op, " ".join(["x", *names]), "y", axis=axis, epsilon=1e-3)]
+    graph = build("norm", {"x": TensorType(x.shape, "float32")}, ["y"], nodes, constants)
+    np.testing.assert_allclose(litert(tflite_model(graph), {"x": x})["y"], run(graph, {"x": x})["y"], atol=1e-5)
+
+
+@pytest.mark.parametrize("compare", ["equal", "greater", "greater_equal", "less", "less_equal"])
+def test_choices_by_comparisons(compare: str) -> None:
+    x = np.random.default_rng(0).integers(-2, 3, size=(2, 3, 4, 5)).astype(np.float32)
+    nodes = [
+        node("compared", compare, "x half", "compared"),
+        node("small", "less", "x one", "small"),
+        node("both", "logical_and", "compared small", "both"),
+        node("not", "logical_not", "small", "large"),
+        node("either", "logical_or", "both large", "either"),
+        node("chosen", "where", "either x half", "y"),
+    ]
+    constants = {"half": Constant(np.zeros((3, 1, 1), np.float32)), "one": Constant(np.ones((1,), np.float32))}
+    graph = build("logic", {"x": TensorType(x.shape, "float32")}, ["y"], nodes, constants)
+    assert np.array_equal(litert(tflite_model(graph), {"x": x})["y"], run(graph, {"x": x})["y"])

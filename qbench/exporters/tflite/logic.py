@@ -1,0 +1,25 @@
+"""Comparisons, truth values, and choices by them."""
+
+from qbench.exporters.tflite.writer import Writer, exporter
+from qbench.ir.graph import Node
+
+_CODES = {
+    "equal": ("EQUAL", "EqualOptions"),
+    "greater": ("GREATER", "GreaterOptions"),
+    "greater_equal": ("GREATER_EQUAL", "GreaterEqualOptions"),
+    "less": ("LESS", "LessOptions"),
+    "less_equal": ("LESS_EQUAL", "LessEqualOptions"),
+    "logical_and": ("LOGICAL_AND", "LogicalAndOptions"),
+    "logical_not": ("LOGICAL_NOT", "LogicalNotOptions"),
+    "logical_or": ("LOGICAL_OR", "LogicalOrOptions"),
+    "where": ("SELECT_V2", "SelectV2Options"),
+}
+
+
+@exporter(*_CODES)
+def logic(writer: Writer, node: Node) -> None:
+    """An operator of its own, with NumPy's broadcasting."""
+    code, table = _CODES[node.op]
+    layout = writer.layout(*node.inputs)
+    inputs = [writer.read(value, layout) for value in node.inputs]
+    writer.emit(code, inputs, [writer.make(node.output, layout)], table)
