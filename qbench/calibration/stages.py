@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from qbench.ir.batch import batch_symbol
 from qbench.ir.build import build
-from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph, Node
-from qbench.ir.types import numel
 
 _LARGE, _STAGE = 1 << 30, 1 << 28  # bytes of constants
 
@@ -56,7 +54,7 @@ def stages_of(graph: Graph, observed: Collection[str]) -> list[Stage]:
         done = frozenset(value for value in alive if last.get(value, -1) <= number)
         alive -= done
         part = build(f"stage {number}", given, outputs, nodes, graph.constants)
-        stages.append(Stage(part, wanted, done, sum(_nbytes(graph, value) for value in alive)))
+        stages.append(Stage(part, wanted, done, sum(graph.types[value].nbytes for value in alive)))
     return stages if seen >= {*observed} else []
 
 
@@ -80,8 +78,3 @@ def _parts(graph: Graph) -> list[list[Node]]:
         parts[-1].append(node)
         size += needs
     return parts
-
-
-def _nbytes(graph: Graph, value: str) -> int:
-    kind = graph.types[value]
-    return numel(kind.shape) * numpy_dtype(kind.dtype).itemsize

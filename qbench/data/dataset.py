@@ -23,11 +23,11 @@ from qbench.data.known import KNOWN, remember
 from qbench.data.layout import Layout
 from qbench.data.owned import owned
 from qbench.data.portions import Feeds, Kind, Lazy, Pieces, Reader
-from qbench.data.samples import Data, are_whole, samples
+from qbench.data.samples import Data, are_whole, rows_of_a_sample, samples
 from qbench.errors import DataError
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
-from qbench.runtime.feeds import check_feeds
+from qbench.runtime.feeds import check_feeds, open_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,17 @@ class Dataset:
     def is_one_array(self) -> bool:
         """Whether all samples lie in memory, and :meth:`whole` joins them."""
         return self._in_memory and bool(self.layout.batched) and len({*self._kinds}) == 1
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What the graph's open sizes are in one piece of the commonest shapes."""
+        (kind, _), *_ = Counter(map(self.kind, range(self.pieces))).most_common(1)
+        rows, types = rows_of_a_sample(self._graph), self._graph.input_types()
+        shapes = {
+            name: (rows[name], *shape) if name in self.layout.batched else shape
+            for name, shape in zip(types, kind, strict=True)
+        }
+        return open_sizes((types[name], shape) for name, shape in shapes.items())
 
     @property
     def survey(self) -> Survey:

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from qbench.ir.dtypes import numpy_dtype
-from qbench.ir.types import numel
 from qbench.runtime.program import Program
 
 _STRETCHES = 16
@@ -64,4 +62,4 @@ def _cost(program: Program) -> list[int]:
 
 def _nbytes(program: Program, name: str) -> int:
     kind = program.graph.types.get(name)
-    return 0 if kind is None else numel(kind.shape) * numpy_dtype(kind.dtype).itemsize
+    return 0 if kind is None else kind.nbytes

@@ -93,7 +93,7 @@ def evaluate(
     cache = ValueCache(0) if cache is None else cache
     cache.begin()
     outputs, by, elements = _outputs(quantized), _judged(quantized), _elements_per_sample(quantized, data)
-    layers = layers_of(quantized, cache)
+    layers = layers_of(quantized, cache, data.sizes)
     by_layer = [(layer, layer.pairs if elements is None else layer.ends) for layer in layers]
     pairs = dict.fromkeys([*(pair for _, some in by_layer for pair in some), *outputs, *by])
     probed = dict.fromkeys(pair for layer in layers for pair in layer.ends)
@@ -261,7 +261,7 @@ def _choice(quantized: Quantized, outputs: Sequence[Pair], data: Dataset) -> Pai
 
 def _elements_per_sample(quantized: Quantized, data: Dataset) -> int | None:
     """How many elements of each value to compare in each sample; None, and that is all, in a small network."""
-    size = sum(map(activation_bytes, (quantized.prepared, quantized.graph)))
+    size = activation_bytes(quantized, data.sizes)
     small = size <= _SMALL and len(quantized.prepared.nodes) <= _FEW
     return None if small else max(_FEWEST, min(_MOST, _ELEMENTS // data.samples))
 

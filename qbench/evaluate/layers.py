@@ -1,6 +1,6 @@
 """What can be said of each layer before any data runs: its type, its reason, its encoding, where its values are."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from qbench.evaluate.measure import decibels
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule, is_op
+from qbench.ir.specialize import sized
 from qbench.ops.products import macs
 from qbench.ops.qnn.dynamic import DynamicDense
 from qbench.passes.annotate import quantized_value
@@ -39,12 +40,16 @@ class Layer:
     ends: tuple[tuple[str, str], ...]
 
 
-def layers_of(quantized: Quantized, cache: ValueCache) -> tuple[Layer, ...]:
-    """One entry per node of the prepared graph, in execution order."""
+def layers_of(quantized: Quantized, cache: ValueCache, sizes: Mapping[str, int]) -> tuple[Layer, ...]:
+    """One entry per node of the prepared graph, in execution order; products are counted for open sizes like these."""
     prepared = quantized.prepared
+    at_sizes = sized(prepared, sizes)
     encoded = encoded_tensors(prepared, quantized.encodings)
     groups = {node.name: group for group in find_groups(prepared) for node in group.nodes}
-    return tuple(_layer(quantized, node, groups[node.name], encoded[node.name], cache) for node in prepared.nodes)
+    return tuple(
+        _layer(quantized, node, groups[node.name], encoded[node.name], macs(at_sizes, at_sizes.node(node.name)), cache)
+        for node in prepared.nodes
+    )
 
 
 def encoded_tensors(prepared: Graph, encodings: Collection[str]) -> dict[str, str | None]:
@@ -74,7 +79,9 @@ def value_of(graph: Graph, tensor: str) -> str | None:
     return quantized_value(graph, tensor) or (tensor if tensor in graph.types else None)
 
 
-def _layer(quantized: Quantized, node: Node, group: Group, encoded: str | None, cache: ValueCache) -> Layer:
+def _layer(
+    quantized: Quantized, node: Node, group: Group, encoded: str | None, products: int, cache: ValueCache
+) -> Layer:
     dtype, reason = _runs_as(quantized, node, group.head, encoded)
     said: dict[str, Any] = {}
     if encoded is not None:
@@ -100,7 +107,7 @@ def _layer(quantized: Quantized, node: Node, group: Group, encoded: str | None, 
         runs_as=dtype,
         reason=reason,
         encoded=encoded,
-        macs=macs(quantized.prepared, node),
+        macs=products,
         shape=quantized.prepared.types[node.outputs[0]].shape,
         **said,
     )

@@ -62,7 +62,7 @@ def own_errors(
         About how many elements of each value are compared in each sample.
     """
     parts = Parts(quantized, probe, pairs, cache, cancel)
-    types, qparams, hidden = quantized.prepared.types, quantized.graph.qparams, floors(quantized.prepared)
+    types, qparams, hidden = parts.types, quantized.graph.qparams, floors(quantized.prepared)
     stand_ins, (exact, made) = parts.stand_ins(), parts.keys
     known_as = {
         (a, b): ("own", exact[a], made[b], parts.own_keys[b], parts.few.digest, elements) for a, b in stand_ins.values()

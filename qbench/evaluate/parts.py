@@ -16,13 +16,13 @@ from qbench.evaluate.partial import partial_run, sample_of
 from qbench.evaluate.side_by_side import BATCH, Pair, float_values, programs_of
 from qbench.ir.batch import batch_symbol
 from qbench.ir.build import build
-from qbench.ir.dtypes import is_float, numpy_dtype
+from qbench.ir.dtypes import is_float
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import Array, is_op
 from qbench.ir.sizes import size_of
-from qbench.ir.specialize import specialize
-from qbench.ir.types import TensorType, dim_factors, numel
+from qbench.ir.specialize import sized, specialize
+from qbench.ir.types import TensorType, dim_factors
 from qbench.ops.float.select import Cast
 from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.passes.annotate import quantized_value
@@ -52,10 +52,12 @@ class Parts:
         """Identity of each value of the float and of the quantized network."""
         self._counts = _counting(self._exact)
         self._batch = next(probe.batches(BATCH))
+        self.types = sized(self._exact, probe.sizes).types
+        """Of the float network's values in a sample."""
         self.cuts = _cuts(quantized)
         """Where layers can be given exact values: the float tensor, by the value that stands for it between layers."""
         counts = self._counts
-        self._rows = [0] if counts is None else _rows(self._batch, self._exact, self.cuts.values())
+        self._rows = [0] if counts is None else _rows(self._batch, self.types, self.cuts.values())
         self.few = probe.part(self._batch, self._rows) if probe.layout.batched else self._batch
         """The samples."""
         said = {
@@ -181,10 +183,9 @@ def _ideal_key(graph: Graph, keys: Mapping[str, str], tensor: str, reads: Mappin
     return f"ideal {keys[tensor]} of {rounded}"
 
 
-def _rows(batch: Chunk, exact: Graph, tensors: Iterable[str]) -> list[int]:
+def _rows(batch: Chunk, types: Mapping[str, TensorType], tensors: Iterable[str]) -> list[int]:
     """Which samples of a batch to take: evenly spread, as many as there is room for whole tensors."""
-    types = [exact.types[name] for name in {*tensors}]
-    size = sum(numel(type.shape) * numpy_dtype(type.dtype).itemsize for type in types)
+    size = sum(types[name].nbytes for name in {*tensors})
     rows = batch.stop - batch.start
     count = max(1, min(_MOST_SAMPLES, rows, _MOST_BYTES // max(1, size)))
     return [index * rows // count for index in range(count)]

@@ -24,9 +24,10 @@ from qbench.evaluate.measure import Deviation, deviation, stride
 from qbench.evaluate.partial import Partial, partial_run
 from qbench.evaluate.predictions import Score, score
 from qbench.forms.scores import floors
-from qbench.ir.dtypes import is_float, numpy_dtype
+from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.ir.op import is_op
+from qbench.ir.specialize import sized
 from qbench.ir.types import numel
 from qbench.ops.qnn.border import Dequantize
 from qbench.progress import Cancel, Progress
@@ -106,7 +107,8 @@ def measure(
     floats, integers = quantized.prepared, quantized.graph
     left, right = value_keys(floats, cache.memo), value_keys(integers, cache.memo)
     ranges = {tensor: encoding.qparams for tensor, encoding in quantized.encodings.items()}
-    every = {(a, b): 0 if elements is None else stride(numel(floats.types[a].shape), elements) for a, b in pairs}
+    kinds = sized(floats, data.sizes).types
+    every = {(a, b): 0 if elements is None else stride(numel(kinds[a].shape), elements) for a, b in pairs}
     deviations = _Sums(
         cache,
         {(a, b): ("pair", left[a], right[b], ranges.get(a), data.digest, step) for (a, b), step in every.items()},
@@ -119,9 +121,8 @@ def measure(
     )
     ran = set[str](), set[str]()
     if deviations.todo or lost.todo or scores.todo:
-        compare = _Comparison(
-            quantized, deviations.todo, every, scores.todo, lost.todo, data.labels, data.pieces, elements is None, keep
-        )
+        todo, ends_todo, known = deviations.todo, lost.todo, (data.labels, data.pieces, data.sizes)
+        compare = _Comparison(quantized, todo, every, scores.todo, ends_todo, *known, elements is None, keep)
         look = partial(check, data.samples, progress, cancel)
         with closing(_compared(compare, data, cache, cancel, executor, look)) as results:
             for made in results:
@@ -211,6 +212,7 @@ class _Comparison:
     losing: Sequence[Pair]
     labels: NDArray[np.int64] | None
     pieces: int
+    sizes: Mapping[str, int]
     whole: bool
     keep: bool
 
@@ -246,6 +248,7 @@ class _Comparison:
             self.losing,
             self.labels,
             self.pieces,
+            self.sizes,
             self.whole,
             self.keep,
         )
@@ -259,7 +262,7 @@ class _Comparison:
                 programs = programs_of(self.quantized, self.every, cache)
                 kept: tuple[Collection[str], Collection[str]] = ((), ())
                 if self.keep and self.whole:
-                    kept = _kept(self.quantized, self.pieces, cache.budget_bytes)
+                    kept = _kept(self.quantized, self.pieces, self.sizes, cache.budget_bytes)
                 elif self.keep:
                     kept = _ends(self.quantized, programs[1].of(chunk.feeds), cache.budget_bytes // self.pieces)
                 self._planned = [_Side(*side) for side in zip(programs, keys, kept, strict=True)]
@@ -288,10 +291,10 @@ def float_values(graph: Graph) -> list[str]:
     return [name for name in graph.activations() if is_float(graph.types[name].dtype)]
 
 
-def _kept(quantized: Quantized, pieces: int, budget: int) -> tuple[set[str], set[str]]:
+def _kept(quantized: Quantized, pieces: int, sizes: Mapping[str, int], budget: int) -> tuple[set[str], set[str]]:
     """The values of both graphs that are worth their place in the cache: all, or what the fused groups make."""
     both = (set(quantized.prepared.activations()), set(quantized.graph.activations()))
-    if sum(map(activation_bytes, (quantized.prepared, quantized.graph))) * pieces <= budget:
+    if activation_bytes(quantized, sizes) * pieces <= budget:
         return both
     ends = set(quantized.encodings) | set(quantized.prepared.outputs)
     narrow = {name for name in both[1] if quantized.graph.types[name].dtype in ("int8", "uint8", "int16")}
@@ -304,7 +307,7 @@ def _ends(quantized: Quantized, program: Program, budget: int) -> tuple[Collecti
     return quantized.prepared.outputs, again.union(quantized.graph.outputs)
 
 
-def activation_bytes(graph: Graph) -> int:
-    """Bytes of all activations for one piece of data."""
-    types = [graph.types[name] for name in graph.activations()]
-    return sum(numel(type.shape) * numpy_dtype(type.dtype).itemsize for type in types)
+def activation_bytes(quantized: Quantized, sizes: Mapping[str, int]) -> int:
+    """Bytes of all activations of both graphs for one piece of data of these sizes."""
+    graphs = [sized(graph, sizes) for graph in (quantized.prepared, quantized.graph)]
+    return sum(graph.types[name].nbytes for graph in graphs for name in graph.activations())

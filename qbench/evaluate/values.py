@@ -19,7 +19,7 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.ir.op import OPS, Array, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
-from qbench.ir.types import numel
+from qbench.ir.specialize import sized
 from qbench.ops.float.reshape import Transpose
 from qbench.passes.annotate import points
 from qbench.progress import Cancel
@@ -69,7 +69,7 @@ def layer_values(
         Somebody asked to stop.
     """
     cache.begin()
-    layers = layers_of(quantized, cache)
+    layers = layers_of(quantized, cache, data.sizes)
     graphs, ends = (quantized.prepared, quantized.graph), _named(layers, layer).ends
     if not ends or not is_float(quantized.prepared.types[ends[0][0]].dtype):
         raise SessionError(f"layer {shown(layer)} makes no real numbers that could be compared")
@@ -90,7 +90,7 @@ def layer_values(
 
 def weight_values(quantized: Quantized, layer: str, cache: ValueCache) -> Values:
     """The weight that a layer multiplies by, before and after rounding; SessionError where it has none."""
-    tensor = _named(layers_of(quantized, cache), layer).report.weight
+    tensor = _named(layers_of(quantized, cache, {}), layer).report.weight
     if tensor is None:
         raise SessionError(f"layer {shown(layer)} has no quantized weight")
     q = quantized.encodings[tensor].qparams
@@ -114,7 +114,7 @@ def _few(graph: Graph, data: Dataset, tensor: str) -> Chunk:
     rows = batch.stop - batch.start
     if not data.layout.batched:
         return batch
-    count = max(1, min(_SAMPLES, rows, _BYTES // max(1, 4 * numel(graph.types[tensor].shape))))
+    count = max(1, min(_SAMPLES, rows, _BYTES // max(1, sized(graph, data.sizes).types[tensor].nbytes)))
     return data.part(batch, [i * rows // count for i in range(count)])
 
 

@@ -15,6 +15,12 @@ def open_symbols(graph: Graph) -> frozenset[str]:
     return frozenset[str]().union(*(size_of(dim).symbols for t in graph.input_types().values() for dim in t.shape))
 
 
+def sized(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """The same graph with numbers in place of those open sizes that have one: what estimates of time and memory ask."""
+    opened = open_symbols(graph)
+    return specialize(graph, {symbol: sizes.get(symbol, symbol) for symbol in opened})
+
+
 def specialize(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
     """The same graph with numbers in place of symbols.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from qbench.errors import GraphError
-from qbench.ir.dtypes import DType, is_dtype
+from qbench.ir.dtypes import DType, is_dtype, numpy_dtype
 from qbench.ir.sizes import size_of
 
 Dim = int | str
@@ -46,6 +46,11 @@ class TensorType:
     def rank(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a value; open sizes count as 1, see :func:`qbench.ir.specialize.sized`."""
+        return numel(self.shape) * numpy_dtype(self.dtype).itemsize
 
     def with_dtype(self, dtype: DType) -> TensorType:
         """The same shape with another element type."""

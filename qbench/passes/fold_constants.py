@@ -5,10 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.op import is_open
-from qbench.ir.types import numel
 from qbench.passes.rewrite import Rewriter
 
 
@@ -36,7 +34,7 @@ class FoldConstantsPass:
             if len(known) < len(arrays) or not set(node.outputs).isdisjoint(rw.outputs) or is_open(node):
                 continue
             made = [rw.types[value] for value in node.outputs]
-            size = sum(numel(t.shape) * numpy_dtype(t.dtype).itemsize for t in made)
+            size = sum(kind.nbytes for kind in made)
             if size > sum(array.nbytes for array in known) + self.max_growth:
                 continue
             with np.errstate(all="ignore"):

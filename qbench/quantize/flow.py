@@ -14,11 +14,11 @@ import numpy as np
 from qbench.cluster.where import Cluster, gathered
 from qbench.data.portions import Feeds
 from qbench.ir.build import build
-from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, with_sizes
-from qbench.ir.types import TensorType, dims_replaced, numel
+from qbench.ir.specialize import sized
+from qbench.ir.types import TensorType, dims_replaced
 from qbench.passes.groups import Group
 from qbench.progress import Cancel
 from qbench.runtime.feeds import check_feeds
@@ -49,6 +49,8 @@ class Flow:
         A `Both` each; on a cluster what stands for it there, so that no values travel.
     constants
         What the rounded network has in place of the float one's.
+    sizes
+        What is open in the graph, in a usual sample.
     cluster, cancel
         Where the chunks are, if not here; and whether to wait for it.
     """
@@ -57,6 +59,7 @@ class Flow:
     groups: Sequence[Group]
     chunks: Sequence[Any]
     constants: dict[str, Constant] = field(default_factory=dict[str, Constant])
+    sizes: Mapping[str, int] = FrozenMap[str, int]()
     cluster: Cluster | None = None
     cancel: Cancel | None = None
 
@@ -88,8 +91,7 @@ class Flow:
 
     def nbytes(self, at: int) -> int:
         """Bytes for one sample of what is alive after group `at`, in both networks."""
-        types = [self.graph.types[name] for name in self.alive(at)]
-        return 2 * sum(numel(kind.shape) * numpy_dtype(kind.dtype).itemsize for kind in types)
+        return 2 * sum(self._sized.types[name].nbytes for name in self.alive(at))
 
     def advanced(self, first: int, last: int) -> Flow:
         """From before group `first` to after group `last`."""
@@ -108,6 +110,10 @@ class Flow:
         """What work makes of each, in order, on as many threads as there are processors."""
         with ThreadPoolExecutor(default_threads(), thread_name_prefix="qbench rounding") as pool:
             yield from pool.map(work, *given)
+
+    @cached_property
+    def _sized(self) -> Graph:
+        return sized(self.graph, self.sizes)
 
     @cached_property
     def _last(self) -> dict[str, int]:

@@ -131,7 +131,7 @@ def round_sequentially(
 
     def work() -> None:
         """From front to back; again where workers die with what they held, but no weight is rounded twice."""
-        flow = Flow(graph, groups, (), {**nearest}, where, cancel).fed(chunks)
+        flow = Flow(graph, groups, (), {**nearest}, data.sizes, where, cancel).fed(chunks)
         for first, last in _stretches(flow, end):
             leading, others = flow.split(_few(flow, first, last))
             for at in range(first, last + 1):

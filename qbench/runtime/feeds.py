@@ -46,7 +46,8 @@ def check_feeds(
             inputs = ", ".join(map(shown, graph.inputs))
             raise DataError(f"the model has no input {shown(name)}{nearest(name, graph.inputs)} (it has {inputs})")
     known = {**{name: graph.types[name] for name in feeds}, **{name: graph.types[name] for name in start or {}}}
-    sizes = _sizes([(known[name], array) for name, array in (*feeds.items(), *(start or {}).items())])
+    arrays = (*feeds.items(), *(start or {}).items())
+    sizes = open_sizes((known[name], array.shape) for name, array in arrays if hasattr(array, "shape"))
     for name in graph.inputs if needed is None else needed:
         if name not in feeds:
             raise DataError(f"input {shown(name)} is missing: feed it {graph.types[name]}")
@@ -108,14 +109,17 @@ def _wrong(wanted: TensorType, given: Array, sizes: dict[str, int]) -> str:
     return ""
 
 
-def _sizes(values: Sequence[tuple[TensorType, Array]]) -> dict[str, int]:
-    """What the symbols stand for: each is read where it stands in a size with no other that is unknown yet."""
+def open_sizes(values: Iterable[tuple[TensorType, Sequence[int]]]) -> dict[str, int]:
+    """What the symbols of types stand for, by the shapes that values have.
+
+    Each is read where it stands in a size with no other that is unknown yet; shapes of another rank are ignored.
+    """
     sizes: dict[str, int] = {}
     waiting = [
         (size_of(dim), size)
-        for kind, array in values
-        if getattr(array, "ndim", None) == kind.rank
-        for dim, size in zip(kind.shape, array.shape, strict=True)
+        for kind, shape in values
+        if len(shape) == kind.rank
+        for dim, size in zip(kind.shape, shape, strict=True)
         if isinstance(dim, str)
     ]
     while waiting:

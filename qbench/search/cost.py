@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -11,11 +11,9 @@ from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
 from qbench.ir.dtypes import integer_range, is_float, is_integer, numpy_dtype
 from qbench.ir.graph import Graph
-from qbench.ir.specialize import specialize
-from qbench.ir.types import numel
+from qbench.ir.specialize import sized
 from qbench.ops.products import macs
 from qbench.progress import Cancel
-from qbench.runtime.feeds import check_feeds
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 
@@ -99,20 +97,18 @@ def constant_bytes(graph: Graph) -> int:
     return (bits + 7) // 8
 
 
-def products(graph: Graph, feeds: Feeds) -> int:
-    """How many products one sample takes, at the sizes that it has."""
-    sized = specialize(graph, check_feeds(graph, feeds))
-    return sum(macs(sized, node) for node in sized.nodes)
+def products(graph: Graph, sizes: Mapping[str, int]) -> int:
+    """How many products one sample of these sizes takes."""
+    graph = sized(graph, sizes)
+    return sum(macs(graph, node) for node in graph.nodes)
 
 
-def effort(graph: Graph) -> float:
+def effort(graph: Graph, sizes: Mapping[str, int]) -> float:
     """About how long a run takes, in bytes written: the same on every machine, so that a search is reproducible."""
-    total = 0.0
+    graph, total = sized(graph, sizes), 0.0
     for node in graph.nodes:
         rate = SLOWER.get(graph.types[node.inputs[0]].dtype, 1) if node.inputs else 1
         total += rate * macs(graph, node) / MACS_PER_BYTE
         made = [graph.types[value] for value in node.outputs]
-        total += sum(
-            numel(t.shape) * numpy_dtype(t.dtype).itemsize * (_FLOATS if is_float(t.dtype) else 1) for t in made
-        )
+        total += sum(kind.nbytes * (_FLOATS if is_float(kind.dtype) else 1) for kind in made)
     return total

@@ -8,7 +8,7 @@ Errors add up about as powers do, which is why few trials do.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -88,13 +88,13 @@ def measure_spared(
         `cancel` was set.
     """
     graph = prepared.graph
-    sample = data.pick(data.spread(1))[0]
-    work = max(1, products(graph, sample))
+    sample, sizes = data.pick(data.spread(1))[0], data.sizes
+    work = max(1, products(graph, sizes))
     few, both = min(_SURE, max(1, _MOST_MACS // (work * _TRIALS))), work < _MANY_MACS
     few = max(few, needed_of_choices(graph, sample)) if both else few
     sides = sides_of(graph, data, _ends(graph, config), few, both, executor, cancel)
     trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * min(few, _SURE))))
-    return _Trials(prepared, config, sides, fit, trials, progress, cancel).spared()
+    return _Trials(prepared, config, sizes, sides, fit, trials, progress, cancel).spared()
 
 
 class _Trials:
@@ -104,15 +104,15 @@ class _Trials:
         self,
         prepared: Trace,
         config: QuantConfig,
+        sizes: Mapping[str, int],
         sides: list[Side],
         fit: Fit | None,
         most: int,
         progress: Progress | None,
         cancel: Cancel | None,
     ) -> None:
-        self._prepared, self._sides, self._fit = prepared, sides, fit
+        self._prepared, self._sizes, self._sides, self._fit = prepared, sizes, sides, fit
         self._most, self._done, self._until = most, 0, most
-        self._unseen = sides[0]
         self._weights: FrozenMap[str, RoundedWeight] | None = None
         self._config: QuantConfig = config
         self._progress, self._cancel = progress, cancel
@@ -156,15 +156,14 @@ class _Trials:
         return self._wide(groups_of(self._kept(self._apart(every))[0]))
 
     def _fitted(self, spared: Spared) -> list[Noise]:
-        """What noise is left on each side with this spared, and weights rounded on data where that helps on samples
-        that they were not rounded on."""
+        """What noise is left on each side with this spared, and weights rounded on data where that helps: on all sides
+        together, since few samples differ by more than what is asked, and one side was not rounded on."""
         plain = [self._tried(spared, side, side.all)[1] for side in self._sides]
         if self._fit is not None:
             nearest, self._weights = self._prepared, self._fit()
             self._prepared = RoundedTrace(nearest.source, nearest.steps, self._weights)
             fitted = [self._tried(spared, side, side.all)[1] for side in self._sides] if self._weights else plain
-            at = self._sides.index(self._unseen)
-            before, after = (max(noises[at].values()) for noises in (plain, fitted))
+            before, after = (sum(max(noise.values()) for noise in noises) for noises in (plain, fitted))
             if after <= before * 10 ** (-LEAST_GAIN_DB / 10):
                 return fitted
             self._prepared, self._weights = nearest, FrozenMap()
@@ -181,7 +180,7 @@ class _Trials:
         side, until = self._sides[0], self._done + self._most * _TOLD_APART
         self._until = self._done + self._most
         spared, left = self._tried(self._spare(groups), side, side.few)
-        longest = effort(spared.graph)
+        longest = effort(spared.graph, self._sizes)
         room = {name: max(allowed - left[name], 0.0) for name, allowed in self._allowed.items()}
 
         def alone(part: Sequence[Group]) -> Stretch:
@@ -189,7 +188,7 @@ class _Trials:
             others = [group for group in groups if group.head.name not in heads]
             quantized, noise = self._tried(self._spare(others), side, side.few)
             own = {name: max(noise[name] - left[name], 0.0) for name in noise}
-            return Stretch(part, own, max(longest - effort(quantized.graph), _LEAST_SAVED * longest))
+            return Stretch(part, own, max(longest - effort(quantized.graph, self._sizes), _LEAST_SAVED * longest))
 
         found = [alone(part) for part in cut(groups, _FIRST)]
         while self._done < until:

@@ -66,7 +66,7 @@ class Judge:
         """What the config is worth."""
         quantized = quantize_graph(self.prepared, self.statistics, config, self.memo)
         ratio = self.answers.ratio(quantized.prepared, self.answers.of(quantized, cancel), cancel)
-        return Worth(float("-inf") if ratio is None else ratio, effort(quantized.graph))
+        return Worth(float("-inf") if ratio is None else ratio, effort(quantized.graph, self.answers.data.sizes))
 
     def __reduce__(self) -> tuple[type[Judge], tuple[object, ...]]:
         return Judge, (self.prepared, self.statistics, self.answers)

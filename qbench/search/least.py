@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
-from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
-from qbench.ir.types import numel
+from qbench.ir.specialize import sized
 from qbench.ops.products import macs
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
-from qbench.search.cost import MACS_PER_BYTE, SLOWER
+from qbench.search.cost import MACS_PER_BYTE, SLOWER, products
 from qbench.search.nearness import Exact
 
 LADDER = (0.0, 20.0, 24.0, 27.0, 29.0, 31.0, 33.0, 35.0)
@@ -60,8 +59,8 @@ def measure_least_db(
     Cancelled
         `cancel` was set.
     """
-    graph = prepared.graph
-    work = max(1, sum(macs(graph, node) for node in graph.nodes))
+    graph, sizes = prepared.graph, data.sizes
+    work = max(1, products(graph, sizes))
     candidates = LADDER[::2] if work > _MANY_MACS else LADDER
     samples = max(1, min(_RUNS, _MOST_MACS // work) // len(candidates))
     exact = Exact.of(graph, data.pick(data.spread(samples)))
@@ -75,7 +74,7 @@ def measure_least_db(
         if found[0] > -math.inf and quantized.annotated == tried:
             continue
         tried = quantized.annotated
-        got = min(exact.decibels(quantized.graph).values(), default=math.inf), _cost(quantized.graph)
+        got = min(exact.decibels(quantized.graph).values(), default=math.inf), _cost(quantized.graph, sizes)
         if _is_worth(found, got):
             best, found = least, got
         if found[0] >= good:
@@ -93,13 +92,11 @@ def _is_worth(old: tuple[float, float], new: tuple[float, float]) -> bool:
     return gain >= _LEAST_GAIN_DB and (more - cost) / cost <= allowed * gain
 
 
-def _cost(graph: Graph) -> float:
+def _cost(graph: Graph, sizes: Mapping[str, int]) -> float:
     """About how long a sample takes, in the time of writing a byte."""
-    total = 0.0
+    graph, total = sized(graph, sizes), 0.0
     for node in graph.nodes:
         rate = max((SLOWER.get(graph.types[name].dtype, 1) for name in node.inputs), default=1)
         total += macs(graph, node) * rate / MACS_PER_BYTE
-        total += sum(
-            numel(graph.types[name].shape) * numpy_dtype(graph.types[name].dtype).itemsize for name in node.outputs
-        )
+        total += sum(graph.types[name].nbytes for name in node.outputs)
     return total

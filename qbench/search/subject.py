@@ -16,13 +16,12 @@ from qbench.evaluate.picked import compared
 from qbench.evaluate.probe import Probe
 from qbench.evaluate.side_by_side import BATCH
 from qbench.ir.graph import Graph
-from qbench.ops.products import macs
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
 from qbench.search.answers import Answers
-from qbench.search.cost import Cost, Stopwatch
+from qbench.search.cost import Cost, Stopwatch, products
 from qbench.search.judge import Judge, Worth, judged
 from qbench.search.ledger import Ledger
 from qbench.search.quality import Checking, Measuring, Part, Quality, Tried
@@ -193,7 +192,7 @@ class Subject:
 
     @cached_property
     def _macs(self) -> int:
-        return sum(macs(self.prepared, node) for node in self.prepared.nodes)
+        return products(self.prepared, self.calibration.sizes)
 
     @property
     def is_slow(self) -> bool:
