@@ -95,7 +95,8 @@ class QuantConfig(StrictModel):
             case "int8":
                 return cls()
             case "weight_only_int4":
-                return cls(mode="weight_only", weights=WeightSpec(dtype="uint4", symmetric=False, axis=32))
+                weights = WeightSpec(dtype="uint4", symmetric=False, narrow=False, axis=32)
+                return cls(mode="weight_only", weights=weights)
             case "dynamic" | "weight_only":
                 return cls(mode=preset)
             case _:  # pyright: ignore[reportUnnecessaryComparison] anything may come at run time

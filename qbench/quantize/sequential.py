@@ -242,7 +242,7 @@ def _round(
     parts = fitted, back[0] if back else None
     second, product, ridge = _chosen(weights, exact, parts, effort.ridges, _bias_node(graph, group) is not None)
     wanted, qparams = targets(weights, second, product, ridge), encoding.qparams
-    low, (scales, zeros) = qparams.qmin + (1 if narrow and qparams.qmin < 0 else 0), _grid(qparams, weights)
+    low, (scales, zeros) = qparams.qmin + narrow, _grid(qparams, weights)
     levels = Levels(low, qparams.qmax, qparams.zero_points[0] if len({*qparams.zero_points}) == 1 else None)
     if effort.scales and encoding.calibrator != "override" and "raised" not in encoding.reason:
         best = _best_grid(wanted, second, levels, qparams)

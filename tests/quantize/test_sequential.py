@@ -182,6 +182,20 @@ def test_zero_points_that_differ_from_block_to_block():
     assert found[1] > found[0] + 1
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_the_integers_are_those_that_were_rounded_to(symmetric: bool, narrow: bool):
+    plain = QuantConfig(mode="weight_only").with_value("weights.dtype", "int4" if symmetric else "uint4")
+    config = plain.with_value("weights.symmetric", symmetric).with_value("weights.narrow", narrow)
+    config = config.with_value("weights.axis", 8).with_value("weights.rounding", "sequential")
+    x = np.random.default_rng(1).normal(size=(64, 12)).astype(np.float32)
+    made = Session(mlp(3, (12, 24, 24, 5)), x, config=config).quantized()
+    for name in ("dense_1.weight", "dense_2.weight"):
+        integers, encoding = made.qnn.constants[name].array, made.encodings[name].qparams
+        assert np.array_equal(dequantize(integers, encoding), made.annotated.constants[name].array)
+        assert integers.min() == encoding.qmin + narrow
+
+
 def test_layers_in_float_and_of_other_types_keep_to_themselves():
     config = SEQUENTIAL.override_layer("point", keep_float=True).override_tensor("deep.weight", dtype="int8")
     made = Session(GRAPH, X, config=config).quantized()
