@@ -88,10 +88,10 @@ def measure_spared(
         `cancel` was set.
     """
     graph = prepared.graph
-    sample, sizes = data.pick(data.spread(1))[0], data.sizes
+    sizes = data.sizes
     work = max(1, products(graph, sizes))
     few, both = min(_SURE, max(1, _MOST_MACS // (work * _TRIALS))), work < _MANY_MACS
-    few = max(few, needed_of_choices(graph, sample)) if both else few
+    few = max(few, needed_of_choices(graph, sizes)) if both else few
     sides = sides_of(graph, data, _ends(graph, config), few, both, executor, cancel)
     trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * min(few, _SURE))))
     return _Trials(prepared, config, sizes, sides, fit, trials, progress, cancel).spared()

@@ -11,7 +11,7 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.op import bind
-from qbench.ir.specialize import specialize
+from qbench.ir.specialize import sized
 from qbench.ops.products import macs
 from qbench.passes.pipeline import Trace
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
@@ -19,7 +19,6 @@ from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import encode, quantize_graph
 from qbench.quantize.sequential import LIGHT, round_sequentially
-from qbench.runtime.feeds import check_feeds
 from qbench.search.nearness import Exact
 from qbench.search.sides import needed_of_choices
 
@@ -120,11 +119,9 @@ def _judging(graph: Graph, data: Dataset) -> list[Feeds]:
     """Some of what is held back; none where samples are few, or it would take long."""
     if data.pieces < _FEWEST:
         return []
-    unseen = _unseen(data)
-    of_choices = needed_of_choices(graph, data.pick(data.spread(1, unseen))[0])
-    judged = data.pick(data.spread(max(_JUDGED, of_choices), unseen))
-    work = max(_products(specialize(graph, check_feeds(graph, feeds))) for feeds in judged)
-    return judged if work <= _MOST_WORK else []
+    if _products(sized(graph, data.sizes)) > _MOST_WORK:
+        return []
+    return data.pick(data.spread(max(_JUDGED, needed_of_choices(graph, data.sizes)), _unseen(data)))
 
 
 def _products(graph: Graph) -> int:

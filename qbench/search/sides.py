@@ -8,7 +8,6 @@ from qbench.calibration.collect import collect
 from qbench.calibration.counter import merged
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
-from qbench.data.portions import Feeds
 from qbench.evaluate.chances import chances_of
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
@@ -22,19 +21,19 @@ _MANY, _MOST_MACS = 24, 1 << 35
 """Samples that tell how good choices are, and products that they take together at most."""
 
 
-def needed_of_choices(graph: Graph, sample: Feeds) -> int:
+def needed_of_choices(graph: Graph, sizes: Mapping[str, int]) -> int:
     """How many samples tell how good choices are, each of which is right or wrong; 0 for outputs that are none.
 
     Parameters
     ----------
     graph
         A float graph.
-    sample
-        Of usual size.
+    sizes
+        What is open in it, in a usual sample.
     """
     if not any(chances_of(graph, name) for name in graph.outputs):
         return 0
-    return min(_MANY, _MOST_MACS // max(1, products(graph, sample)))
+    return min(_MANY, _MOST_MACS // max(1, products(graph, sizes)))
 
 
 @dataclass(frozen=True, eq=False)
