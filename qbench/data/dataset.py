@@ -141,7 +141,10 @@ class Dataset:
     @property
     def sizes(self) -> dict[str, int]:
         """What the graph's open sizes are in one piece of the commonest shapes."""
-        (kind, _), *_ = Counter(map(self.kind, range(self.pieces))).most_common(1)
+        counted = Counter[Kind]()
+        for kind, first, stop in zip(self._kinds, (self.start, *self._stops[:-1]), self._stops, strict=True):
+            counted[kind] += stop - first
+        kind = max(counted, key=counted.__getitem__)
         rows, types = rows_of_a_sample(self._graph), self._graph.input_types()
         shapes = {
             name: (rows[name], *shape) if name in self.layout.batched else shape

@@ -273,7 +273,7 @@ def as_tflite(session: Session) -> Quantized:
 
 def test_what_tflite_cannot_say_is_listed_at_once(tmp_path: Path) -> None:
     graph = every_op()
-    session = Session(graph, sample(graph, 4))
+    session = Session(graph, sample(graph, 4), preset="int8")
     target = tmp_path / "none.tflite"
     with pytest.raises(ExportError, match="prelu") as caught:
         export_tflite(as_tflite(session), target)
