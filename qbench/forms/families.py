@@ -10,6 +10,7 @@ from qbench.forms.pairs import arithmetic, binary, extremum, lone_bias
 from qbench.forms.products import products
 from qbench.forms.site import NoForm, Site
 from qbench.forms.tables import clamp, log_softmax, softmax, table
+from qbench.forms.widths import has_two_widths, of_one_width
 from qbench.ir.op import OPS, Epilogue, QuantRule
 
 Family = Callable[[Site], Form]
@@ -61,4 +62,4 @@ def form_of(site: Site) -> Form:
     family = _BY_NAME.get(site.node.op) or _BY_RULE.get(op.rule)
     if family is None:
         raise NoForm(op.float_reason)
-    return family(site)
+    return of_one_width(site, family) if has_two_widths(site) else family(site)

@@ -15,9 +15,9 @@ from qbench.ir.op import OPS, Array, bind
 from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import quantize
 
-What = Literal["accumulator", "biased", "wide", "operand", "made", "averaged", "requantized", "clamped"]
+What = Literal["accumulator", "biased", "wide", "operand", "made", "averaged", "requantized", "clamped", "narrowed"]
 """What a step makes: sums, sums and a bias, the input in finer units, an operand at another scale, what the op itself
-makes, an average still at the scale of its input, integers of a few bits, and those clamped."""
+makes, an average still at the scale of its input, integers of a few bits, those clamped, and 8 bits made of 16."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def single(site: Site, op: str, inputs: Sequence[int], q: QParams | None, attrs:
 def straight(
     site: Site,
     op: str,
-    inputs: Sequence[int | Step],
+    inputs: Sequence[int | Step | Integers],
     attrs: Mapping[str, Attr],
     *,
     before: Sequence[Step] = (),

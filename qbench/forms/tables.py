@@ -4,12 +4,16 @@ import dataclasses
 import math
 from collections.abc import Callable
 
-from qbench.forms.form import Form, clipped, narrowed, said, straight
+from qbench.forms.form import Form, Integers, clipped, narrowed, said, straight
 from qbench.forms.site import NoForm, Site
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Attr
+from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
+from qbench.quant.arithmetic import quantize
+from qbench.quant.choose import from_range
 
+_NARROW = {"int8", "uint8"}
 TABLES = ("int8", "uint8", "int16", "uint16")
 """Types over all of whose integers a table can be made."""
 
@@ -19,6 +23,8 @@ def table(site: Site) -> Form:
     q = site.per_tensor(0)
     if len(site.operands) > 1 and site.operands[1].q is not None:
         return _integer_slopes(site)
+    if len(site.operands) > 1 and site.semantics == "tflite" and {q.dtype, *(t.dtype for t in site.targets)} <= _NARROW:
+        return _rounded_slopes(site)
     if q.dtype not in TABLES:
         raise NoForm(f"unsupported: a table over {q.dtype}")
     attrs: dict[str, Attr] = {"function": site.node.op, **site.arithmetic.spoken}
@@ -30,12 +36,20 @@ def table(site: Site) -> Form:
 
 
 def _slopes(site: Site) -> dict[str, Attr]:
+    slopes = tuple(float(slope) for slope in _slopes_of(site).reshape(-1))
+    return {"slopes": slopes, "axis": _axis_of(site) if len(slopes) > 1 else None}
+
+
+def _slopes_of(site: Site) -> Array:
     array = site.operands[1].array
     if array is None:
         raise NoForm("unsupported: its slopes are no constant")
-    slopes = tuple(float(slope) for slope in array.reshape(-1))
-    axis: int = getattr(site.op, "axis", 1) % site.operands[0].type.rank
-    return {"slopes": slopes, "axis": axis if len(slopes) > 1 else None}
+    return array
+
+
+def _axis_of(site: Site) -> int:
+    axis: int = getattr(site.op, "axis", 1)
+    return axis % site.operands[0].type.rank
 
 
 def _integer_slopes(site: Site) -> Form:
@@ -43,6 +57,14 @@ def _integer_slopes(site: Site) -> Form:
     if not site.arithmetic.from_file or site.integers(0).dtype not in ("int8", "uint8"):
         raise NoForm("unsupported: slopes that are integers, but of 8 bits in a TFLite file")
     return straight(site, "qnn.prelu", (0, 1), site.arithmetic.spoken)
+
+
+def _rounded_slopes(site: Site) -> Form:
+    """Slopes in 8 bits, in the shape that broadcasts: TFLite has no table for each channel."""
+    array = _slopes_of(site)
+    slopes = array.reshape(-1, *(1,) * (site.operands[0].type.rank - 1 - _axis_of(site)))
+    q = from_range(float(slopes.min()), float(slopes.max()), "int8", symmetric=True)
+    return straight(site, "qnn.prelu", (0, Integers(quantize(slopes, q), q, 1)), site.arithmetic.spoken)
 
 
 def clamp(site: Site) -> Form:

@@ -114,6 +114,7 @@ class _Placing:
             "made": f"{self.head.outputs[0]}.summed",
             "averaged": f"{self._tensor}.averaged",
             "requantized": f"{self.group.nodes[-1].inputs[0]}.requantized",
+            "clamped": f"{self._tensor}.clamped",
         }
         if step.what in wishes:
             return self.emitter.fresh(wishes[step.what])
@@ -128,6 +129,7 @@ class _Placing:
             "operand": f"{self._input(step.inputs[0])}.for.{self.head.name}.requantize",
             "wide": f"{self.head.name}.widen",
             "requantized": f"{self.head.name}.requantize",
+            "narrowed": f"{self.head.name}.narrow",
         }
         if step.what in names:
             return Node(self.emitter.fresh(names[step.what]), "", (), (), sources=joined_sources(*self.group.nodes))

@@ -54,8 +54,8 @@ def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str])
 
     TFLite has one arithmetic: a session whose config has another is exported as it would be with
     ``semantics="tflite"``. Its uint8 tensors become int8 (the same real numbers) unless weights are uint8 too. What a
-    session has in integers that TFLite has no operator for, such as a layer that makes 16 bits of 8, is in float in the
-    file, and a warning in the log names it.
+    session has in integers that TFLite has no operator for, such as a function of 16 bits, is in float in the file, and a
+    warning in the log names it. Layers between 8 and 16 bits compute in 16, as TFLite's kernels do.
 
     Parameters
     ----------
@@ -95,7 +95,8 @@ def _expressible(session: Session, config: QuantConfig) -> Quantized:
         config, floats = changed, floats | dict.fromkeys(group.head.name for group in groups)
     if floats:
         some = ", ".join(map(shown, [*floats][:_NAMED])) + (", ..." if len(floats) > _NAMED else "")
-        _LOG.warning("%d layers are in float in the TFLite file, which has no integers for them: %s", len(floats), some)
+        count = "1 layer is" if len(floats) == 1 else f"{len(floats)} layers are"
+        _LOG.warning("%s in float in the TFLite file, which has no integers for it: %s", count, some)
     return quantized
 
 

@@ -13,6 +13,8 @@ from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import rounding_of
 
 _FUSABLE = ("RELU", "RELU_N1_TO_1", "RELU6")
+_FUSABLE_INT16 = ("RELU", "RELU6")
+"""LiteRT has no kernel for the other one by itself."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def activation_of(writer: Writer, node: Node) -> str | None:
     smallest, largest = writer.bounds(node.output)
     offset = writer.offset(node.output)
     inside = max(int(low) - offset, smallest), min(int(high) - offset, largest)
-    return next((name for name in _FUSABLE if activation_bounds(name, q) == inside), None)
+    names = _FUSABLE if q.dtype != "int16" else _FUSABLE_INT16
+    return next((name for name in names if activation_bounds(name, q) == inside), None)
 
 
 def _alone(graph: Graph, node: Node) -> Node | None:

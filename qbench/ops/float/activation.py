@@ -10,7 +10,7 @@ from qbench.ir.op import Array, Channels, Epilogue, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.numeric.special import erf, sigmoid
-from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_number, need_rank, require
+from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_number, require
 
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 """Exporters write this, or infinity, for a bound that does not bound."""
@@ -96,7 +96,7 @@ class LeakyRelu(Unary):
 
 @register
 class PRelu(FloatOp):
-    """``data`` where positive, else ``alpha * data`` with an alpha for each index of `axis`."""
+    """``data`` where positive, else ``alpha * data``: one alpha for each index of `axis`, as a vector or broadcast."""
 
     name = "nn.prelu"
     operands = ("data", "alpha")
@@ -110,13 +110,17 @@ class PRelu(FloatOp):
 
     def infer(self, data: TensorType, alpha: TensorType) -> TensorType:
         need_float(self, data, alpha)
-        need_rank(self, "alpha", alpha, 1)
         axis = axis_within(self, self.axis, data.rank)
-        need_equal(self, "the length of alpha", alpha.shape[0], data.shape[axis])
+        at = 0 if alpha.rank == 1 else axis + alpha.rank - data.rank
+        others = [size for place, size in enumerate(alpha.shape) if place != at]
+        require(
+            0 <= at < alpha.rank and others == [1] * len(others), f"{self.name}: alpha {alpha} is no number by axis"
+        )
+        need_equal(self, "the length of alpha", alpha.shape[at], data.shape[axis])
         return data
 
     def compute(self, data: Array, alpha: Array) -> Array:
-        return np.where(data > 0, data, data * channelwise(alpha, self.axis % data.ndim, data.ndim))
+        return np.where(data > 0, data, data * channelwise(alpha.reshape(-1), self.axis % data.ndim, data.ndim))
 
 
 @register

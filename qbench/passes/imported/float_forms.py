@@ -13,6 +13,7 @@ from qbench.ir.qparams import QParams
 from qbench.ops.float.activation import LeakyRelu, PRelu, Relu
 from qbench.ops.float.select import Pad
 from qbench.ops.qnn.base import QnnOp
+from qbench.ops.qnn.binary import QnnPrelu
 from qbench.ops.qnn.requantize import QnnRequantize
 from qbench.ops.qnn.window import QnnSum, QnnUnary
 
@@ -61,6 +62,8 @@ def float_form(graph: Graph, node: Node) -> Form | None:
     op = bind(node, graph.qparams)
     if isinstance(op, QnnUnary):
         return _function(op)
+    if isinstance(op, QnnPrelu):
+        return _slopes(graph, node)
     if isinstance(op, QnnRequantize):
         return Form(*IDENTITY)
     if isinstance(op, QnnSum) and not _divides(graph, node):
@@ -120,6 +123,12 @@ def _function(op: QnnUnary) -> Form | None:
         return None
     numbers = () if op.constant is None else (np.asarray(op.constant, np.float32),)
     return Form(op.function, FrozenMap(dict(op.parameters)), numbers, op.constant_first)
+
+
+def _slopes(graph: Graph, node: Node) -> Form | None:
+    data, slopes = (graph.types[value].shape for value in node.inputs)
+    along = [at - len(slopes) + len(data) for at, size in enumerate(slopes) if size != 1]
+    return Form(PRelu.name, FrozenMap({"axis": along[0]})) if len(along) == 1 else None
 
 
 def _divides(graph: Graph, node: Node) -> bool:

@@ -189,7 +189,7 @@ class _Placed:
         if step.what == "biased" and match.bias is not None:
             return match.bias.name, (match.bias,)
         if step.what == "clamped" and match.clamps:
-            return match.clamps[-1].name, (*match.clamps, *(end for end in self._ends[step] if end is not None))
+            return match.clamps[-1].name, (*match.clamps, *(end for end in self._ends.get(step, ()) if end is not None))
         return match.head.name if step.what in ("made", "averaged", "clamped", "biased") else "", ()
 
     def _stored(self, bias: Integers) -> str:

@@ -78,7 +78,7 @@ class BroadcastLowering(Lowering):
 
 
 class PerChannelMixin(BroadcastLowering):
-    """The second operand is a vector along the channels of the first."""
+    """The second operand is a vector along the channels of the first, or broadcasts."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -87,11 +87,13 @@ class PerChannelMixin(BroadcastLowering):
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         data, *others = self.step.inputs(self.graph)
+        if any(self.graph.types[name].rank > 1 for name in others):
+            return super().layouts(home)
         common = borderless(home[data])
         return Layouts({data: common, **dict.fromkeys(others, row_major(1))}, {self.step.outputs[0]: common})
 
     def seen(self, index: int, place: Place) -> Place:
-        if index == 0:
+        if index == 0 or len(place.shape) > 1:
             return place
         data, _ = self.step.head.inputs
         rank = self.graph.types[data].rank
