@@ -54,8 +54,8 @@ def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str])
 
     TFLite has one arithmetic: a session whose config has another is exported as it would be with
     ``semantics="tflite"``. Its uint8 tensors become int8 (the same real numbers) unless weights are uint8 too. What a
-    session has in integers that TFLite has no operator for, such as a function of 16 bits, is in float in the file, and a
-    warning in the log names it. Layers between 8 and 16 bits compute in 16, as TFLite's kernels do.
+    session has in integers that TFLite has no operator for, such as a function of 16 bits, is in float in the file, and
+    a warning in the log names it. Layers between 8 and 16 bits compute in 16, as TFLite's kernels do.
 
     Parameters
     ----------
