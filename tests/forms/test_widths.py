@@ -13,6 +13,7 @@ from qbench.ir.op import OPS, QuantRule
 from qbench.passes.annotate import AnnotatePass, bind_qparams, points
 from qbench.passes.realize import RealizePass
 from qbench.runtime.interpreter import run
+from qbench.runtime.programs import Programs
 from tests.forms.nets import CASES
 from tests.forms.test_round_trip import in_tflite
 from tests.passes.quantizable import every_value, min_max_qparams
@@ -49,6 +50,7 @@ def test_kernels_of_16_bits_compute_what_8_and_16_bits_make(name: str, wide: str
     (tmp_path / "net.tflite").write_bytes(data)
     made, output = run(ours, feeds), graph.outputs[0]
     np.testing.assert_array_equal(litert(data, feeds)[output], made[output])
+    np.testing.assert_array_equal(Programs(ours).of(feeds).run(feeds)[output], made[output])
     np.testing.assert_array_equal(run(load(tmp_path / "net.tflite"), feeds)[output], made[output])
     step = (broad if wide == "result" else narrow)[output].scales[0]
     bound_of = 2 * step + 0.02 * np.abs(values[output]).max()
