@@ -17,8 +17,14 @@ def open_symbols(graph: Graph) -> frozenset[str]:
 
 def sized(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     """The same graph with numbers in place of those open sizes that have one: what estimates of time and memory ask."""
-    opened = open_symbols(graph)
-    return specialize(graph, {symbol: sizes.get(symbol, symbol) for symbol in opened})
+    known = vars(graph)  # where a graph keeps its indexes
+    if _SIZED not in known or known[_SIZED][0] != sizes:
+        all_of = {symbol: sizes.get(symbol, symbol) for symbol in open_symbols(graph)}
+        known[_SIZED] = dict(sizes), specialize(graph, all_of)
+    return known[_SIZED][1]
+
+
+_SIZED = "_sized"
 
 
 def specialize(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
