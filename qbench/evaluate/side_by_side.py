@@ -121,8 +121,18 @@ def measure(
     )
     ran = set[str](), set[str]()
     if deviations.todo or lost.todo or scores.todo:
-        todo, ends_todo, known = deviations.todo, lost.todo, (data.labels, data.pieces, data.sizes)
-        compare = _Comparison(quantized, todo, every, scores.todo, ends_todo, *known, elements is None, keep)
+        compare = _Comparison(
+            quantized,
+            deviations.todo,
+            every,
+            scores.todo,
+            lost.todo,
+            data.labels,
+            data.pieces,
+            data.sizes,
+            elements is None,
+            keep,
+        )
         look = partial(check, data.samples, progress, cancel)
         with closing(_compared(compare, data, cache, cancel, executor, look)) as results:
             for made in results:

@@ -1,7 +1,7 @@
 """Average pools and means: the exact sum of integers, divided in the one rounding, or a runtime's own kernel."""
 
 from qbench.forms.form import Form, Step, narrowed, said, straight
-from qbench.forms.site import NoForm, Site
+from qbench.forms.site import EIGHT_BITS, NoForm, Site
 from qbench.forms.sums import accumulator_dtype, averaged_axes, denominator, reach
 from qbench.ir.graph import Attr
 from qbench.ir.qparams import QParams
@@ -23,7 +23,7 @@ def average(site: Site) -> Form:
         return _tflite(site, pool, source, axes)
     if site.semantics == "onnx" and pool is not None and pool.pool_size == shape[2:] and not any(pool.padding):
         pool = None  # onnxruntime takes it for a global pool too
-    narrow = all(q.dtype in ("int8", "uint8") for q in (source, *site.targets))
+    narrow = all(q.dtype in EIGHT_BITS for q in (source, *site.targets))
     if site.semantics == "onnx" and pool is not None and site.arithmetic.fused and narrow:
         return straight(site, "qnn.avg_pool2d", (0,), {**site.node.attrs, "semantics": "onnx"})
     return _sums(site, pool, source, axes)

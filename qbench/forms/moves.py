@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.forms.form import Form, Step, What, said, single
-from qbench.forms.site import NoForm, Site
+from qbench.forms.site import EIGHT_BITS, NoForm, Site
 from qbench.ir.graph import Attr
 from qbench.ir.op import OPS, Op
 from qbench.ir.qparams import QParams
@@ -82,7 +82,7 @@ def _joined(site: Site, first: int) -> Form:
 
 def _joins_at_any_scales(site: Site, sources: list[QParams]) -> bool:
     """Whether a runtime's own kernel brings what it joins to the scale of the result."""
-    narrow = all(q.dtype in ("int8", "uint8") for q in sources)
+    narrow = all(q.dtype in EIGHT_BITS for q in sources)
     return (site.semantics == "onnx" and narrow) or site.arithmetic.from_file
 
 

@@ -16,6 +16,9 @@ from qbench.quant.arithmetic import Ties
 from qbench.quant.rounding import Rounding
 from qbench.quant.semantics import Semantics, rounding_of
 
+EIGHT_BITS = ("int8", "uint8")
+"""Types that the integer kernels of onnxruntime and TFLite share."""
+
 _LARGEST = float(np.finfo(np.float32).max)
 _CLOSE = 1e-3
 """A bias counts as being in units of the accumulator's scale if its scale differs by less: it was made by rounding."""

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 from qbench.forms.form import Form, Integers, clipped, narrowed, said, straight
-from qbench.forms.site import NoForm, Site
+from qbench.forms.site import EIGHT_BITS, NoForm, Site
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Attr
 from qbench.ir.op import Array
@@ -13,7 +13,6 @@ from qbench.ir.qparams import QParams
 from qbench.quant.arithmetic import quantize
 from qbench.quant.choose import from_range
 
-_NARROW = {"int8", "uint8"}
 TABLES = ("int8", "uint8", "int16", "uint16")
 """Types over all of whose integers a table can be made."""
 
@@ -23,7 +22,11 @@ def table(site: Site) -> Form:
     q = site.per_tensor(0)
     if len(site.operands) > 1 and site.operands[1].q is not None:
         return _integer_slopes(site)
-    if len(site.operands) > 1 and site.semantics == "tflite" and {q.dtype, *(t.dtype for t in site.targets)} <= _NARROW:
+    if (
+        len(site.operands) > 1
+        and site.semantics == "tflite"
+        and all(one.dtype in EIGHT_BITS for one in (q, *site.targets))
+    ):
         return _rounded_slopes(site)
     if q.dtype not in TABLES:
         raise NoForm(f"unsupported: a table over {q.dtype}")
@@ -54,7 +57,7 @@ def _axis_of(site: Site) -> int:
 
 def _integer_slopes(site: Site) -> Form:
     """Only TFLite's kernel multiplies with slopes that are integers: they broadcast."""
-    if not site.arithmetic.from_file or site.integers(0).dtype not in ("int8", "uint8"):
+    if not site.arithmetic.from_file or site.integers(0).dtype not in EIGHT_BITS:
         raise NoForm("unsupported: slopes that are integers, but of 8 bits in a TFLite file")
     return straight(site, "qnn.prelu", (0, 1), site.arithmetic.spoken)
 
@@ -82,11 +85,11 @@ def clamp(site: Site) -> Form:
 def softmax(site: Site) -> Form:
     """onnxruntime and TFLite have a softmax of integers; otherwise it stays in real numbers."""
     if site.semantics == "tflite":
-        return _at_fixed_scale(site, "qnn.softmax", ("int8", "uint8", "int16"), _of_softmax)
+        return _at_fixed_scale(site, "qnn.softmax", (*EIGHT_BITS, "int16"), _of_softmax)
     if site.semantics != "onnx" or not site.arithmetic.fused:
         raise NoForm(site.op.float_reason)
     q = site.per_tensor(0)
-    if q.dtype not in ("int8", "uint8") or any(target.dtype != q.dtype for target in site.targets):
+    if q.dtype not in EIGHT_BITS or any(target.dtype != q.dtype for target in site.targets):
         raise NoForm("unsupported: softmax of other than 8-bit integers of one type")
     return straight(site, "qnn.softmax", (0,), {**site.node.attrs, "semantics": "onnx"})
 
@@ -95,7 +98,7 @@ def log_softmax(site: Site) -> Form:
     """Only TFLite has one of integers."""
     if site.semantics != "tflite":
         raise NoForm(site.op.float_reason)
-    return _at_fixed_scale(site, "qnn.log_softmax", ("int8", "uint8"), lambda source, target: (2**-4, target.qmax))
+    return _at_fixed_scale(site, "qnn.log_softmax", EIGHT_BITS, lambda source, target: (2**-4, target.qmax))
 
 
 def _of_softmax(source: QParams, target: QParams) -> tuple[float, int]:

@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from qbench.forms.form import Form, Integers, Step
-from qbench.forms.site import Site
+from qbench.forms.site import EIGHT_BITS, Site
 from qbench.ir.op import OPS, QuantRule
 from qbench.ir.qparams import QParams
 
-_NARROW = ("int8", "uint8")
 _RULES = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE)
 _FINER = 128
 """So many times finer are 16 bits than 8: all that these can hold has integers there, whatever the zero point."""
@@ -21,7 +20,7 @@ def has_two_widths(site: Site) -> bool:
     if site.semantics != "tflite" or site.arithmetic.from_file or OPS[site.node.op].rule not in _RULES:
         return False
     dtypes = {q.dtype for q in (*site.targets, *(site.operands[at].q for at in _data(site))) if q is not None}
-    return "int16" in dtypes and not dtypes.isdisjoint(_NARROW)
+    return "int16" in dtypes and not dtypes.isdisjoint(EIGHT_BITS)
 
 
 def of_one_width(site: Site, form_of: Callable[[Site], Form]) -> Form:
@@ -38,7 +37,7 @@ def of_one_width(site: Site, form_of: Callable[[Site], Form]) -> Form:
     operands, given, made = [*site.operands], dict[object, Step | Integers](), dict[Step, Step]()
     for at in _data(site):
         operand = operands[at]
-        if operand.q is None or operand.q.dtype not in _NARROW:
+        if operand.q is None or operand.q.dtype not in EIGHT_BITS:
             continue
         q, array = _widened(operand.q), None
         if operand.array is None:
@@ -47,7 +46,7 @@ def of_one_width(site: Site, form_of: Callable[[Site], Form]) -> Form:
             array = ((operand.array.astype(np.int32) - operand.q.zero_points[0]) * _FINER).astype(np.int16)
             given[at] = Integers(array, q, at)
         operands[at] = replace(operand, type=operand.type.with_dtype(q.dtype), q=q, array=array)
-    targets = tuple(_widened(q) if q.dtype in _NARROW else q for q in site.targets)
+    targets = tuple(_widened(q) if q.dtype in EIGHT_BITS else q for q in site.targets)
     form = form_of(replace(site, operands=tuple(operands), targets=targets))
     steps = [step for step in given.values() if isinstance(step, Step)]
     for step in form.steps:
@@ -55,7 +54,7 @@ def of_one_width(site: Site, form_of: Callable[[Site], Form]) -> Form:
     steps += made.values()
     results = [made[step] for step in form.results]
     for at, q in enumerate(site.targets):
-        if q.dtype in _NARROW:
+        if q.dtype in EIGHT_BITS:
             results[at] = Step("narrowed", "qnn.requantize", (results[at],), q, attrs)
             steps.append(results[at])
     return Form(tuple(steps), tuple(results))

@@ -17,9 +17,10 @@ def open_symbols(graph: Graph) -> frozenset[str]:
 
 def sized(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     """The same graph with numbers in place of those open sizes that have one: what estimates of time and memory ask."""
-    known, opened = vars(graph), open_symbols(graph)  # where a graph keeps its indexes
+    opened = open_symbols(graph)
     if opened.isdisjoint(sizes):
         return graph
+    known = vars(graph)  # where a graph keeps its indexes
     if _SIZED not in known or known[_SIZED][0] != sizes:
         known[_SIZED] = dict(sizes), specialize(graph, {symbol: sizes.get(symbol, symbol) for symbol in opened})
     return known[_SIZED][1]

@@ -84,6 +84,9 @@ def test_prelu() -> None:
     data, alpha = draw((2, 3, 4, 5)), draw((3,), 1)
     expected = onnx_run("PRelu", data, alpha[:, np.newaxis, np.newaxis])
     np.testing.assert_array_equal(one("nn.prelu", data, alpha), expected)
+    np.testing.assert_array_equal(one("nn.prelu", data, alpha[:, np.newaxis, np.newaxis]), expected)
+    with pytest.raises(GraphError, match="is no number by axis"):
+        infer("nn.prelu", (2, 3, 4), (3, 4))
     with pytest.raises(GraphError, match="length of alpha is 2, but must be 3"):
         infer("nn.prelu", (2, 3, 4), (2,))
 

@@ -62,6 +62,20 @@ def test_each_op(op, dtype):
     assert_agree(graph, arrays, threads=2)
 
 
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("laid", [True, False])
+@pytest.mark.parametrize(("axis", "shape"), [(1, (6,)), (1, (6, 1, 1)), (1, (1, 6, 1, 1)), (3, (5,)), (2, (1, 4, 1))])
+def test_slopes_of_one_dimension_and_such_as_broadcast(axis, shape, laid, constant):
+    """Behind a convolution, data have their channels last."""
+    rng = np.random.default_rng(0)
+    feeds = {"x": rng.normal(size=(2, 6, 4, 5)).astype(np.float32)}
+    held = {"w": rng.normal(size=(6, 6, 1, 1)).astype(np.float32)} if laid else {}
+    (held if constant else feeds)["a"] = rng.normal(size=shape).astype(np.float32)
+    nodes = [node("nn.conv2d", "x w", "c")] if laid else []
+    nodes.append(node("nn.prelu", "c a" if laid else "x a", "y", axis=axis))
+    assert_agree(graph_of(feeds, nodes, "y", **held), feeds, threads=2)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("shape", [(2, 35, 6, 5), (1, 16, 40), (3, 1, 2, 3)])
 def test_instance_norm(shape, dtype):
