@@ -113,6 +113,7 @@ class _Trials:
     ) -> None:
         self._prepared, self._sizes, self._sides, self._fit = prepared, sizes, sides, fit
         self._most, self._done, self._until = most, 0, most
+        self._unseen = sides[0]
         self._weights: FrozenMap[str, RoundedWeight] | None = None
         self._config: QuantConfig = config
         self._progress, self._cancel = progress, cancel
@@ -156,14 +157,15 @@ class _Trials:
         return self._wide(groups_of(self._kept(self._apart(every))[0]))
 
     def _fitted(self, spared: Spared) -> list[Noise]:
-        """What noise is left on each side with this spared, and weights rounded on data where that helps: on all sides
-        together, since few samples differ by more than what is asked, and one side was not rounded on."""
+        """What noise is left on each side with this spared, and weights rounded on data where that helps on samples
+        that they were not rounded on."""
         plain = [self._tried(spared, side, side.all)[1] for side in self._sides]
         if self._fit is not None:
             nearest, self._weights = self._prepared, self._fit()
             self._prepared = RoundedTrace(nearest.source, nearest.steps, self._weights)
             fitted = [self._tried(spared, side, side.all)[1] for side in self._sides] if self._weights else plain
-            before, after = (sum(max(noise.values()) for noise in noises) for noises in (plain, fitted))
+            at = self._sides.index(self._unseen)
+            before, after = (max(noises[at].values()) for noises in (plain, fitted))
             if after <= before * 10 ** (-LEAST_GAIN_DB / 10):
                 return fitted
             self._prepared, self._weights = nearest, FrozenMap()

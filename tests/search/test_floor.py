@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qbench.calibration.collect import collect
+from qbench.calibration.collect import collect, observed
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
 from qbench.ir.build import build
@@ -17,11 +17,13 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
-from qbench.passes.round_weights import RoundedWeight
+from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.quant.config import QuantConfig
+from qbench.search import floor
 from qbench.search.floor import FLOOR_DB, measure_spared
 from qbench.search.nearness import Exact
 from qbench.search.rounding import round_on_rest
+from qbench.search.sides import Side, sides_of
 from qbench.search.spared import Spared
 from qbench.session.session import Session
 
@@ -121,6 +123,27 @@ def test_weights_rounded_on_data_are_kept_where_they_help_on_other_data(monkeypa
     assert kept(fitted) == fitted, "nothing is asked of them"
     assert found(graph, SEEN).weights is None, "nobody rounds any"
     assert found(network(cancels=False)).weights is None, "nothing is spoiled"
+
+
+@pytest.mark.parametrize(("seen", "unseen", "helps"), [(9.0, 0.5, True), (-9.0, 0.5, True), (9.0, -0.5, False)])
+def test_only_samples_that_weights_were_not_rounded_on_tell_whether_that_helps(
+    seen: float, unseen: float, helps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decibels that rounding gains on either side of the data."""
+    graph = difference()
+    prepared, data = prepare(graph), Dataset(graph, SEEN)
+    weights = round_on_rest(prepared, collect(prepared.graph, data.pick(range(data.pieces))), CONFIG, data, Memo())
+    sides = sides_of(prepared.graph, data, observed(prepared.graph), 8)
+    trials = floor._Trials(prepared, CONFIG, data.sizes, sides, lambda: weights, 44, None, None)
+    gains = {id(sides[0]): unseen, id(sides[1]): seen}
+
+    def tried(self: floor._Trials, spared: Spared, side: Side, exact: Exact) -> tuple[None, dict[str, float]]:
+        gained = gains[id(side)] if isinstance(self._prepared, RoundedTrace) else 0.0
+        return None, {"small": 10 ** (-(20 + gained) / 10)}
+
+    monkeypatch.setattr(floor._Trials, "_tried", tried)
+    trials._fitted(Spared())
+    assert trials._weights == (weights if helps else {})
 
 
 def test_rules_win_over_16_bits_by_default_and_a_threshold_is_one_of_16_bits() -> None:
