@@ -73,10 +73,12 @@ class Parts:
         return programs_of(self._quantized, self._pairs, self._cache)
 
     def stand_ins(self) -> dict[Pair, Pair]:
-        """The pairs that can be compared, each with the one to compare: integers rather than the reals made of them."""
+        """The pairs that can be compared, each with the one to compare: integers rather than the reals made of them;
+        reals rather than integers of several scales, as a sample does not say whose scale an element has."""
         types, made = self._exact.types, self._graph.producers
         usable = [pair for pair in self._pairs if pair[1] in made and _is_comparable(types[pair[0]], self._counts)]
-        return {pair: (pair[0], self._integers(*pair)) for pair in usable}
+        stand_ins = {pair: (pair[0], self._integers(*pair)) for pair in usable}
+        return {pair: stand_in for pair, stand_in in stand_ins.items() if self._has_one_scale(stand_in[1])}
 
     def whole(self, strides: Mapping[Pair, int]) -> tuple[Mapping[str, Array], ...]:
         """A sample of both values of each pair that a stride is given for, as the whole networks make them."""
@@ -152,10 +154,17 @@ class Parts:
         return {name: finite(array) for name, array in run.arrays.items()}
 
     def _integers(self, tensor: str, value: str) -> str:
-        """The integers that a real value is made of, where it stands for the same tensor as they do."""
+        """The integers that a real value is made of, where it stands for the same tensor as they do; of integers of
+        several scales the reals that are made of them, where there are any."""
         maker = self._graph.producers[value]
-        is_real = is_op(maker, Dequantize) and self.cuts.get(maker.inputs[0]) == tensor
-        return maker.inputs[0] if is_real else value
+        if is_op(maker, Dequantize) and self.cuts.get(maker.inputs[0]) == tensor:
+            return maker.inputs[0] if self._has_one_scale(maker.inputs[0]) else value
+        readers = () if self._has_one_scale(value) else self._graph.consumers[value]
+        return next((node.output for node in readers if is_op(node, Dequantize)), value)
+
+    def _has_one_scale(self, value: str) -> bool:
+        q = self._graph.qparams.get(value)
+        return q is None or q.axis is None
 
 
 def finite(array: Array) -> Array:

@@ -89,6 +89,25 @@ def test_integer_inputs_and_outputs_stay_and_wide_biases_keep_every_bit() -> Non
     assert session.run(progress=False).output.sqnr_db > 30
 
 
+def test_sums_of_a_scale_for_each_channel_that_become_real_numbers_have_an_error_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("qbench.evaluate.evaluate._SMALL", 0)  # samples of values, as of large networks
+    graph, x = integers_in_and_out()
+    nodes = [
+        *(node for node in graph.nodes if node.name in ("conv", "bias")),
+        Node("reals", "qnn.dequantize", ("c.sums",), ("r",)),
+        Node("cut", "squeeze", ("r",), ("s",), FrozenMap({"axes": (3,)})),
+        Node("round", "qnn.quantize", ("s",), ("y",)),
+    ]
+    kinds, q = {"x": TensorType(("N", 2, 3, 1), "uint8")}, {**graph.qparams, "y": QParams(2e-6, 0, "int8")}
+    session = Session(build("reals", kinds, ["y"], nodes, graph.constants, q), x[..., :1])
+    assert session.graph.qparams["c.sums"].axis == 1
+    (layer,) = (layer for layer in session.run(progress=False).by_layer if layer.name == "bias")
+    assert layer.own_sqnr_db is not None
+    assert layer.own_sqnr_db > 90
+
+
 def test_tensors_that_share_a_scale_go_together() -> None:
     graph, x = integers_in_and_out()
     session = Session(graph, x)

@@ -30,6 +30,7 @@ CUT = ("strided_slice", "t", "s", {"begin": (5,), "end": (13,), "strides": (1,),
 GAMMA: Arrays = {"gamma": np.arange(8, dtype=np.int16) * 1000 - 3000}
 ROWS: dict[str, tuple[str, str, dict[str, Any], QParams, Arrays]] = {
     "softmax": ("qnn.softmax", "s", {"semantics": "tflite"}, NARROW, {}),
+    "softmax of onnx": ("qnn.softmax", "s", {"semantics": "onnx"}, NARROW, {}),
     "normalization": ("qnn.rms_norm", "s gamma", {"epsilon": 1e-5}, SUMS, GAMMA),
 }
 

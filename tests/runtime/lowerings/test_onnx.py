@@ -1,4 +1,4 @@
-"""Programs of onnxruntime's sums and products against the interpreter, bit for bit."""
+"""Programs of onnxruntime's sums, products and softmax against the interpreter, bit for bit."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ def test_a_program_computes_what_the_interpreter_does(op, dtype, data, shapes, s
         for name, shape in zip("ab", shapes, strict=True)
     }
     np.testing.assert_array_equal(program.run(given)["y"], run(graph, given)["y"])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@settings(max_examples=30)
+@given(
+    data=st.data(), scale=st.floats(2**-6, 2**4, width=32), steps=st.floats(2**-9, 2**-6, width=32),
+    shape=st.sampled_from([(3, 10), (1, 1001), (2, 4, 5), (6, 1), (7,), (5, 3, 2, 70)]), seed=st.integers(0, 2**32),
+)  # fmt: skip
+def test_a_softmax_is_the_one_of_the_interpreter(dtype, data, scale, steps, shape, seed) -> None:
+    info, rng = np.iinfo(dtype), np.random.default_rng(seed)
+    zero_point = data.draw(st.sampled_from([int(info.min), int(info.min) + 1, 0, int(info.max)]))
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    spread = data.draw(st.sampled_from([3, 40, 256]))
+    qparams = {"x": QParams(scale, 0, dtype), "y": QParams(steps, zero_point, dtype)}
+    node = Node("n", "qnn.softmax", ("x",), ("y",), attrs(semantics="onnx", axis=axis))
+    graph = LegalizePass()(build("net", {"x": TensorType(shape, dtype)}, ("y",), [node], qparams=qparams))
+    program = plan(graph)
+    assert not program.fallbacks
+    x = rng.integers(max(info.min, -spread), min(info.max, spread) + 1, shape).astype(dtype)
+    np.testing.assert_array_equal(program.run({"x": x})["y"], run(graph, {"x": x})["y"])
