@@ -12,8 +12,8 @@ from qbench.errors import ExportError
 from qbench.exporters.tflite import tflite_model
 from qbench.frontends import load
 from qbench.ir.build import build, rebuild
-from qbench.ir.frozen import Constant
-from qbench.ir.graph import Attr, Graph
+from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
@@ -410,3 +410,59 @@ def test_choices_by_comparisons(compare: str) -> None:
     constants = {"half": Constant(np.zeros((3, 1, 1), np.float32)), "one": Constant(np.ones((1,), np.float32))}
     graph = build("logic", {"x": TensorType(x.shape, "float32")}, ["y"], nodes, constants)
     assert np.array_equal(litert(tflite_model(graph), {"x": x})["y"], run(graph, {"x": x})["y"])
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs"),
+    [
+        ("nn.silu", {}),
+        ("nn.gelu", {"approximate": "none"}),
+        ("nn.gelu", {"approximate": "tanh"}),
+        ("nn.hard_sigmoid", {"alpha": 0.3, "beta": 0.4}),
+        ("nn.softplus", {}),
+        ("reciprocal", {}),
+        ("cumsum", {"axis": 1, "exclusive": True, "reverse": True}),
+        ("cumsum", {"axis": -1}),
+        ("broadcast_to", {"shape": (3, 2, 3, 4, 6)}),
+        ("argmax", {"axis": 1, "keepdims": True}),
+        ("argmin", {"axis": -1, "keepdims": False}),
+    ],
+)
+@pytest.mark.parametrize("behind", ["", "pool"])
+def test_functions_that_tflite_has_in_parts_or_under_another_name(op: str, attrs: dict[str, Attr], behind: str) -> None:
+    """Behind a pool the file has channels last."""
+    x = np.random.default_rng(0).normal(scale=30, size=(2, 3, 4, 6)).astype(np.float32)
+    nodes = [node("last", op, "p" if behind else "x", "y", **attrs)]
+    pool = node("pool", "nn.max_pool2d", "x", "p", pool_size=(1, 1), strides=(1, 1))
+    graph = build("parts", {"x": TensorType(x.shape, "float32")}, ["y"], [pool, *nodes] if behind else nodes, {})
+    theirs = litert(tflite_model(graph), {"x": x})["y"]
+    np.testing.assert_allclose(theirs, run(graph, {"x": x})["y"], rtol=1e-4, atol=1e-4)
+    assert theirs.dtype == graph.types["y"].dtype
+
+
+def test_elements_are_picked_by_their_numbers() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 3, 7)).astype(np.float32)
+    nodes = [
+        Node("best", "topk", ("x",), ("values", "places"), FrozenMap({"k": 3})),
+        node("picked", "gather_nd", "values where", "y"),
+    ]
+    constants = {"where": Constant(np.array([[0, 2], [3, 1]], np.int64))}
+    graph = build("picks", {"x": TensorType(x.shape, "float32")}, ["y", "places"], nodes, constants)
+    theirs = litert(tflite_model(graph), {"x": x})
+    for name, array in run(graph, {"x": x}).items():
+        assert np.array_equal(theirs[name], array)
+        assert theirs[name].dtype == array.dtype
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "why"),
+    [
+        ("topk", {"k": 2, "largest": False}, "the smallest ones"),
+        ("topk", {"k": 2, "axis": 1}, "another axis than the last"),
+    ],
+)
+def test_picks_that_tflite_has_not_are_named(op: str, attrs: dict[str, Attr], why: str) -> None:
+    kinds = {"x": TensorType((2, 3, 4), "float32")}
+    graph = build("picks", kinds, ["y"], [Node("pick", op, ("x",), ("y", "z"), FrozenMap(attrs))], {})
+    with pytest.raises(ExportError, match=why):
+        tflite_model(graph)

@@ -129,3 +129,9 @@ def test_with_nothing_before_it_there_is_nothing_to_quantize(tmp_path: Path) -> 
     nodes = [node("NonZero", ["x"], ["found"], "where"), node("Cast", ["found"], ["y"], "cast", to=1)]
     with pytest.raises(UnsupportedOpsError, match="only the run knows"):
         qb.load(save(model(nodes, {"x": [2, 4]}), tmp_path))
+
+
+def test_numbers_without_axes_stay_so(tmp_path: Path) -> None:
+    graph = qb.load(largest_of_some(tmp_path, 6))
+    rest = onnx.ModelProto.FromString(graph.constants[TAIL].array.tobytes())
+    assert {tensor.name: list(tensor.dims) for tensor in rest.graph.initializer}["zero"] == []

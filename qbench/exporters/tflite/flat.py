@@ -27,6 +27,7 @@ _LARGEST = 2**31 - 1
 _VERSIONS = {
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D"), 3),
     "FULLY_CONNECTED": 4,
+    "BROADCAST_TO": 3,
     **dict.fromkeys(
         ("ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "CONCATENATION", "SOFTMAX", "LOGISTIC", "TANH", "MEAN"),
         2,
@@ -34,6 +35,8 @@ _VERSIONS = {
     **dict.fromkeys(("PAD", "PADV2", "DEQUANTIZE", "TRANSPOSE", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "GATHER"), 2),
 }
 """Versions since which operators take int8."""
+_OLDEST = {"BROADCAST_TO": 2}
+"""Versions that LiteRT has first, where it is not 1."""
 
 
 @dataclass
@@ -206,7 +209,7 @@ class _File:
         tf.OperatorCodeStart(b)
         tf.OperatorCodeAddDeprecatedBuiltinCode(b, min(number, 127))
         tf.OperatorCodeAddBuiltinCode(b, number)
-        tf.OperatorCodeAddVersion(b, _VERSIONS.get(code, 1) if int8 else 1)
+        tf.OperatorCodeAddVersion(b, (_VERSIONS if int8 else _OLDEST).get(code, 1))
         return int(tf.OperatorCodeEnd(b))
 
     def _buffer(self, data: Array | None) -> int:

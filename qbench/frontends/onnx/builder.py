@@ -193,7 +193,7 @@ class Builder(Growth):
 
     def known(self, like: Value, array: Array) -> Value:
         """The same constant in another layout; it keeps its name."""
-        return Value.known(like.name, np.ascontiguousarray(array))
+        return Value.known(like.name, np.asarray(array, order="C"))
 
     def moved(self, value: Value, move: Callable[[Array], Array]) -> Value:
         """A `fixed` value in another layout; it keeps its name, and integers stay integers."""

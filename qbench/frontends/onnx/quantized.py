@@ -100,7 +100,7 @@ def _by_blocks(node: SourceNode, x: Value, dtype: DType, scale: Value, zero_poin
 def dequantized(builder: Builder, node: SourceNode, x: Value, q: QParams) -> Value:
     """The real numbers of a value of integers."""
     if x.constant is not None:
-        return Value.dequantized(node.outputs[0], Stored(x.name, np.ascontiguousarray(x.constant), q, node.name))
+        return Value.dequantized(node.outputs[0], Stored(x.name, np.asarray(x.constant, order="C"), q, node.name))
     known = builder.qparams.setdefault(x.name, q)
     builder.tell_table(x.name, q)
     if known != q:  # made with other scales than it is read with

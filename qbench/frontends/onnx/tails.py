@@ -64,7 +64,7 @@ class Tail:
         infos = [_info(name, graph) for name in self.reads]
         behind = {output for node in self.nodes for output in node.outputs}
         given = [self.source.infos[name] for name in self.source.outputs if name in behind]
-        stored = [numpy_helper.from_array(np.ascontiguousarray(a), name) for name, a in self.arrays.items()]
+        stored = [numpy_helper.from_array(np.asarray(a, order="C"), name) for name, a in self.arrays.items()]
         made = helper.make_graph([_proto(node) for node in self.nodes], graph.name, infos, given, stored)
         versions = {node.domain: node.opset for node in _all(self.nodes)}
         opsets = [helper.make_opsetid(domain, version) for domain, version in versions.items()]

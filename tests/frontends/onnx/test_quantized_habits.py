@@ -249,3 +249,15 @@ def test_the_users_choice_of_arithmetic(tmp_path: Path) -> None:
     for semantics, rounding in (("onnx", "fp32_rne"), ("tvm", "tvm_upward"), ("tflite", "tflite_double")):
         graph = qb.load(path, semantics=semantics)
         assert {n.attrs["rounding"] for n in graph.nodes if n.op == "qnn.requantize"} == {rounding}
+
+
+def test_a_quantized_number_without_axes_makes_none(tmp_path: Path) -> None:
+    nodes = [
+        node("DequantizeLinear", ["half", "scale"], ["factor"], "factor"),
+        node("ReduceSum", ["x"], ["sum"], "sum", keepdims=0),
+        node("Mul", ["sum", "factor"], ["y"], "scaled"),
+    ]
+    graph, path = load(tmp_path, nodes, {"half": np.int8(5), "scale": np.float32(0.1)}, shape=(2, 3))
+    x = RNG.normal(size=(2, 3)).astype(np.float32)
+    assert graph.types["y"].shape == ()
+    close(graph, path, x)
