@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
+import numpy as np
+
 from qbench.calibration.stages import stages_of
 from qbench.calibration.statistics import Statistics, count
 from qbench.data.dataset import Dataset
 from qbench.data.samples import Data, samples
 from qbench.errors import DataError
 from qbench.forms.scores import floors
+from qbench.ir.dtypes import dtype_of, is_float
 from qbench.ir.graph import Graph
 from qbench.ir.mapped import release
 from qbench.ir.memo import Memo
@@ -95,7 +98,7 @@ class Counter:
             program = self._programs.of(feeds)
             outputs = program.run(feeds, observe=tallies)
             if any(tally["bad"] for tally in tallies.values()):
-                self._complain(program, feeds)
+                self._hide(program, feeds, tallies)
             return outputs
         except DataError as error:
             raise DataError(f"calibration sample {number}: {error}") from error
@@ -104,17 +107,30 @@ class Counter:
         """Of each value that was not always empty."""
         return {name: Statistics.taken(tally) for name, tally in tallies.items() if tally["count"]}
 
-    def _complain(self, program: Program, feeds: Mapping[str, Array]) -> None:
-        """Raise DataError: it names the first tensor that is not finite, and where."""
+    def _hide(self, program: Program, feeds: Mapping[str, Array], tallies: dict[str, Tally]) -> None:
+        """Count as 0 what is NaN where no output is: a quotient by zero that another number is chosen for.
+
+        Else raise DataError: it names the first tensor that is not finite, and where.
+        """
         values = {**feeds, **program.run(feeds, keep=self._programs.keep)}
+        hidden = not any(_nan_in(values[name]).any() for name in self.graph.outputs)
         for name in self.names:
-            if values[name].size:
-                count(values[name], Tally(), name)
+            tally, array = tallies[name], values[name]
+            if not array.size or not (found := _nan_in(array)).any():
+                continue
+            if not hidden or tally.axis is not None:
+                count(array, Tally(), name)
+            tally.found["bad"] = 0
+            tally.add(np.where(found, array.dtype.type(0), array))
 
 
 def counter_of(graph: Graph, names: tuple[str, ...]) -> Counter:
     """The same one as last time for the same graph: it is planned once, in each process."""
     return _latest.recall("counter", (graph, names), lambda: Counter(graph, names))
+
+
+def _nan_in(array: Array) -> Array:
+    return np.isnan(array) if is_float(dtype_of(array.dtype)) else np.zeros((), bool)
 
 
 def merged(*parts: Seen) -> Seen:

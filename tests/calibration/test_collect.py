@@ -166,6 +166,21 @@ def test_a_value_that_becomes_nan_is_named():
         collect(graph, bad(0, 9))
 
 
+@pytest.mark.parametrize("executor", [None, 2])
+def test_a_quotient_by_zero_that_another_number_is_chosen_for_counts_as_0(executor):
+    nodes = [
+        Node("ratio", "divide", ("x", "x"), ("r",)),
+        Node("empty", "equal", ("x", "zero"), ("e",)),
+        Node("chosen", "where", ("e", "zero", "r"), ("y",)),
+    ]
+    zero = {"zero": Constant(np.zeros((), np.float32))}
+    graph = build("g", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, zero)
+    with ThreadPoolExecutor(2) as pool, np.errstate(all="ignore"):
+        found = collect(graph, bad(0, 9), executor=pool if executor else None)
+    assert found["r"] == found["y"]
+    assert (found["y"].min, found["y"].max, found["y"].zeros) == (0, 1, 4)
+
+
 class After:
     def __init__(self, looks):
         self.looks = looks

@@ -73,9 +73,10 @@ def check_rounding(node: Node, head: str) -> None:
 
 def activation_of(writer: Writer, node: Node) -> str | None:
     """The fused activation that a clip or relu is; None where it is none."""
-    bounds, q = bind(node).bounds, writer.q(node.output)
+    bounds = bind(node).bounds
     if bounds is None:
         return None
+    q = writer.q(node.output)
     if is_op(node, Relu):
         return "RELU"
     low, high = bounds
