@@ -11,26 +11,25 @@ from qbench.ops.rules import InternalOp
 
 @register
 class OnnxSoftmax(InternalOp):
-    """``round(power * steps / sum of powers) + zero_point``, in float32, ties to even; too large ones saturate.
-
-    `powers` has 256 entries, the last one for the largest integer along the axis, the one before it for one less.
-    """
+    """``round(power * steps / sum of powers) + zero_point``, in float32, ties to even; too large ones saturate."""
 
     name = "integer.softmax_float32"
-    operands = ("data", "powers")
+    operands = ("data",)
     axis: int = -1
+    scale: float
+    """Of the data."""
     steps: float
     """How many steps of the result make 1, rounded down."""
     zero_point: int = 0
 
-    def infer(self, data: TensorType, powers: TensorType) -> TensorType:
-        if data.dtype not in ("int8", "uint8") or powers != TensorType((256,), "float32"):
-            raise GraphError(f"needs 8-bit data and 256 powers in float32, not {data}, {powers}")
+    def infer(self, data: TensorType) -> TensorType:
+        if data.dtype not in ("int8", "uint8"):
+            raise GraphError(f"needs 8-bit data, not {data}")
         return data
 
-    def compute(self, data: Array, powers: Array) -> Array:
+    def compute(self, data: Array) -> Array:
         wide = np.moveaxis(data.astype(np.int64), self.axis, -1)
-        found = powers[wide - wide.max(axis=-1, keepdims=True) + 255]
+        found = powers(self.scale, wide.shape[-1])[wide - wide.max(axis=-1, keepdims=True) + 255]
         total = np.add.accumulate(found, axis=-1)[..., -1:]  # as sum() would not: one after the other
         highest = integer_range(dtype_of(data.dtype))[1]
         with np.errstate(over="ignore"):  # an infinity saturates
@@ -39,7 +38,10 @@ class OnnxSoftmax(InternalOp):
 
 
 def powers(scale: float, length: int) -> Array:
-    """e to the reals below the largest one, times a factor so large that `length` of them still add up in float32."""
+    """What 256 integers of a scale contribute: the last one is the largest along the axis, the one before is one less.
+
+    It is e to the real number below the largest one's, times as much as lets `length` of them add up in float32.
+    """
     room = np.log(np.finfo(np.float32).max / np.float32(length))  # in float32, as there
     shift = max(0.0, float(room) - 5) / scale
     return np.exp((np.arange(256, dtype=np.float64) - 255 + shift) * scale).astype(np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 
 from qbench.ir.op import register
 from qbench.ir.types import TensorType
-from qbench.ops.onnx.softmax import OnnxSoftmax, powers
+from qbench.ops.onnx.softmax import OnnxSoftmax
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
 from qbench.ops.tflite.log_softmax import tflite_log_softmax
 from qbench.ops.tflite.normalize import TfliteL2Normalize
@@ -34,7 +34,7 @@ class QnnSoftmax(_AlongAxis):
 
     def lower(self, *types: TensorType) -> Lowered:
         if self.semantics == "onnx":
-            return self._onnx(types[0])
+            return self._onnx()
         if self.semantics != "tflite":
             raise no_arithmetic(self, self.semantics, _FLOAT)
         source, dtype = self.q_in(0), self.q_out().dtype
@@ -43,13 +43,14 @@ class QnnSoftmax(_AlongAxis):
             return Lowered.of(op, exponentials=softmax_table_int16(source, self.beta))
         return Lowered.of(TfliteSoftmax(dtype=dtype, axis=self.axis), exponentials=softmax_table(source, self.beta))
 
-    def _onnx(self, data: TensorType) -> Lowered:
-        source, target, length = self.q_in(0), self.q_out(), data.shape[self.axis]
-        if source.dtype != target.dtype or not isinstance(length, int) or self.beta != 1:
+    def _onnx(self) -> Lowered:
+        source, target = self.q_in(0), self.q_out()
+        if source.dtype != target.dtype or self.beta != 1:
             raise no_arithmetic(self, self.semantics, _FLOAT)
         steps = float(np.floor(np.float32(1) / np.float32(target.scales[0])))
-        op = OnnxSoftmax(axis=self.axis, steps=steps, zero_point=target.zero_points[0])
-        return Lowered.of(op, powers=powers(source.scales[0], length))
+        return Lowered.of(
+            OnnxSoftmax(axis=self.axis, scale=source.scales[0], steps=steps, zero_point=target.zero_points[0])
+        )
 
 
 @register

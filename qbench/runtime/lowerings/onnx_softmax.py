@@ -3,14 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from qbench.ir.dtypes import integer_range
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.onnx_softmax import onnx_softmax_kernel
-from qbench.ops.onnx.softmax import OnnxSoftmax
+from qbench.ops.onnx.softmax import OnnxSoftmax, powers
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
@@ -26,10 +24,8 @@ class OnnxSoftmaxLowering(Lowering):
         super().__init__(step, graph, level)
         op = bind(step.head)
         assert isinstance(op, OnnxSoftmax)
-        self.data, self.powers = step.head.inputs
+        (self.data,) = step.head.inputs
         self.shape, self.op = shape_of(graph, self.data), op
-        if self.powers not in graph.constants:
-            raise Refused("its table is no constant")
         if math.prod(self.shape) == 0:
             raise Refused("it has nothing to compute")
         rank = len(self.shape)
@@ -40,12 +36,12 @@ class OnnxSoftmaxLowering(Lowering):
         return Layouts({self.data: self.layout}, {self.step.outputs[0]: self.layout})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        powers = np.ascontiguousarray(self.graph.constants[self.powers].array)
+        count = self.shape[self.axis]
         source, target = gapless(site, self.data), gapless(site, self.step.outputs[0], output=True)
         lowest, _ = integer_range(self.graph.types[self.data].dtype)
         made = instruction(
             onnx_softmax_kernel(), self.step.outputs[0], x=source.place.reference, y=target.place.reference,
-            powers=site.constant(powers), rows=math.prod(self.shape) // self.shape[self.axis],
-            count=self.shape[self.axis], steps=self.op.steps, zero_point=self.op.zero_point - lowest,
+            powers=site.constant(powers(self.op.scale, count)), rows=math.prod(self.shape) // count, count=count,
+            steps=self.op.steps, zero_point=self.op.zero_point - lowest,
         )  # fmt: skip
         return [*source.copies, made, *target.copies]
