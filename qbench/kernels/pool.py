@@ -108,6 +108,46 @@ def average_pool_kernel(x: Literal["u1", "i2"]) -> Kernel:
     return Kernel(f"average_pool.{x}", record(**_WINDOW, zero="i8", low="i8", high="i8"), pool)
 
 
+@makes_kernels
+def real_average_pool_kernel() -> Kernel:
+    """The mean of what 8-bit codes stand for, in codes again: bits of `qbench.ops.onnx.pool`.
+
+    `reals` holds 256 float32, `counts` the number of elements in each window. Sums are float32, row by row.
+    """
+
+    def pool(args, bases, thread, threads):
+        begin, end = share(args.images * args.out_height, thread, threads)
+        sums = stack_array(_CHUNK, np.float32)
+        reals = view(bases, args.reals, 256, np.float32)
+        counts = view(bases, args.counts, args.out_height * args.out_width, np.float32)
+        for line in range(begin, end):
+            image, row = line // args.out_height, line % args.out_height
+            up = row * args.sh - args.top
+            i0, i1 = _inside(up, args.dh, args.kh, args.height)
+            for column in range(args.out_width):
+                left = column * args.sw - args.left
+                j0, j1 = _inside(left, args.dw, args.kw, args.width)
+                elements = counts[row * args.out_width + column]
+                target = image * args.y_image + row * args.y_row + column * args.y_pitch
+                for first in range(0, args.channels, _CHUNK):
+                    count = min(_CHUNK, args.channels - first)
+                    sums[:] = 0
+                    for i in range(i0, i1):
+                        for j in range(j0, j1):
+                            here = image * args.x_image + (up + i * args.dh) * args.x_row
+                            here += (left + j * args.dw) * args.x_pitch + first
+                            x = view(bases, args.x + here, count, np.uint8)
+                            for c in range(count):
+                                sums[index(c)] += reals[index(x[index(c)])]
+                    y = view(bases, args.y + target + first, count, np.uint8)
+                    for c in range(count):
+                        steps = np.rint(sums[index(c)] / elements / args.step + args.zero_point)
+                        y[index(c)] = np.int64(min(max(steps, args.low), args.high)) + args.flip
+
+    ends = {"step": "f4", "zero_point": "f4", "low": "f4", "high": "f4", "flip": "i8"}
+    return Kernel("real_average_pool", record(**_WINDOW, reals="i8", counts="i8", **ends), pool)
+
+
 def _max_plain(x: str) -> Any:
     dtype = np.dtype(x).type
     size = np.dtype(x).itemsize

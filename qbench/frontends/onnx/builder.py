@@ -191,6 +191,14 @@ class Builder(Growth):
         if value in self.constants and self.constants[value].dtype == q.dtype:
             self.qparams.setdefault(value, q)
 
+    def meaning(self, value: Value) -> QParams | None:
+        """What integers mean that were made with a scale, and moved at most; None where nothing says it."""
+        name = value.name
+        while name not in self.qparams and name in self._producers and OPS[self._producers[name].op].moves:
+            name = self._producers[name].inputs[0]
+        q = self.qparams.get(name)
+        return q if q is not None and q.axis is None else None
+
     def known(self, like: Value, array: Array) -> Value:
         """The same constant in another layout; it keeps its name."""
         return Value.known(like.name, np.asarray(array, order="C"))

@@ -2,11 +2,13 @@
 
 from fractions import Fraction
 
-from qbench.errors import ModelError
+from qbench.errors import ModelError, shown
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.quantized import dequantized, quantized
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.frontends.onnx.window import flat_again, flattened
+from qbench.ir.graph import Attr
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim
 
@@ -84,8 +86,14 @@ def _resize(
         for size, scale, made in zip(image.shape[2:], scales, (height, width), strict=True)
     ):
         scales = None
-    y = builder.emit("image.resize2d", image, size=(height, width), scales=scales, **_mode(node))
-    return flat_again(builder, y, rank)
+    attrs: dict[str, Attr] = {"size": (height, width), "scales": scales, **_mode(node)}
+    if attrs["method"] == "nearest" or x.dtype.startswith("float"):
+        return flat_again(builder, builder.emit("image.resize2d", image, **attrs), rank)
+    q = builder.meaning(x)  # as in files of onnxruntime's operators
+    if q is None:
+        raise Unsupported(f"{shown(x.name)} holds {x.dtype}, and nothing says which real numbers these mean")
+    y = builder.emit("image.resize2d", dequantized(builder, node, image, q), **attrs)
+    return flat_again(builder, quantized(builder, node, y, q), rank)
 
 
 def _mode(node: SourceNode) -> dict[str, str | float]:

@@ -16,12 +16,20 @@ from qbench.kernels.isa import ISAS
 from qbench.kernels.kernel import Kernel
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_scales
-from qbench.kernels.pool import average_pool_kernel, max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
+from qbench.kernels.pool import (
+    average_pool_kernel,
+    max_pool_kernel,
+    real_average_pool_kernel,
+    sum_kernel,
+    sum_pool_codes_kernel,
+    sum_pool_kernel,
+)
 from qbench.kernels.rounding import is_plain
 from qbench.kernels.tile import Tile
 from qbench.ops.float.pool import GlobalMaxPool2d, MaxPool2d, Pool2d
 from qbench.ops.integer.window import IntegerSum, IntegerSumPool2d
 from qbench.ops.numeric.windows import Window, pool_counts
+from qbench.ops.onnx.pool import OnnxAvgPool2d
 from qbench.ops.tflite.average import TfliteAvgPool2d, TfliteMean
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
@@ -109,6 +117,38 @@ class AveragePoolLowering(_Pool):
         kernel: Any = average_pool_kernel(_letters(site.places[self.data]))
         ends = {"zero": flip(self.dtype), "low": low, "high": high}
         return [instruction(kernel, self.output, **self.places(site), **ends)]
+
+
+@lowers(OnnxAvgPool2d)
+class RealAveragePoolLowering(_Pool):
+    """onnxruntime's means of windows."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, OnnxAvgPool2d)
+        self.op, self.reals = op, step.head.inputs[1]
+        if self.reals not in graph.constants:
+            raise Refused("its table is no constant")
+        if {self.dtype, op.dtype} - {"int8", "uint8"}:
+            raise Refused("its integers have more than 8 bits")
+
+    def window(self) -> Window:
+        return self.op.window
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        height, width = shape_of(self.graph, self.data)[2:]
+        counts = pool_counts((height, width), self.op.window, self.op.count_include_pad)
+        y = shape_of(self.graph, self.output)[2:]
+        low, high = integer_range(self.op.dtype)
+        return [
+            instruction(
+                real_average_pool_kernel(), self.output, **self.places(site), low=low, high=high,
+                reals=site.constant(np.ascontiguousarray(self.graph.constants[self.reals].array)),
+                counts=site.constant(np.ascontiguousarray(np.broadcast_to(counts, y), np.float32)),
+                step=self.op.step, zero_point=self.op.zero_point, flip=flip(self.op.dtype),
+            )
+        ]  # fmt: skip
 
 
 class _Summed(Lowering):

@@ -1,4 +1,4 @@
-"""Programs of onnxruntime's sums, products and softmax against the interpreter, bit for bit."""
+"""Programs of what onnxruntime alone has, against the interpreter, bit for bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from qbench.runtime.interpreter import run
 from qbench.runtime.programs import plan
 
 scales = st.floats(2**-10, 2**4, width=32)
-SHAPES = [((2, 3, 5, 4), (2, 3, 5, 4)), ((2, 8, 3, 3), (2, 8, 1, 1)), ((1, 7), (4, 7)), ((6, 1), (6, 9)), ((), (3, 70))]
+SHAPES = [
+    ((2, 3, 5, 4), (2, 3, 5, 4)),
+    ((2, 8, 3, 3), (2, 8, 1, 1)),
+    ((2, 1, 4, 1, 3, 2), (2, 3, 4, 5, 3, 1)),
+    ((1, 7), (4, 7)),
+    ((6, 1), (6, 9)),
+    ((), (3, 70)),
+]
 
 
 def network(op: str, dtype: str, shapes: tuple[tuple[int, ...], ...], q: list[QParams]):
@@ -25,6 +32,8 @@ def network(op: str, dtype: str, shapes: tuple[tuple[int, ...], ...], q: list[QP
     qparams = dict(zip("aby", q, strict=True))
     if op == "qnn.add":
         nodes = [Node("n", op, ("a", "b"), ("y",), attrs(rounding="fp32_rne", semantics="onnx"))]
+    elif op == "qnn.binary":
+        nodes = [Node("n", op, ("a", "b"), ("y",), attrs(function="divide"))]
     else:
         qparams["sums"] = QParams(q[0].scale * q[1].scale, 0, "int32")
         nodes = [
@@ -34,7 +43,7 @@ def network(op: str, dtype: str, shapes: tuple[tuple[int, ...], ...], q: list[QP
     return LegalizePass()(build("net", inputs, ("y",), nodes, qparams=qparams))
 
 
-@pytest.mark.parametrize("op", ["qnn.add", "qnn.multiply"])
+@pytest.mark.parametrize("op", ["qnn.add", "qnn.multiply", "qnn.binary"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @settings(max_examples=30)
 @given(data=st.data(), shapes=st.sampled_from(SHAPES), seed=st.integers(0, 2**32))
@@ -69,4 +78,25 @@ def test_a_softmax_is_the_one_of_the_interpreter(dtype, data, scale, steps, shap
     program = plan(graph, sizes=dict(zip(opened, shape, strict=True)) if opened != shape else {})
     assert not program.fallbacks
     x = rng.integers(max(info.min, -spread), min(info.max, spread) + 1, shape).astype(dtype)
+    np.testing.assert_array_equal(program.run({"x": x})["y"], run(graph, {"x": x})["y"])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@settings(max_examples=30)
+@given(
+    data=st.data(), window=st.tuples(*[st.integers(1, 3)] * 4), counts=st.booleans(),
+    channels=st.sampled_from([1, 5, 130]), seed=st.integers(0, 2**32),
+)  # fmt: skip
+def test_an_average_pool_is_the_one_of_the_interpreter(dtype, data, window, counts, channels, seed) -> None:
+    info, rng = np.iinfo(dtype), np.random.default_rng(seed)
+    q = [QParams(data.draw(scales), data.draw(st.integers(int(info.min), int(info.max))), dtype) for _ in range(2)]
+    padding = (window[0] // 2, 0, window[0] // 2, window[1] // 2)
+    pool = {"pool_size": window[:2], "strides": window[2:], "padding": padding, "count_include_pad": counts}
+    node = Node("n", "qnn.avg_pool2d", ("x",), ("y",), attrs(**pool, semantics="onnx"))
+    kinds = {"x": TensorType((2, channels, 6, 5), dtype)}
+    graph = LegalizePass()(build("net", kinds, ("y",), [node], qparams=dict(zip("xy", q, strict=True))))
+    assert [node.op for node in graph.nodes] == ["integer.avg_pool2d_float32"]
+    program = plan(graph)
+    assert not program.fallbacks
+    x = rng.integers(info.min, info.max + 1, (2, channels, 6, 5)).astype(dtype)
     np.testing.assert_array_equal(program.run({"x": x})["y"], run(graph, {"x": x})["y"])
