@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from qbench.ir.dtypes import DType
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
-from qbench.ir.op import Epilogue, is_op
+from qbench.ir.op import Epilogue
 from qbench.kernels.conv import conv_kernel
 from qbench.kernels.epilogue import EpilogueName, Result, choose_epilogue
 from qbench.kernels.isa import ISAS, Element
@@ -28,7 +28,7 @@ from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.products import Products, products
-from qbench.runtime.lowerings.windows import input_offsets
+from qbench.runtime.lowerings.windows import input_offsets, offsets_of_rows
 from qbench.runtime.memory import SLACK
 from qbench.runtime.step import Instruction, Place
 
@@ -77,7 +77,7 @@ class Tiled(Lowering):
             if self.level is Level.PORTABLE or self.each or self.epilogue == "exact":
                 raise Refused("its kernel makes no real numbers")
         weights = self.products.weights
-        if self._cut and (is_op(step.head, IntegerDense) or self._groups > 1 or weights.integers.max() > _MOST):
+        if self._cut and (self._groups > 1 or weights.integers.max() > _MOST):
             raise Refused("its weights less their zero point are no 8-bit integers")
         if math.prod(shape_of(graph, self.output)) == 0 or self.products.weights.integers.size == 0:
             raise Refused("it has nothing to compute")
@@ -354,6 +354,12 @@ class DenseLowering(Tiled):
         x, weights = gapless(site, self.products.data), self.weights
         units, depth = weights.shape
         rows = math.prod(x.place.shape[:-1])
-        tile = self.tile(rows, units, depth)
+        tile = self.tile(rows, units, depth, -(-depth // BYTES) if self._cut else 0)
         geometry = Geometry(rows, 1, depth, 1, depth, x.place.reference)
-        return [*x.copies, self.tiled(site, geometry, tile, None, weights.reshape(1, units, 1, depth))]
+        table, ordered = None, weights.reshape(1, units, 1, depth)
+        if self._cut:
+            table = offsets_of_rows(rows, depth, tile.rows)
+            rest = (self.products.weights.integers - weights).astype(np.int8)[:, np.newaxis]
+            table, ordered = _with_rest(table, ordered[0], rest, whole=False)
+            geometry = Geometry(rows, *ordered.shape[2:], 1, depth, x.place.reference)
+        return [*x.copies, self.tiled(site, geometry, tile, table, ordered)]

@@ -14,6 +14,12 @@ from qbench.runtime.step import Place
 _cached = lru_cache(maxsize=256)(offsets)
 
 
+def offsets_of_rows(count: int, depth: int, rows: int) -> NDArray[np.int32]:
+    """Offsets of so many rows of bytes of a depth, each as one tap, for tiles of `rows` rows."""
+    image: dict[str, Any] = {"images": 1, "size": (1, count), "output": (1, count), "bytes_apart": (0, 0, depth)}
+    return _cached(**image, kernel=(1, 1), strides=(1, 1), padding=(0, 0), dilation=(1, 1), rows=rows)
+
+
 def input_offsets(
     op: IntegerConv2d | Conv2d,
     x: Place,

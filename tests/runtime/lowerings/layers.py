@@ -67,11 +67,8 @@ def conv_graphs(
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
     attrs |= {"data_zero_point": draw(st.integers(low, high)), "accumulator": "int64" if dtype == "int16" else "int32"}
-    weight_dtype, weight_zero_point = draw(st.sampled_from([("int8", 0)] * 3 + [("uint8", z) for z in (0, 128, 200)]))
-    low_weight = int(np.iinfo(weight_dtype).min)
-    weight = rng.integers(low_weight, low_weight + 256, (out, inner, *kernel))
-    constants = {"w": Constant(weight.astype(weight_dtype))}
-    nodes = [node("integer.conv2d", "x w", "sums", weight_zero_point=weight_zero_point, **attrs)]
+    constants, zero_point = draw(_weights(rng, (out, inner, *kernel)))
+    nodes = [node("integer.conv2d", "x w", "sums", weight_zero_point=zero_point, **attrs)]
     constants, nodes, qparams = _ending(draw, rng, constants, nodes, out, (1, out, 1, 1), 1, rounding, dtypes)
     shape = (n, groups * inner, *size)
     graph = build("g", {"x": TensorType(shape, dtype)}, nodes[-1].outputs, nodes, constants, qparams)
@@ -87,14 +84,22 @@ def dense_graphs(
     rows, depth, units = draw(st.integers(1, 20)), draw(st.integers(1, 70)), draw(st.integers(1, 140))
     shape = draw(st.sampled_from([(rows, depth), (2, rows, depth)]))
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    constants = {"w": Constant(rng.integers(-127, 128, (units, depth)).astype(np.int8))}
+    constants, zero_point = draw(_weights(rng, (units, depth)))
     attrs = {"data_zero_point": draw(st.integers(low, high)), "accumulator": "int64" if dtype == "int16" else "int32"}
-    nodes = [node("integer.dense", "x w", "sums", **attrs)]
+    nodes = [node("integer.dense", "x w", "sums", weight_zero_point=zero_point, **attrs)]
     axis = len(shape) - 1
     per_unit = (*(1,) * axis, units)
     constants, nodes, qparams = _ending(draw, rng, constants, nodes, units, per_unit, axis, rounding, dtypes)
     graph = build("g", {"x": TensorType(shape, dtype)}, nodes[-1].outputs, nodes, constants, qparams)
     return graph, {"x": rng.integers(low, high + 1, shape).astype(dtype)}
+
+
+@st.composite
+def _weights(draw: st.DrawFn, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[dict[str, Constant], int]:
+    """And their zero point: less that, some need 9 bits."""
+    dtype, zero_point = draw(st.sampled_from([("int8", 0)] * 3 + [("uint8", z) for z in (0, 118, 128, 200)]))
+    low = int(np.iinfo(dtype).min)
+    return {"w": Constant(rng.integers(low, low + 256, shape).astype(dtype))}, zero_point
 
 
 def _pairs(low: int, high: int) -> st.SearchStrategy[tuple[int, int]]:
