@@ -12,8 +12,8 @@ from qbench.quant.calibrator_specs import CalibratorSpec, MaxSpec, MseSpec
 from qbench.quant.rounding import Rounding
 from qbench.quant.strict import PartialModel, StrictModel, fault
 
-ActivationDType = Literal["uint8", "int8", "int16"]
-WeightDType = Literal["int8", "uint8", "int16", "int4", "uint4"]
+ActivationDType = Literal["uint8", "int8", "int16", "uint16"]
+WeightDType = Literal["int8", "uint8", "int16", "uint16", "int4", "uint4"]
 Mode = Literal["static", "dynamic", "weight_only"]
 """How a layer is quantized: "static": data and weights, by ranges that were measured before; "dynamic": its data by the
 range that they have at run time; "weight_only": its weights are stored as integers and read as real numbers."""

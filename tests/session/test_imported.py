@@ -108,6 +108,21 @@ def test_sums_of_a_scale_for_each_channel_that_become_real_numbers_have_an_error
     assert layer.own_sqnr_db > 90
 
 
+def test_a_file_of_uint16_is_tuned_in_uint16() -> None:
+    q = QParams(2**-12, 30000, "uint16")
+    nodes = [Node("in", "qnn.quantize", ("x",), ("a",)), Node("out", "qnn.dequantize", ("a",), ("b",))]
+    nodes.append(Node("next", "nn.relu", ("b",), ("y",)))
+    graph = build("wide", {"x": TensorType(("N", 6), "float32")}, ["y"], nodes, {}, {"a": q})
+    x = np.random.default_rng(0).normal(size=(8, 6)).astype(np.float32)
+    session = Session(graph, x)
+    assert_same(graph, session.graph, x)
+    session.override("x", scale=2**-11)
+    assert session.encodings["x"].qparams == QParams(2**-11, 30000, "uint16")
+    session.recalibrate("x")
+    assert session.encodings["x"].qparams.dtype == "uint16"
+    assert session.run(progress=False).output.sqnr_db > 70
+
+
 def test_tensors_that_share_a_scale_go_together() -> None:
     graph, x = integers_in_and_out()
     session = Session(graph, x)
