@@ -27,7 +27,7 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
 from qbench.search.cost import effort, products
 from qbench.search.nearness import LOST_DB, Exact
-from qbench.search.rounding import LEAST_GAIN_DB
+from qbench.search.rounding import helps
 from qbench.search.sides import Side, needed_of_choices, sides_of
 from qbench.search.spared import Spared, cut, in_16_bits, in_float, integer_groups
 from qbench.search.stretches import Apart, Noise, Stretch, groups_of, worst_of
@@ -159,17 +159,16 @@ class _Trials:
     def _fitted(self, spared: Spared) -> list[Noise]:
         """What noise is left on each side with this spared, and weights rounded on data where that helps on samples
         that they were not rounded on."""
-        plain = [self._tried(spared, side, side.all)[1] for side in self._sides]
+        plain = [self._tried(spared, side, side.all) for side in self._sides]
         if self._fit is not None:
             nearest, self._weights = self._prepared, self._fit()
             self._prepared = RoundedTrace(nearest.source, nearest.steps, self._weights)
-            fitted = [self._tried(spared, side, side.all)[1] for side in self._sides] if self._weights else plain
+            fitted = [self._tried(spared, side, side.all) for side in self._sides] if self._weights else plain
             at = self._sides.index(self._unseen)
-            before, after = (max(noises[at].values()) for noises in (plain, fitted))
-            if after <= before * 10 ** (-LEAST_GAIN_DB / 10):
-                return fitted
+            if helps(self._unseen.all, *(tried[at][0].graph for tried in (plain, fitted))):
+                return [noise for _, noise in fitted]
             self._prepared, self._weights = nearest, FrozenMap()
-        return plain
+        return [noise for _, noise in plain]
 
     def _worst_first(self, noises: Sequence[Noise]) -> list[Side]:
         """The sides, of each of which a noise was measured."""

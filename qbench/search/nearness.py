@@ -28,6 +28,9 @@ _LOST_TEXTS = 0.05
 
 LOST_DB = 20.0
 
+_FAR_DB, _NEAR_DB = 0.0, 60.0
+"""Of one sample: it says no more where nothing is left, or nothing lost."""
+
 
 @dataclass(frozen=True, eq=False)
 class Exact:
@@ -79,6 +82,17 @@ class Exact:
         feeds, picked = ([some[at] for at in best] for some in (self.feeds, self.picked))
         return Exact(feeds, outputs, self.chances, picked, power)
 
+    def usual(self, graph: Graph) -> dict[str, float]:
+        """The mean over samples of what `decibels` says of each alone, between 0 and 60.
+
+        By few samples it tells better which of two graphs is nearer: what all together say hangs on the worst of them.
+        """
+        given, alone = self._given(graph), [[at] for at in range(len(self.feeds))]
+        if given is None:
+            return dict.fromkeys(self.outputs, _FAR_DB)
+        each = {name: [self._decibels(name, at, given) for at in alone] for name in self.outputs}
+        return {name: float(np.clip(ratios, _FAR_DB, _NEAR_DB).mean()) for name, ratios in each.items()}
+
     def decibels(self, graph: Graph) -> dict[str, float]:
         """SQNR of each output that another graph gives; minus infinity where NaN arises on the way.
 
@@ -86,14 +100,20 @@ class Exact:
         model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. A text counts by that alone: its
         letters may stand at other steps. What is not finite in the float model, as a mask is, does not count.
         """
-        try:
-            given = _outputs(graph, [*self.outputs], self.feeds, self.picked)
-        except DataError:
+        given = self._given(graph)
+        if given is None:
             return dict.fromkeys(self.outputs, -math.inf)
-        return {name: self._decibels(name, given[name]) for name in self.outputs}
+        return {name: self._decibels(name, range(len(self.feeds)), given) for name in self.outputs}
 
-    def _decibels(self, name: str, given: Sequence[Array]) -> float:
-        pairs = [*zip(self.outputs[name], given, strict=True)]
+    def _given(self, graph: Graph) -> Mapping[str, Sequence[Array]] | None:
+        """What another graph answers; None where NaN arises on the way."""
+        try:
+            return _outputs(graph, [*self.outputs], self.feeds, self.picked)
+        except DataError:
+            return None
+
+    def _decibels(self, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]) -> float:
+        pairs = [(self.outputs[name][at], given[name][at]) for at in samples]
         signal, noise = (math.fsum(sums) for sums in zip(*(_squares(*pair) for pair in pairs), strict=True))
         signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)

@@ -84,14 +84,19 @@ def measure_rounding(
     if not (judged := _judging(graph, data)):
         return nothing
     exact = Exact.of(graph, judged)
-    before = min(exact.decibels(quantize_graph(prepared, statistics, config, memo).graph).values(), default=_GOOD_DB)
-    if before >= _GOOD_DB:
+    nearest = quantize_graph(prepared, statistics, config, memo).graph
+    if min(exact.decibels(nearest).values(), default=_GOOD_DB) >= _GOOD_DB:
         return nothing
     found = _rounded(prepared, statistics, config, data, memo, progress, cancel, executor)
     measured = config.with_value("weights.rounding", "measured")
-    after = quantize_graph(RoundedTrace(prepared.source, prepared.steps, found), statistics, measured, memo)
-    gained = min(exact.decibels(after.graph).values(), default=before) - before
-    return found if gained >= LEAST_GAIN_DB else nothing
+    rounded = quantize_graph(RoundedTrace(prepared.source, prepared.steps, found), statistics, measured, memo).graph
+    return found if helps(exact, nearest, rounded) else nothing
+
+
+def helps(exact: Exact, nearest: Graph, rounded: Graph) -> bool:
+    """Whether the worst output is nearer with rounded weights than with the nearest integers, in a usual sample."""
+    before, after = (min(exact.usual(graph).values(), default=0.0) for graph in (nearest, rounded))
+    return after - before >= LEAST_GAIN_DB
 
 
 def _rounded(

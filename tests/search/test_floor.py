@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +121,7 @@ def test_weights_rounded_on_data_are_kept_where_they_help_on_other_data(monkeypa
         return measure_spared(prepared, config, data, lambda: weights).weights
 
     assert kept(spoiled) == {} == kept(FrozenMap())
-    monkeypatch.setattr("qbench.search.floor.LEAST_GAIN_DB", -200.0)
+    monkeypatch.setattr("qbench.search.rounding.LEAST_GAIN_DB", -200.0)
     assert kept(fitted) == fitted, "nothing is asked of them"
     assert found(graph, SEEN).weights is None, "nobody rounds any"
     assert found(network(cancels=False)).weights is None, "nothing is spoiled"
@@ -137,11 +139,12 @@ def test_only_samples_that_weights_were_not_rounded_on_tell_whether_that_helps(
     trials = floor._Trials(prepared, CONFIG, data.sizes, sides, lambda: weights, 44, None, None)
     gains = {id(sides[0]): unseen, id(sides[1]): seen}
 
-    def tried(self: floor._Trials, spared: Spared, side: Side, exact: Exact) -> tuple[None, dict[str, float]]:
-        gained = gains[id(side)] if isinstance(self._prepared, RoundedTrace) else 0.0
-        return None, {"small": 10 ** (-(20 + gained) / 10)}
+    def tried(self: floor._Trials, spared: Spared, side: Side, exact: Exact) -> tuple[Any, dict[str, float]]:
+        decibels = 20 + (gains[id(side)] if isinstance(self._prepared, RoundedTrace) else 0.0)
+        return SimpleNamespace(graph=decibels), {"small": 10 ** (-decibels / 10)}
 
     monkeypatch.setattr(floor._Trials, "_tried", tried)
+    monkeypatch.setattr(Exact, "usual", lambda self, graph: {"small": graph})
     trials._fitted(Spared())
     assert trials._weights == (weights if helps else {})
 

@@ -355,11 +355,11 @@ class DenseLowering(Tiled):
         units, depth = weights.shape
         rows = math.prod(x.place.shape[:-1])
         tile = self.tile(rows, units, depth, -(-depth // BYTES) if self._cut else 0)
-        geometry = Geometry(rows, 1, depth, 1, depth, x.place.reference)
         table, ordered = None, weights.reshape(1, units, 1, depth)
         if self._cut:
             table = offsets_of_rows(rows, depth, tile.rows)
             rest = (self.products.weights.integers - weights).astype(np.int8)[:, np.newaxis]
             table, ordered = _with_rest(table, ordered[0], rest, whole=False)
-            geometry = Geometry(rows, *ordered.shape[2:], 1, depth, x.place.reference)
+        _, _, taps, run = ordered.shape
+        geometry = Geometry(rows, taps, run, 1, depth, x.place.reference)
         return [*x.copies, self.tiled(site, geometry, tile, table, ordered)]
