@@ -364,7 +364,7 @@ def test_open_sizes_are_named(tmp_path: Path, op: str, attrs: dict[str, Attr]) -
 
 def test_a_rounding_of_ones_own_is_not_tflites(tmp_path: Path) -> None:
     graph = many_ops()
-    session = Session(graph, sample(graph, 4))
+    session = Session(graph, sample(graph, 4), preset="int8")
     session.override("conv1", rounding="fp32_rne")
     with pytest.raises(ExportError, match="the rounding fp32_rne"):
         export_tflite(as_tflite(session), tmp_path / "none.tflite")
