@@ -31,7 +31,7 @@ def own(tmp_path: Path, op: str, feeds: dict[str, np.ndarray | None], outputs: i
     constants = {name: array for name, array in given.items() if name[0] == "w"}
     opset = 17 if domain else 23
     proto = model([node(op, names, made, domain=domain, **attrs)], shapes, made, constants, opset=opset, dtypes=kinds)
-    if op == "EmbedLayerNormalization":
+    if op.endswith("EmbedLayerNormalization"):
         proto.graph.output[1].type.tensor_type.elem_type = 6
     proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     check(save(proto, tmp_path), fed)
@@ -126,6 +126,20 @@ def test_embeddings(tmp_path: Path, masked: bool) -> None:
     norm = {"wgamma": random(H, seed=3), "wbeta": random(H, seed=4)}
     feeds = {"ids": ids, "segments": ids % 2, **tables, **norm, "mask": KEEPS if masked else None}
     own(tmp_path, "EmbedLayerNormalization", feeds, 2, "com.microsoft", epsilon=1e-6)
+
+
+@pytest.mark.parametrize("segmented", [False, True])
+def test_embeddings_of_integers(tmp_path: Path, segmented: bool) -> None:
+    ids = np.array([[1, 5, 2, 0, 3], [4, 4, 1, 2, 0]], np.int32)
+    rng = np.random.default_rng(0)
+    shapes = {"wide": (6, H), "wpos": (9, H), "wseg": (2, H), "wgamma": (H,), "wbeta": (H,)}
+    tables = {name: rng.integers(0, 256, shape, np.uint8) for name, shape in shapes.items()}
+    scales = {f"{name}_scale": np.array(0.01 + 0.002 * i, np.float32) for i, name in enumerate(tables)}
+    zeros = {f"{name}_zero": np.array(120 + i, np.uint8) for i, name in enumerate(tables)}
+    feeds: dict[str, np.ndarray | None] = {"ids": ids, "segments": ids % 2, **tables, "mask": KEEPS, **scales, **zeros}
+    if not segmented:
+        feeds |= dict.fromkeys(name for name in feeds if name.startswith(("wseg", "segments")))
+    own(tmp_path, "QEmbedLayerNormalization", feeds, 2, "com.microsoft", epsilon=1e-6)
 
 
 @pytest.mark.parametrize("activation", ["Relu", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"])

@@ -6,7 +6,6 @@ from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.dynamic import matmul_integer_to_float
 from qbench.frontends.onnx.linear import matmul
-from qbench.frontends.onnx.norm import layer_norm
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.ir.sizes import size_of
@@ -268,39 +267,6 @@ def _repeated(builder: Builder, x: Value, times: int) -> Value:
     more = builder.emit("expand_dims", x, axes=(2,))
     more = builder.emit("broadcast_to", more, shape=(batch, heads, times, length, size))
     return builder.emit("reshape", more, newshape=(batch, x.size(1) * times, length, size))
-
-
-@converter(
-    "EmbedLayerNormalization",
-    "ids segments? words positions segment_words? gamma beta mask? position_ids?",
-    "epsilon mask_index_type",
-    domain=_OWN,
-)
-def embed_layer_norm(
-    builder: Builder,
-    node: SourceNode,
-    ids: Value,
-    segments: Value | None,
-    words: Value,
-    positions: Value,
-    segment_words: Value | None,
-    gamma: Value,
-    beta: Value,
-    mask: Value | None,
-    position_ids: Value | None,
-) -> tuple[Value, ...]:
-    """The sum of three embeddings, which is the third output, and its normalization; how many ids the mask keeps."""
-    total = builder.emit("take", words, ids)
-    if position_ids is None:
-        position_ids = builder.emit("arange", stop=ids.shape[1])
-    total = builder.emit("add", total, builder.emit("take", positions, position_ids))
-    if segments is not None and segment_words is not None:
-        total = builder.emit("add", total, builder.emit("take", segment_words, segments))
-    y = layer_norm(builder, node, total, gamma, beta)
-    if not any(node.outputs[1:2]):
-        return y, y, total
-    counted = builder.emit("multiply", ids, np.asarray(0, ids.dtype)) if mask is None else mask
-    return y, builder.emit("sum", counted, axes=(1,), keepdims=False), total
 
 
 @converter("RotaryEmbedding", "x positions cos sin", "interleaved num_heads rotary_embedding_dim scale", domain=_OWN)

@@ -26,7 +26,7 @@ def _named(x: Value, node: SourceNode) -> Value:
     return dataclasses.replace(x, name=f"{x.name}.dequantized") if x.stored is not None else x
 
 
-def _real(
+def real_operand(
     builder: Builder, node: SourceNode, x: Value, scale: Value | None, zero_point: Value | None, axis: int | None = None
 ) -> tuple[Value, QParams]:
     """The real numbers of an operand."""
@@ -68,7 +68,7 @@ def qlinear_conv(
 ) -> Value:  # fmt: skip
     """A convolution; weights may have a scale per output channel."""
     _refuse_channels_last(node)
-    (data, xq), (weight, wq) = _real(builder, node, x, xs, xz), _real(builder, node, w, ws, wz, 0)
+    (data, xq), (weight, wq) = real_operand(builder, node, x, xs, xz), real_operand(builder, node, w, ws, wz, 0)
     y = conv(builder, node, data, weight, _bias(builder, node, bias, xq, wq))
     return _result(builder, node, y, ys, yz)
 
@@ -80,8 +80,8 @@ def qlinear_matmul(
     yz: Value,
 ) -> Value:  # fmt: skip
     """A product of matrices; the right one may have a scale per column."""
-    lhs, _ = _real(builder, node, a, sa, za)
-    rhs, _ = _real(builder, node, b, sb, zb, -1)
+    lhs, _ = real_operand(builder, node, a, sa, za)
+    rhs, _ = real_operand(builder, node, b, sb, zb, -1)
     return _result(builder, node, matmul(builder, node, lhs, rhs), ys, yz)
 
 
@@ -92,8 +92,8 @@ def qgemm(
 ) -> Value:  # fmt: skip
     """alpha * A @ B + C, to integers, or without a scale of the result to real numbers."""
     (lhs, aq), (rhs, bq) = (
-        _real(builder, node, a, sa, za),
-        _real(builder, node, b, sb, zb, int(not node.flag("transB"))),
+        real_operand(builder, node, a, sa, za),
+        real_operand(builder, node, b, sb, zb, int(not node.flag("transB"))),
     )
     if c is not None and node.real("alpha", 1.0) != 1:
         raise Unsupported("alpha other than 1 beside a bias")
@@ -107,7 +107,7 @@ def _binary(onnx_op: str, op: str) -> None:
         builder: Builder, node: SourceNode, a: Value, sa: Value, za: Value | None, b: Value, sb: Value,
         zb: Value | None, ys: Value, yz: Value | None,
     ) -> Value:  # fmt: skip
-        (lhs, _), (rhs, _) = _real(builder, node, a, sa, za), _real(builder, node, b, sb, zb)
+        (lhs, _), (rhs, _) = real_operand(builder, node, a, sa, za), real_operand(builder, node, b, sb, zb)
         return _result(builder, node, builder.emit(op, lhs, rhs), ys, yz)
 
 
@@ -121,7 +121,7 @@ def _unary(onnx_op: str, attributes: str, function: Callable[..., Any]) -> None:
         builder: Builder, node: SourceNode, x: Value, xs: Value, xz: Value | None, ys: Value, yz: Value | None
     ) -> Value:
         _refuse_channels_last(node)
-        data, _ = _real(builder, node, x, xs, xz)
+        data, _ = real_operand(builder, node, x, xs, xz)
         return _result(builder, node, function(builder, node, data), ys, yz)
 
 
@@ -152,7 +152,7 @@ def qlinear_concat(builder: Builder, node: SourceNode, ys: Value, yz: Value, *in
     if len(inputs) % 3:
         raise ModelError(f"node {node} takes a scale and a zero point with each input, not {len(inputs)} operands")
     triples = zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
-    reals = [_real(builder, node, x, scale, zero_point)[0] for x, scale, zero_point in triples]
+    reals = [real_operand(builder, node, x, scale, zero_point)[0] for x, scale, zero_point in triples]
     y = builder.emit("concatenate", *reals, axis=reals[0].axis(node.integer("axis", 0)))
     return _result(builder, node, y, ys, yz)
 
@@ -163,5 +163,5 @@ def qlinear_where(
     yz: Value, zs: Value, zz: Value,
 ) -> Value:  # fmt: skip
     """X where the condition holds, else Y."""
-    (one, _), (other, _) = _real(builder, node, x, xs, xz), _real(builder, node, y, ys, yz)
+    (one, _), (other, _) = real_operand(builder, node, x, xs, xz), real_operand(builder, node, y, ys, yz)
     return _result(builder, node, builder.emit("where", condition, one, other), zs, zz)
