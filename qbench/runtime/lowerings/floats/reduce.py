@@ -15,14 +15,17 @@ from qbench.ops.float.pool import GlobalAvgPool2d, GlobalMaxPool2d
 from qbench.ops.float.reduce import Max, Mean, Min, Prod, Reduction, Sum
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
-from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, widened
+from qbench.runtime.lowerings.floats.places import float_type, need_work, result, widened
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import gapless
+from qbench.runtime.lowerings.operands import gapless, plain_layout
 from qbench.runtime.step import Instruction, Place
 
 _FUNCTIONS: dict[type[Op], Function] = {
     GlobalAvgPool2d: "mean", GlobalMaxPool2d: "max", Mean: "mean", Sum: "sum", Prod: "prod", Max: "max", Min: "min"
 }  # fmt: skip
+
+_FEW = 16
+"""Elements side by side that one result is made of: of fewer, many results are made at once."""
 
 
 class _Reduce(Lowering):
@@ -39,10 +42,9 @@ class _Reduce(Lowering):
         axes = op.axes if isinstance(op, Reduction) else (2, 3)
         self.axes = {axis % self.rank for axis in axes}
         layouts = [CHANNELS_LAST] if self.rank == 4 else []
-        fitting = [layout for layout in (*layouts, row_major(self.rank)) if self._fits(layout)]
-        if not fitting:
+        self.fitting = [layout for layout in (*layouts, row_major(self.rank)) if self._fits(layout)]
+        if not self.fitting:
             raise Refused("what it reduces does not lie together")
-        self.layout = fitting[0]
 
     def _fits(self, layout: Layout) -> bool:
         shape = shape_of(self.graph, self.data)
@@ -52,8 +54,10 @@ class _Reduce(Lowering):
         return runs.count(True) <= 1 and (self.keeps or kept == sorted(kept))
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        made = self.layout if self.keeps else row_major(self.graph.types[self.output].rank)
-        return Layouts({self.data: self.layout}, {self.output: made})
+        here = plain_layout(home[self.data])
+        layout = here if self._fits(here) else self.fitting[0]
+        made = layout if self.keeps else row_major(self.graph.types[self.output].rank)
+        return Layouts({self.data: layout}, {self.output: made})
 
     def sizes(self, x: Place) -> tuple[int, int, int]:
         """Elements outside of the axes that are reduced, of these, and inside."""
@@ -71,7 +75,7 @@ class FloatReduceLowering(_Reduce):
         super().__init__(step, graph, level)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        x, y, dtype = in_order(site.places[self.data], self.layout.axes), site.places[self.output], self.dtype
+        x, y, dtype = site.places[self.data], site.places[self.output], self.dtype
         before: list[Instruction] = []
         after: list[Instruction] = []
         if not (x.contiguous and y.contiguous):
@@ -79,6 +83,9 @@ class FloatReduceLowering(_Reduce):
             y, after = result(site, y, gaps=False)
             dtype = "float32"
         outer, reduced, inner = self.sizes(x)
+        step = 1  # from one result's first element to the next one's
+        if inner == 1 and reduced < _FEW:
+            outer, inner, step = 1, outer, reduced
         function = _FUNCTIONS[type(bind(self.step.head))]
         made = instruction(
             reduce_kernel(function, dtype, site.level),
@@ -91,8 +98,8 @@ class FloatReduceLowering(_Reduce):
             inner=inner,
             x_outer=reduced * inner,
             x_row=0,
-            x_column=inner,
-            x_inner=1,
+            x_column=inner if step == 1 else 1,
+            x_inner=step,
             y_outer=inner,
         )
         return [*before, made, *after]
@@ -108,7 +115,7 @@ class ExtremeLowering(_Reduce):
             raise Refused(f"there is no kernel for {graph.types[self.data].dtype}")
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        source = gapless(site, self.data, self.layout.axes)
+        source = gapless(site, self.data)
         target = gapless(site, self.output, output=True)
         outer, depth, inner = self.sizes(source.place)
         kind: Any = source.place.dtype.str[1:]
