@@ -18,6 +18,7 @@ from qbench.kernels.memory import view
 from qbench.kernels.rounding import rescale_one, rescale_plain, round_shift
 from qbench.kernels.rows import Elementwise, walk_pairs
 from qbench.kernels.split import at, share
+from qbench.kernels.stack import stack_array
 from qbench.kernels.walk import extent, extents, index_of, onward, stretch
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
@@ -61,11 +62,18 @@ def add_kernel(kind: SumKind, a: Stored, b: Stored, y: Stored, rounding: Roundin
         a = view(bases, args.a, extent(sizes, of_a), a_type)
         b = view(bases, args.b, extent(sizes, of_b), b_type)
         y = view(bases, args.y, extent(sizes, of_y), y_type)
+        one, other = stack_array(1, b_type), stack_array(1, a_type)
         place, count = stretch(sizes, first, end)
         while first < end:
             start_a, start_b, start_y = index_of(place, of_a), index_of(place, of_b), index_of(place, of_y)
             if args.a3 == 1 and args.b3 == 1:  # the steps are constants for the compiler, so it makes vectors
                 add_row(args, a, b, y, start_a, 1, start_b, 1, start_y, count)
+            elif args.a3 == 1 and args.b3 == 0:
+                one[0] = b[at(start_b)]
+                add_row(args, a, one, y, start_a, 1, 0, 0, start_y, count)
+            elif args.a3 == 0 and args.b3 == 1:
+                other[0] = a[at(start_a)]
+                add_row(args, other, b, y, 0, 0, start_b, 1, start_y, count)
             else:
                 add_row(args, a, b, y, start_a, args.a3, start_b, args.b3, start_y, count)
             first += count

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from qbench.ir.dtypes import integer_range, numpy_dtype
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, Array, Epilogue, bind, is_op
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
 from qbench.kernels.walk import strided
 from qbench.ops.float.activation import Clip, Relu
 from qbench.ops.integer.products import IntegerConv2d, IntegerMultiply
-from qbench.ops.integer.requantize import Requantize
+from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32, Requantize
 from qbench.ops.integer.table import IntegerTable
+from qbench.ops.onnx.add import OnnxAdd
+from qbench.ops.tflite.add import TfliteAdd
 from qbench.runtime import interpreter
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
@@ -29,6 +31,9 @@ _MANY = 64
 _NARROW = ("int8", "uint8", "int16", "uint16")
 
 
+_SUMS = IntegerAdd, IntegerAddFloat32, OnnxAdd, TfliteAdd
+
+
 @lowers(IntegerTable, Clip, Relu, Requantize, IntegerMultiply)
 class LookupLowering(Lowering):
     """The whole step as one table, or one for each index of an axis."""
@@ -37,14 +42,15 @@ class LookupLowering(Lowering):
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        self.data, *constants = step.head.inputs
+        read = step.inputs(graph)
+        if len(read) != 1:
+            raise Refused("its parameters are no constants")
+        self.data = read[0]
         self.shape, dtype = shape_of(graph, self.data), graph.types[self.data].dtype
         if dtype not in _NARROW or (dtype not in ("int8", "uint8") and not is_op(step.head, IntegerTable)):
             raise Refused(f"{step.head.op} of {dtype} is no table")
         if graph.types[step.outputs[0]].dtype in ("int4", "uint4"):
             raise Refused("its result has 4 bits")
-        if any(name not in graph.constants for name in constants):
-            raise Refused("its parameters are no constants")
         if shape_of(graph, step.outputs[0]) != self.shape or not self._is_unary():
             raise Refused("it is a function of two values")
         self.axis = self._axis()
@@ -54,11 +60,14 @@ class LookupLowering(Lowering):
             raise Refused("its tables run along its only axis")
 
     def _is_unary(self) -> bool:
-        """Whether a product is one by a single number, rescaled by one, or has a bias; other steps have one operand."""
-        if not is_op(self.step.head, IntegerMultiply) or self.step.follower(Epilogue.BIAS) is not None:
+        """Whether a product or a sum is one with a single number, rescaled by one, or has a bias; other steps have one
+        operand."""
+        if not is_op(self.step.head, IntegerMultiply, *_SUMS) or self.step.follower(Epilogue.BIAS) is not None:
             return True
-        names = (name for node in self.step.nodes for name in node.inputs[1:])
-        return all(self.graph.constants[name].array.size == 1 for name in names)
+        return all(array.size == 1 for node in self.step.nodes for array in self._parameters(node))
+
+    def _parameters(self, node: Node) -> list[Array]:
+        return [self.graph.constants[name].array for name in node.inputs if name in self.graph.constants]
 
     def _axis(self) -> int | None:
         """The axis that parameters run along."""
@@ -70,7 +79,7 @@ class LookupLowering(Lowering):
             nodes = nodes[1:]
         for node in nodes:
             along = bind(node).channel_axis_of("data", rank) if OPS[node.op].epilogue is Epilogue.BIAS else None
-            for shape in (self.graph.constants[name].array.shape for name in node.inputs[1:]):
+            for shape in (array.shape for array in self._parameters(node)):
                 first = rank - len(shape) if along is None else along
                 axes.update(axis + first for axis, size in enumerate(shape) if size > 1)
         if len(axes) > 1:
@@ -95,8 +104,9 @@ class LookupLowering(Lowering):
         ones = [-1 if axis == along else 1 for axis in range(len(shape))]
         values: Array = np.broadcast_to(every.reshape(ones), shape)
         for node in self.step.nodes:
-            parameters = (self.graph.constants[name].array for name in node.inputs[1:])
-            (values,) = interpreter.step(self.graph, node, (values, *parameters))
+            known = self.graph.constants
+            operands = tuple(known[name].array if name in known else values for name in node.inputs)
+            (values,) = interpreter.step(self.graph, node, operands)
         table = np.moveaxis(values, along, -1)
         return as_stored(table.reshape(channels, len(every)))
 
@@ -142,6 +152,13 @@ class LookupLowering(Lowering):
             out=out.reference, table=site.constant(self.table), outer=outer, channels=channels, inner=inner,
             x_pitch=x_pitch, out_pitch=out_pitch,
         )  # fmt: skip
+
+
+@lowers(*_SUMS)
+class SumWithNumberLowering(LookupLowering):
+    """A sum of a tensor and a single number."""
+
+    absorbs = frozenset({Epilogue.CLAMP})
 
 
 @lowers(IntegerConv2d, rank=-1)

@@ -23,7 +23,7 @@ from qbench.runtime.step import Instruction
 _TYPES = ("int8", "uint8", "int16", "uint16")
 
 
-@lowers(IntegerAdd, IntegerAddFloat32, OnnxAdd, TfliteAdd)
+@lowers(IntegerAdd, IntegerAddFloat32, OnnxAdd, TfliteAdd, rank=1)
 class AddLowering(Lowering):
     """The exact sum rounded once, or each operand by itself, or both, or in float32; clamped."""
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbench.ir.build import build
+from qbench.ir.frozen import Constant
 from qbench.ir.graph import Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
@@ -58,6 +59,24 @@ def test_a_program_computes_what_the_interpreter_does(op, dtype, data, shapes, s
         for name, shape in zip("ab", shapes, strict=True)
     }
     np.testing.assert_array_equal(program.run(given)["y"], run(graph, given)["y"])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("names", ["xk", "kx"])
+@settings(max_examples=20)
+@given(data=st.data(), shape=st.sampled_from([(), (1,), (1, 1, 1), (1, 3, 1)]), seed=st.integers(0, 2**32))
+def test_a_sum_with_a_number_is_a_table(dtype, names, data, shape, seed) -> None:
+    info, rng = np.iinfo(dtype), np.random.default_rng(seed)
+    q = {name: QParams(data.draw(scales), int(rng.integers(info.min, info.max + 1)), dtype) for name in "xky"}
+    node = Node("n", "qnn.add", tuple(names), ("y",), attrs(rounding="fp32_rne", semantics="onnx"))
+    constants = {"k": Constant(rng.integers(info.min, info.max + 1, shape).astype(dtype))}
+    kinds = {"x": TensorType((2, 3, 40), dtype)}
+    graph = LegalizePass()(build("net", kinds, ("y",), [node], constants, qparams=q))
+    program = plan(graph)
+    made = {type(lowering).__name__ for lowering in program.lowerings}
+    assert made == {"AddLowering" if 3 in shape else "SumWithNumberLowering"}
+    x = rng.integers(info.min, info.max + 1, (2, 3, 40)).astype(dtype)
+    np.testing.assert_array_equal(program.run({"x": x})["y"], run(graph, {"x": x})["y"])
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
