@@ -12,6 +12,8 @@ from qbench.kernels.stack import stack_array
 
 _HIGHEST = np.float32(255)
 _ROWS = 4  # at a time: each sum waits for itself
+_MANY = 64
+"""Codes of a row that are worth a table of what becomes of each."""
 
 
 @makes_kernels
@@ -19,7 +21,7 @@ def onnx_softmax_kernel() -> Kernel:
     """Softmax of `rows` rows of `count` codes each: bits of `qbench.ops.onnx.softmax`.
 
     `powers` holds 256 float32, the last one for the largest code of a row; a result is ``power * steps / sum`` rounded
-    to the nearest code from `zero_point`. A row has at most 256 different results, each of which is computed once.
+    to the nearest code from `zero_point`. A long row has at most 256 different results, each of which is computed once.
     """
 
     def softmax(args, bases, thread, threads):
@@ -44,6 +46,11 @@ def onnx_softmax_kernel() -> Kernel:
             totals, shifts = (total_a, total_b, total_c, total_d), (shift_a, shift_b, shift_c, shift_d)
             for k in range(last + 1):
                 shift, total = shifts[k], totals[k]
+                if count < _MANY:
+                    for i in range(k * count, (k + 1) * count):
+                        ideal = np.rint(powers[at(shift + x[at(i)])] * steps / total) + zero_point
+                        y[at(i)] = np.uint8(min(ideal, _HIGHEST))
+                    continue
                 for code in range(256 - shift):
                     ideal = np.rint(powers[at(shift + code)] * steps / total) + zero_point
                     results[at(code)] = np.uint8(min(ideal, _HIGHEST))
