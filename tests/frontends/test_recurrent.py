@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from qbench.errors import UnsupportedOpsError
 from qbench.exporters.onnx_qdq import write_onnx
@@ -40,6 +40,31 @@ def test_layers(tmp_path: Path, op: str, direction: str, states: str, linear: in
     written = write_onnx(graph, tmp_path / "again.onnx")
     for name, array in reference(written, feeds).items():
         np.testing.assert_allclose(array, run(graph, feeds)[name], atol=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("op", "states"), [("LSTM", "h c p"), ("LSTM", ""), ("GRU", "h"), ("GRU", ""), ("RNN", "")])
+def test_each_sequence_ends_where_its_length_says(tmp_path: Path, op: str, direction: str, states: str) -> None:
+    count = 2 if direction == "bidirectional" else 1
+    given = states.split()
+    layer = node(op, ["x", "w", "r", "b", "n", *given], ["y", "last"], "layer", direction=direction, hidden_size=UNITS)
+    inputs = {"x": ["T", "N", ENTERING], "n": ["N"], **{name: [count, "N", UNITS] for name in given if name != "p"}}
+    constants = weights(op, count) | ({"p": random(count, 3 * UNITS, seed=4)} if "p" in given else {})
+    proto = model([layer], inputs, ["y", "last"], constants, dtypes={"n": TensorProto.INT32})
+    feeds = {"x": random(6, 3, ENTERING), "n": np.array([6, 1, 4], np.int32)}
+    feeds |= {name: random(count, 3, UNITS, seed=9) for name in inputs if name in "hc"}
+    graph = check(save(proto, tmp_path), feeds)
+    program = Programs(graph).of(feeds)
+    for name, array in program.run(feeds).items():
+        np.testing.assert_allclose(array, run(graph, feeds)[name], atol=1e-6)
+
+
+def test_last_cells_of_sequences_of_different_lengths_are_refused(tmp_path: Path) -> None:
+    layer = node("LSTM", ["x", "w", "r", "b", "n"], ["y", "h", "c"], "layer", hidden_size=UNITS)
+    kinds = {"x": ["T", "N", ENTERING], "n": ["N"]}
+    proto = model([layer], kinds, ["y", "h", "c"], weights("LSTM", 1), dtypes={"n": TensorProto.INT32})
+    with pytest.raises(UnsupportedOpsError, match="different lengths"):
+        load(save(proto, tmp_path))
 
 
 @pytest.mark.parametrize("one_gate", [0, 1])

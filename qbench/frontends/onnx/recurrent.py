@@ -4,6 +4,7 @@ import numpy as np
 
 from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+from qbench.frontends.onnx.lengths import by_length
 from qbench.frontends.onnx.source import Array, SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.ir.graph import Attr
@@ -121,9 +122,7 @@ def _recurrent(
         raise ModelError(f"node {node}: its data has {x.rank} dimensions, not 3")
     if turned:
         x = builder.emit("transpose", x, axes=(1, 0, 2))
-    if lengths is not None and lengths.same() != x.shape[0]:
-        raise Unsupported("sequences of different lengths in one batch")
-    offset = np.zeros((count, 2 * w.size(1)), x.dtype) if b is None else b
+    offset = b or Value.known(builder.fresh(f"{node.name}.offset"), np.zeros((count, 2 * w.size(1)), x.dtype))
     given: list[Value] = []
     for state in states:
         if state is None:
@@ -134,7 +133,12 @@ def _recurrent(
     if peepholes is not None and (peepholes.constant is None or peepholes.constant.any()):
         given.append(peepholes)
     attrs = attrs | {"direction": node.text("direction", "forward")}
-    y, *last = builder.emit_many(f"nn.{op}", (x, w, r, offset, *given), 1 + len(states), **attrs)
+    if lengths is not None and lengths.same() != x.shape[0]:
+        if op == "dynamic_lstm" or any(node.outputs[2:]):
+            raise Unsupported("sequences of different lengths in one batch, of 8 bits or with the last state of cells")
+        y, *last = by_length(builder, op, (x, w, r, offset, *given), lengths, attrs)
+    else:
+        y, *last = builder.emit_many(f"nn.{op}", (x, w, r, offset, *given), 1 + len(states), **attrs)
     if turned:
         y = builder.emit("transpose", y, axes=(2, 0, 1, 3))
         last = [builder.emit("transpose", state, axes=(1, 0, 2)) for state in last]

@@ -13,6 +13,7 @@ from ml_dtypes import int4, uint4
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 import qbench as qb
+from qbench.errors import UnsupportedOpsError
 from qbench.ir.graph import Graph
 from qbench.runtime.interpreter import run
 from tests.frontends.models import node, reference, save
@@ -261,3 +262,20 @@ def test_a_quantized_number_without_axes_makes_none(tmp_path: Path) -> None:
     x = RNG.normal(size=(2, 3)).astype(np.float32)
     assert graph.types["y"].shape == ()
     close(graph, path, x)
+
+
+def test_integers_are_resized_by_interpolation_as_what_they_mean(tmp_path: Path) -> None:
+    """As between onnxruntime's own operators; it rounds down there."""
+    resized = node("Resize", ["q", "", "twice"], ["r"], "resize", mode="linear")
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"], "in"),
+        resized,
+        node("DequantizeLinear", ["r", "s", "z"], ["y"], "out"),
+    ]
+    twice = np.array([1, 1, 2, 2], np.float32)
+    graph, path = load(tmp_path, nodes, {"s": np.float32(0.03), "z": np.uint8(120), "twice": twice})
+    close(graph, path, X, steps=0.03)
+    whole = {"x": (TensorProto.UINT8, (1, 3, 8, 8))}
+    alone = [node("Resize", ["x", "", "twice"], ["y"], "resize", mode="linear")]
+    with pytest.raises(UnsupportedOpsError, match="'x' holds uint8, and nothing says which real numbers"):
+        load(tmp_path, alone, {"twice": twice}, inputs=whole)
