@@ -45,7 +45,8 @@ def files(folder: Path) -> list[str]:
 
 def started(tmp_path: Path, x: int) -> subprocess.Popen[str]:
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    if not script.exists():  # others may be reading it
+        script.write_text(SCRIPT)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, script, str(x)], env=environment, text=True, **pipes)  # type: ignore[call-overload]
