@@ -307,7 +307,7 @@ def _kept(quantized: Quantized, pieces: int, sizes: Mapping[str, int], budget: i
     if activation_bytes(quantized, sizes) * pieces <= budget:
         return both
     ends = set(quantized.encodings) | set(quantized.prepared.outputs)
-    narrow = {name for name in both[1] if quantized.graph.types[name].dtype in ("int8", "uint8", "int16")}
+    narrow = {name for name in both[1] if quantized.graph.types[name].dtype in ("int8", "uint8", "int16", "uint16")}
     return both[0] & ends, both[1] & (ends | narrow)
 
 

@@ -52,7 +52,7 @@ def copy_fields(shape: Sequence[int], x_strides: Sequence[int], out_strides: Seq
 
 @makes_kernels
 def copy_kernel(item: int) -> Kernel:
-    """Copies elements of 1, 2, 4 or 8 bytes between strided places, each xor `flip` (0x80: int8 values to codes)."""
+    """Copies elements of 1, 2, 4 or 8 bytes between strided places, each xor `flip`: the sign bit, or nothing."""
     dtype = np.dtype(f"u{item}").type
 
     def copy(args, bases, thread, threads):

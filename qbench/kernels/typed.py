@@ -13,8 +13,8 @@ from qbench.kernels.walk import extents, index_of, onward, stretch
 
 KINDS = {"bool": "u1", "int32": "i4", "int64": "i8", "float32": "f4"}
 """NumPy's letters for the memory of each dtype that these kernels know: a bool is a byte, 0 or 1."""
-SAMPLED = {"uint8": "u1", "int16": "i2", "uint16": "u2"}
-"""Those of images and sounds, which casts read."""
+SAMPLED = {"uint8": "u1", "int16": "i2", "uint16": "i2"}
+"""Those of images and sounds, which casts read; uint16 lies with its sign bit flipped."""
 
 
 def _of(body: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
@@ -34,6 +34,8 @@ def _quotient(a: Any, b: Any, c: Any) -> Any:
 FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cast": _of(lambda a, b, c: a),
     "to_bool": _of(lambda a, b, c: a != 0),
+    "unsigned_cast": _of(lambda a, b, c: np.int32(a) + 2**15),
+    "unsigned_to_bool": _of(lambda a, b, c: a != -(2**15)),
     "is_nan": _of(lambda a, b, c: a != a),
     "logical_not": _of(lambda a, b, c: a == 0),
     "equal": _of(lambda a, b, c: a == b),

@@ -289,7 +289,8 @@ class Schedule:
     def _add(self, step: Step, name: str, kernel: Kernel, rows: Rows | None = None, /, **fields: object) -> None:
         record = np.recarray(1, kernel.arguments)
         if "flip" in (kernel.arguments.names or ()):
-            record[0]["flip"] = 0x80 if self.plan.places[name].flipped else 0
+            place = self.plan.places[name]
+            record[0]["flip"] = place.sign_bit if place.flipped else 0
         for field, value in fields.items():
             record[0][field] = value
         self.instructions.append(Instruction(kernel, record, name, rows))

@@ -38,7 +38,7 @@ class Place:
     axes
         Which axis of the value each axis in memory is: ``(0, 2, 3, 1)`` where channels come last.
     flipped
-        Whether int8 is stored as codes, value + 128.
+        Whether the sign bit is: int8 lies as codes from 0, uint16 with a sign.
     """
 
     buffer: int
@@ -53,6 +53,11 @@ class Place:
     def dense(cls, buffer: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Place:
         """The whole of a buffer, row-major."""
         return cls(buffer, 0, dtype, shape, row_major(shape), tuple(range(len(shape))))
+
+    @property
+    def sign_bit(self) -> int:
+        """Of an element: what is flipped."""
+        return 1 << (8 * self.dtype.itemsize - 1)
 
     @property
     def natural_shape(self) -> tuple[int, ...]:

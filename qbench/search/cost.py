@@ -21,7 +21,7 @@ _TICK = 1e-6  # milliseconds
 _LEAST, _SECONDS, _MOST = 9, 0.4, 2.0  # turns, how long they take at least, and when no other begins
 MACS_PER_BYTE = 32  # 8-bit products in about the time that it takes to write a byte
 _FLOATS = 3  # times as long as its bytes take a float to compute: measured of SiLU
-SLOWER = {"int16": 2, "float16": 4, "float32": 4}  # products than 8-bit ones
+SLOWER = {"int16": 2, "uint16": 2, "float16": 4, "float32": 4}  # products than 8-bit ones
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,11 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.matmul import MatmulLowering, Side
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import flip, real_scales
+from qbench.runtime.lowerings.rescaling import flip, real_scales, storage
 from qbench.runtime.memory import SLACK
 from qbench.runtime.step import Instruction, Rows
 
-_ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
+_ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2", "uint16": "i2"}
 _BYTE_PRODUCT = 2**15 * 2**7
 """The largest product of 16 bits and 8."""
 
@@ -66,7 +66,9 @@ class TiledMatmulLowering(MatmulLowering):
         if level not in ISAS:
             raise Refused("there are no vectors")
         operands = zip(self.dtypes, (self.op.lhs_zero_point, self.op.rhs_zero_point), strict=True)
-        if any(dtype not in _ELEMENTS or (dtype == "int16" and zero) for dtype, zero in operands):
+        if any(
+            dtype not in _ELEMENTS or (storage(dtype) == np.int16 and zero + flip(dtype)) for dtype, zero in operands
+        ):
             raise Refused("an operand less its zero point exceeds 16 bits")
         self.parts, self.by_rows = 1, step.head.inputs[:1]
         if self.run < 2:

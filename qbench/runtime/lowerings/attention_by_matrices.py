@@ -38,7 +38,7 @@ class MatrixMatmulLowering(TiledMatmulLowering):
         super().__init__(step, graph, level.vectors)
         self.level = level
         left = shape_of(graph, step.head.inputs[0])
-        if "int16" in self.dtypes or self.epilogue == "exact":
+        if not {"int16", "uint16"}.isdisjoint(self.dtypes) or self.epilogue == "exact":
             raise Refused("products of matrices have 8 bits, and their sums 32")
         if self.op.transpose_lhs or left[:-2] not in ((), (1,) * len(left[:-2]), self.shape[:-2]):
             raise Refused("the rows on the left do not lie evenly")

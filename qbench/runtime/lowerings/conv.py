@@ -32,7 +32,7 @@ from qbench.runtime.lowerings.windows import input_offsets, offsets_of_rows
 from qbench.runtime.memory import SLACK
 from qbench.runtime.step import Instruction, Place
 
-_ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2"}
+_ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2", "uint16": "i2"}
 
 _FEW = 4
 """With at most so many channels, a row of the window is read as one tap."""

@@ -1,4 +1,4 @@
-"""Bringing a value from one place to another: another order, other gaps, a border around it, codes for int8 values."""
+"""Bringing a value from one place to another: another order, other gaps, a border around it, a flipped sign bit."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,6 @@ from qbench.runtime.layout import Border, Layout
 from qbench.runtime.lowerings.lowering import Site, instruction
 from qbench.runtime.step import Instruction, Place, row_major
 
-_FLIP = 0x80
 _ZERO = np.zeros(1, np.int64)
 """What a border's elements are copied from; the copy flips the bits that are set in the fill."""
 
@@ -21,13 +20,13 @@ def copy_instructions(source: Place, target: Place, layout: Layout | None = None
     Parameters
     ----------
     source, target
-        Places of equal shapes; int8 may lie as codes in the one and as values in the other.
+        Places of equal shapes; the sign bit may be flipped in the one alone.
     layout
         Of the target, whose border is filled.
     """
     order = [source.axes.index(axis) for axis in target.axes]
     strides = [source.strides[axis] for axis in order]
-    flip = _FLIP if source.flipped != target.flipped else 0
+    flip = target.sign_bit if source.flipped != target.flipped else 0
     made = [_copy(source.reference, strides, target.reference, target.shape, target, flip)]
     if layout and any(layout.border):
         made += fill_instructions(target, layout)
@@ -35,10 +34,10 @@ def copy_instructions(source: Place, target: Place, layout: Layout | None = None
 
 
 def copy_constant(site: Site, array: Array, target: Place) -> Instruction:
-    """Copy a constant, with values of int8, to a place of its shape."""
+    """Copy a constant, with the sign bits of its type, to a place of its shape."""
     array = np.ascontiguousarray(array)
     strides = [row_major(array.shape)[axis] for axis in target.axes]
-    flip = _FLIP if target.flipped else 0
+    flip = target.sign_bit if target.flipped else 0
     return _copy(site.constant(array), strides, target.reference, target.shape, target, flip)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
@@ -16,7 +15,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import flip
+from qbench.runtime.lowerings.rescaling import flip, storage
 from qbench.runtime.step import Instruction
 
 
@@ -30,7 +29,7 @@ class NormalizeLowering(Lowering):
         assert isinstance(op, Normalize)
         self.op, (self.data, *self.parameters) = op, step.head.inputs
         self.shape, dtype = shape_of(graph, self.data), graph.types[self.data].dtype
-        self.zero_point, self.stored = op.zero_point + flip(dtype), numpy_dtype("uint8" if flip(dtype) else dtype)
+        self.zero_point, self.stored = op.zero_point + flip(dtype), storage(dtype)
         if any(name not in graph.constants for name in self.parameters):
             raise Refused("its gamma and beta are no constants")
         if math.prod(self.shape) == 0:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qbench.ir.dtypes import dtype_of
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.kernels.isa import ISAS
@@ -16,6 +17,7 @@ from qbench.runtime.layout import Layout, natural, shape_of
 from qbench.runtime.layout import row_major as in_order
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Refused, Site
+from qbench.runtime.lowerings.rescaling import storage
 from qbench.runtime.step import Instruction, Place, Rows, row_major
 
 _WALKS = 16  # instead of one, each an instruction
@@ -154,9 +156,13 @@ def in_vectors(level: Level, walk: Mapping[str, int], *elements: str) -> bool:
 
 
 def as_stored(array: Array) -> Array:
-    """A constant as it would lie in memory if it were an activation: row-major, int8 as codes."""
+    """A constant as it would lie in memory if it were an activation: row-major, its sign bit as there."""
     array = np.ascontiguousarray(array)
-    return array.view(np.uint8) ^ np.uint8(0x80) if array.dtype == np.int8 else array
+    kind = storage(dtype_of(array.dtype))
+    if kind == array.dtype:
+        return array
+    bits = np.dtype(f"u{kind.itemsize}")
+    return (array.view(bits) ^ bits.type(1 << (8 * kind.itemsize - 1))).view(kind)
 
 
 def operand(site: Site, name: str, result: Place) -> Operand:

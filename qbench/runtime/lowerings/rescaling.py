@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.dtypes import DType, integer_range
+from qbench.ir.dtypes import DType, integer_range, numpy_dtype
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, Epilogue, bind, is_op
 from qbench.kernels.rounding import two_parts
@@ -27,8 +28,16 @@ Int32s = NDArray[np.int32]
 
 
 def flip(dtype: DType) -> int:
-    """What has to be added to a value of this type to get it as it is stored: 128 for int8, which is held as codes."""
-    return 128 if dtype == "int8" else 0
+    """What has to be added to a value of this type to get it as it is stored.
+
+    8 bits lie as codes from 0, 16 bits with a sign, so that kernels are made for one type of each width.
+    """
+    return {"int8": 2**7, "uint16": -(2**15)}.get(dtype, 0)
+
+
+def storage(dtype: DType) -> np.dtype[Any]:
+    """The type of a value's elements in memory."""
+    return np.dtype({"int8": np.uint8, "uint16": np.int16}.get(dtype, numpy_dtype(dtype)))
 
 
 def reach(dtype: DType, zero_point: int) -> int:

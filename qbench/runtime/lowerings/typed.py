@@ -28,6 +28,7 @@ class TypedLowering(BroadcastLowering):
         if unknown := ({*dtypes} - known.keys()) | ({dtype} - KINDS.keys()):
             raise Refused(f"there is no kernel for {', '.join(sorted(unknown))}")
         function = "to_bool" if isinstance(op, Cast) and op.dtype == "bool" else self.function
+        function = f"unsigned_{function}" if dtypes == ["uint16"] else function
         if function not in FUNCTIONS:
             raise Refused(f"there is no kernel for {step.head.op}")
         self.kernel = typed_kernel(function, tuple(known[dtype] for dtype in dtypes), KINDS[dtype])

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from qbench.ir.graph import Graph
 from qbench.runtime.layout import Layout, natural, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering
+from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.planner.tasks import Task
+
+_NARROW = ("int8", "uint8", "int16", "uint16")
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,9 @@ class _Home(dict[str, Layout]):
 class _LayOut:
     def __init__(self, graph: Graph, tasks: Sequence[Task]) -> None:
         self.graph, self.result, self.home = graph, LaidOut(graph), _Home(graph)
-        self.foreign = {name for name in graph.inputs if graph.types[name].dtype in ("int8", "uint8", "int16")}
+        self.foreign = {
+            name for name in graph.inputs if graph.types[name].dtype in ("int8", "uint8", "int16", "uint16")
+        }
         """Integers in the caller's memory: kernels read codes, and a few bytes behind them; neither is there."""
         self.readers: dict[str, list[Task]] = {}
         self.makers = {name: task for task in tasks for name in task.step.outputs}
@@ -91,7 +96,7 @@ class _LayOut:
         rows = self._row_major(name)
         maker = self.makers.get(name)
         made = maker is not None and maker.lowering is not None and not is_view(maker.lowering)
-        if made and rows.same(self.home[name], self._shape(name)) and self.graph.types[name].dtype != "int8":
+        if made and rows.same(self.home[name], self._shape(name)) and not flip(self.graph.types[name].dtype):
             self.result.external.add(name)
 
     def _lay(self, task: Task) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.runtime.layout import Layout, shape_of
+from qbench.runtime.lowerings.rescaling import flip, storage
 from qbench.runtime.planner.lay_out import Copy, Laid, LaidOut, is_view
 from qbench.runtime.step import Place
 
@@ -39,11 +40,6 @@ def place_all(laid_out: LaidOut) -> Placement:
     return _PlaceAll(laid_out).run()
 
 
-def storage(dtype: DType) -> np.dtype[np.generic]:
-    """How a value's elements are stored: 8-bit integers as codes."""
-    return np.dtype(np.uint8) if dtype == "int8" else np.dtype(numpy_dtype(dtype))
-
-
 def _new_place(buffer: int, shape: tuple[int, ...], layout: Layout, dtype: DType, as_given: bool) -> Place:
     memory_shape = tuple(shape[axis] for axis in layout.axes)
     top, left, bottom, right = layout.border
@@ -61,7 +57,7 @@ def _new_place(buffer: int, shape: tuple[int, ...], layout: Layout, dtype: DType
         shape=memory_shape,
         strides=tuple(strides),
         axes=layout.axes,
-        flipped=dtype == "int8" and not as_given,
+        flipped=bool(flip(dtype)) and not as_given,
     )
 
 

@@ -18,7 +18,7 @@ from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
 
 EIGHT_BITS = st.sampled_from(["uint8", "int8"])
-UP_TO_16_BITS = st.sampled_from(["int16", "int16", "uint8", "int8"])
+UP_TO_16_BITS = st.sampled_from(["int16", "uint16", "uint8", "int8"])
 MODES = st.sampled_from(ROUNDINGS)
 SEEDS = st.integers(0, 2**32).map(np.random.default_rng)
 
@@ -66,7 +66,7 @@ def conv_graphs(
     n, *size = draw(st.integers(1, 2)), *(low + draw(st.integers(0, 6)) for low in least)
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     attrs = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
-    attrs |= {"data_zero_point": draw(st.integers(low, high)), "accumulator": "int64" if dtype == "int16" else "int32"}
+    attrs |= {"data_zero_point": draw(st.integers(low, high)), "accumulator": "int64" if "16" in dtype else "int32"}
     constants, zero_point = draw(_weights(rng, (out, inner, *kernel)))
     nodes = [node("integer.conv2d", "x w", "sums", weight_zero_point=zero_point, **attrs)]
     constants, nodes, qparams = _ending(draw, rng, constants, nodes, out, (1, out, 1, 1), 1, rounding, dtypes)
@@ -85,7 +85,7 @@ def dense_graphs(
     shape = draw(st.sampled_from([(rows, depth), (2, rows, depth)]))
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     constants, zero_point = draw(_weights(rng, (units, depth)))
-    attrs = {"data_zero_point": draw(st.integers(low, high)), "accumulator": "int64" if dtype == "int16" else "int32"}
+    attrs = {"data_zero_point": draw(st.integers(low, high)), "accumulator": "int64" if "16" in dtype else "int32"}
     nodes = [node("integer.dense", "x w", "sums", weight_zero_point=zero_point, **attrs)]
     axis = len(shape) - 1
     per_unit = (*(1,) * axis, units)

@@ -16,6 +16,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction
 from qbench.runtime.lowerings.operands import as_stored
+from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.step import Instruction, Place
 
 
@@ -151,7 +152,7 @@ def constant_place(site: Site, name: str) -> Place:
     constant = site.graph.constants[name]
     array = as_stored(constant.array)
     place = Place.dense(0, array.dtype, array.shape)
-    return replace(place, offset=site.constant(array), flipped=constant.dtype == "int8")
+    return replace(place, offset=site.constant(array), flipped=bool(flip(constant.dtype)))
 
 
 def _name(place: Place) -> FloatType:
