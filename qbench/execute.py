@@ -11,6 +11,7 @@ from qbench.ops.float.einsum import Einsum
 from qbench.ops.float.norm import BatchNorm
 from qbench.passes.canonicalize.contractions import einsum_to_matmul
 from qbench.passes.fold_batch_norm import FoldBatchNormPass
+from qbench.passes.fold_constants import FoldConstantsPass
 from qbench.passes.rewrite import Rewriter
 from qbench.runtime import programs
 from qbench.runtime.interpreter import named_feeds
@@ -93,7 +94,7 @@ def _folded(graph: Graph, keep: tuple[str, ...]) -> Graph:
     if not any(is_op(node, BatchNorm, Einsum) for node in graph.nodes):
         return graph
     wanted = tuple(dict.fromkeys((*graph.outputs, *(name for name in keep if name in graph.types))))
-    rewriter = Rewriter(FoldBatchNormPass()(rebuild(graph, outputs=wanted)))
+    rewriter = Rewriter(FoldBatchNormPass()(FoldConstantsPass()(rebuild(graph, outputs=wanted))))
     for node in [*rewriter]:
         if is_op(node, Einsum):
             einsum_to_matmul(rewriter, node)

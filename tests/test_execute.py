@@ -46,6 +46,16 @@ def test_a_batch_norm_is_folded():
     assert [step.nodes for step in program.steps if step.nodes] == [("c", "y")]
 
 
+def test_a_batch_norm_is_folded_whose_parameters_are_made_of_constants():
+    """As those of quantized files, which are dequantized."""
+    graph = normalized()
+    turned = Node("t", "negative", ("g",), ("t",))
+    norm = Node("y", BatchNorm.name, ("c", "t", "b", "m", "v"), ("y",))
+    made = build("made", graph.input_types(), ("y",), [graph.nodes[0], turned, norm], graph.constants)
+    assert qb.plan(made).fallbacks == {}
+    np.testing.assert_allclose(qb.run(made, X), qb.interpret(made, X), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_kept_value_is_what_it_was_before_folding(threads):
     graph = normalized()

@@ -73,6 +73,17 @@ def max_pool_kernel(level: Level, x: Literal["u1", "i2", "u2"]) -> Kernel:
     return Kernel(name, record(**_WINDOW, lowest="i8"), pool)
 
 
+@register_jitable
+def _window(args, line, column):
+    """Where a window's first tap inside of its image lies, how many rows and columns of taps do, and its result."""
+    image, row = line // args.out_height, line % args.out_height
+    up, left = row * args.sh - args.top, column * args.sw - args.left
+    i0, i1 = _inside(up, args.dh, args.kh, args.height)
+    j0, j1 = _inside(left, args.dw, args.kw, args.width)
+    source = image * args.x_image + (up + i0 * args.dh) * args.x_row + (left + j0 * args.dw) * args.x_pitch
+    return source, i1 - i0, j1 - j0, image * args.y_image + row * args.y_row + column * args.y_pitch
+
+
 @makes_kernels
 def average_pool_kernel(x: Literal["u1", "i2"]) -> Kernel:
     """The clamped mean of each window's elements, padding left out: of them less `zero`, ties away from zero."""
@@ -82,21 +93,15 @@ def average_pool_kernel(x: Literal["u1", "i2"]) -> Kernel:
         begin, end = share(args.images * args.out_height, thread, threads)
         sums = stack_array(_CHUNK, np.int32)
         for line in range(begin, end):
-            image, row = line // args.out_height, line % args.out_height
-            up = row * args.sh - args.top
-            i0, i1 = _inside(up, args.dh, args.kh, args.height)
             for column in range(args.out_width):
-                left = column * args.sw - args.left
-                j0, j1 = _inside(left, args.dw, args.kw, args.width)
-                elements = max((i1 - i0) * (j1 - j0), 1)
-                target = image * args.y_image + row * args.y_row + column * args.y_pitch
+                source, rows, columns, target = _window(args, line, column)
+                elements = max(rows * columns, 1)
                 for first in range(0, args.channels, _CHUNK):
                     count = min(_CHUNK, args.channels - first)
                     sums[:] = 0
-                    for i in range(i0, i1):
-                        for j in range(j0, j1):
-                            here = image * args.x_image + (up + i * args.dh) * args.x_row
-                            here += (left + j * args.dw) * args.x_pitch + first
+                    for i in range(rows):
+                        for j in range(columns):
+                            here = source + i * args.dh * args.x_row + j * args.dw * args.x_pitch + first
                             x = view(bases, args.x + here * size, count, dtype)
                             for c in range(count):
                                 sums[c] += np.int32(x[c]) - np.int32(args.zero)
@@ -121,21 +126,15 @@ def real_average_pool_kernel() -> Kernel:
         reals = view(bases, args.reals, 256, np.float32)
         counts = view(bases, args.counts, args.out_height * args.out_width, np.float32)
         for line in range(begin, end):
-            image, row = line // args.out_height, line % args.out_height
-            up = row * args.sh - args.top
-            i0, i1 = _inside(up, args.dh, args.kh, args.height)
             for column in range(args.out_width):
-                left = column * args.sw - args.left
-                j0, j1 = _inside(left, args.dw, args.kw, args.width)
-                elements = counts[row * args.out_width + column]
-                target = image * args.y_image + row * args.y_row + column * args.y_pitch
+                source, rows, columns, target = _window(args, line, column)
+                elements = counts[line % args.out_height * args.out_width + column]
                 for first in range(0, args.channels, _CHUNK):
                     count = min(_CHUNK, args.channels - first)
                     sums[:] = 0
-                    for i in range(i0, i1):
-                        for j in range(j0, j1):
-                            here = image * args.x_image + (up + i * args.dh) * args.x_row
-                            here += (left + j * args.dw) * args.x_pitch + first
+                    for i in range(rows):
+                        for j in range(columns):
+                            here = source + i * args.dh * args.x_row + j * args.dw * args.x_pitch + first
                             x = view(bases, args.x + here, count, np.uint8)
                             for c in range(count):
                                 sums[index(c)] += reals[index(x[index(c)])]

@@ -33,20 +33,9 @@ class FoldBatchNormPass:
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
         for norm in rw:
-            if is_op(norm, BatchNorm) and all(_is_known(rw, value) for value in norm.inputs[1:]):
+            if is_op(norm, BatchNorm) and all(value in rw.constants for value in norm.inputs[1:]):
                 _fold(rw, norm)
         return rw.finish()
-
-
-def _is_known(rw: Rewriter, value: str) -> bool:
-    """Whether a parameter is constant, as one is too that is made of constants: of integers, in quantized files."""
-    made = rw.producer(value)
-    if made is not None and value not in rw.outputs and all(name in rw.constants for name in made.inputs):
-        results = rw.op(made).compute_all(tuple(rw.constants[name].array for name in made.inputs))
-        rw.remove(made)
-        for name, array in zip(made.outputs, results, strict=True):
-            rw.set_constant(name, array)
-    return value in rw.constants
 
 
 def _fold(rw: Rewriter, norm: Node) -> None:

@@ -55,12 +55,6 @@ def test_elsewhere_a_multiply_and_a_bias_add() -> None:
     assert result.nodes[-1].name == "bn" and all(n.sources == ("bn",) for n in result.nodes)
 
 
-def test_parameters_that_are_made_of_constants_are_constants() -> None:
-    """As those of quantized files, which are dequantized."""
-    made, last = node("g", "negative", "bn_gamma"), node("bn", "nn.batch_norm", "x", "g", *norm_inputs()[1:])
-    assert ops(checked(FoldBatchNormPass(), graph(made, last, **norm(4)))) == ["multiply", "nn.bias_add"]
-
-
 def test_a_layer_that_others_read_keeps_its_weight() -> None:
     conv = node("l", "nn.conv2d", "x", "w")
     g = graph(

@@ -1,5 +1,7 @@
 """Embeddings of words, places and segments, summed and normalized, as onnxruntime has them in one node."""
 
+from typing import Any
+
 import numpy as np
 
 from qbench.frontends.onnx.builder import Builder, Value
@@ -55,21 +57,10 @@ _TABLES = ("words", "positions", "segment_words", "gamma", "beta")
     domain=_OWN,
 )
 def integer_embed_layer_norm(
-    builder: Builder,
-    node: SourceNode,
-    ids: Value,
-    segments: Value | None,
-    words: Value,
-    positions: Value,
-    segment_words: Value | None,
-    gamma: Value,
-    beta: Value,
-    mask: Value | None,
-    *parameters: Value | None,
+    builder: Builder, node: SourceNode, ids: Value, segments: Value | None, *rest: Value | None
 ) -> tuple[Value, ...]:
     """The same with tables of integers, each with a scale and a zero point."""
-    stored = zip((words, positions, segment_words, gamma, beta), parameters[:5], parameters[5:], strict=True)
-    real = [None if x is None else real_operand(builder, node, x, scale, zero)[0] for x, scale, zero in stored]
-    words, positions, segment_words, gamma, beta = real  # pyright: ignore[reportAssignmentType] one alone may be absent
-    y = embed_layer_norm(builder, node, ids, segments, words, positions, segment_words, gamma, beta, mask, None)
-    return y[:2]
+    tables, mask, scales, zeros = rest[:5], rest[5], rest[6:11], rest[11:]
+    stored = zip(tables, scales, zeros, strict=True)
+    real: list[Any] = [x and real_operand(builder, node, x, scale, zero)[0] for x, scale, zero in stored]
+    return embed_layer_norm(builder, node, ids, segments, *real, mask, None)[:2]

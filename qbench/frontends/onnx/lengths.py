@@ -14,6 +14,7 @@ def by_length(
     op: str,
     operands: Sequence[Value],
     lengths: Value,
+    outputs: int,
     attrs: dict[str, Attr],
 ) -> tuple[Value, Value]:
     """All states of a layer, and the last one of each sequence.
@@ -26,6 +27,8 @@ def by_length(
         What it reads: data [steps, batch, features], and what has its directions along axis 0.
     lengths
         Of each sequence.
+    outputs
+        How many the op has.
     attrs
         Of the op.
 
@@ -41,7 +44,6 @@ def by_length(
         back = attrs["direction"] == "reverse" or number == 1
         given = [_direction(builder, value, number) for value in others]
         data = ends.turned(x) if back else x
-        outputs = 2 + (op == "lstm")
         found, *_ = builder.emit_many(f"nn.{op}", (data, *given), outputs, **attrs | {"direction": "forward"})
         states = builder.emit("squeeze", found, axes=(1,))
         last.append(ends.last(states))

@@ -136,7 +136,7 @@ def _recurrent(
     if lengths is not None and lengths.same() != x.shape[0]:
         if op == "dynamic_lstm" or any(node.outputs[2:]):
             raise Unsupported("sequences of different lengths in one batch, of 8 bits or with the last state of cells")
-        y, *last = by_length(builder, op, (x, w, r, offset, *given), lengths, attrs)
+        y, *last = by_length(builder, op, (x, w, r, offset, *given), lengths, 1 + len(states), attrs)
     else:
         y, *last = builder.emit_many(f"nn.{op}", (x, w, r, offset, *given), 1 + len(states), **attrs)
     if turned:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue
 from qbench.kernels.arrange import arrange_kernel
@@ -23,11 +22,10 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.matmul import MatmulLowering, Side
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import flip, real_scales, storage
+from qbench.runtime.lowerings.rescaling import ELEMENTS, flip, real_scales
 from qbench.runtime.memory import SLACK
 from qbench.runtime.step import Instruction, Rows
 
-_ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2", "uint16": "i2"}
 _BYTE_PRODUCT = 2**15 * 2**7
 """The largest product of 16 bits and 8."""
 
@@ -66,9 +64,7 @@ class TiledMatmulLowering(MatmulLowering):
         if level not in ISAS:
             raise Refused("there are no vectors")
         operands = zip(self.dtypes, (self.op.lhs_zero_point, self.op.rhs_zero_point), strict=True)
-        if any(
-            dtype not in _ELEMENTS or (storage(dtype) == np.int16 and zero + flip(dtype)) for dtype, zero in operands
-        ):
+        if any(dtype not in ELEMENTS or (ELEMENTS[dtype] == "i2" and zero + flip(dtype)) for dtype, zero in operands):
             raise Refused("an operand less its zero point exceeds 16 bits")
         self.parts, self.by_rows = 1, step.head.inputs[:1]
         if self.run < 2:
@@ -77,11 +73,11 @@ class TiledMatmulLowering(MatmulLowering):
             self.parts, self.run = 2, (2**31 - 1) // _BYTE_PRODUCT
         if self.found is None and graph.types[step.integers].dtype != "int32":
             raise Refused("its sums have 64 bits")
-        if self.found is not None and self.found.dtype not in _ELEMENTS:
+        if self.found is not None and self.found.dtype not in ELEMENTS:
             raise Refused(f"its result is {self.found.dtype}")
         if 0 in (*self.shape, self.depth):
             raise Refused("it has nothing to compute")
-        self.y: Result = "u1" if self.found is None else _ELEMENTS[self.found.dtype]
+        self.y: Result = "u1" if self.found is None else ELEMENTS[self.found.dtype]
         self.reals = real_scales(graph, step, 1, 0)
         if self.reals is not None:
             self.y = "f4"

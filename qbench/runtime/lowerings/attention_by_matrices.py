@@ -17,6 +17,7 @@ from qbench.runtime.lowerings.attention import Arranged, TiledMatmulLowering
 from qbench.runtime.lowerings.lowering import Refused, Site, lowers
 from qbench.runtime.lowerings.lowering import instruction as made
 from qbench.runtime.lowerings.matmul import Side
+from qbench.runtime.lowerings.rescaling import ELEMENTS
 
 _LEAST = 16
 """Rows and columns for which the registers are worth filling."""
@@ -38,7 +39,7 @@ class MatrixMatmulLowering(TiledMatmulLowering):
         super().__init__(step, graph, level.vectors)
         self.level = level
         left = shape_of(graph, step.head.inputs[0])
-        if not {"int16", "uint16"}.isdisjoint(self.dtypes) or self.epilogue == "exact":
+        if any(ELEMENTS[dtype] == "i2" for dtype in self.dtypes) or self.epilogue == "exact":
             raise Refused("products of matrices have 8 bits, and their sums 32")
         if self.op.transpose_lhs or left[:-2] not in ((), (1,) * len(left[:-2]), self.shape[:-2]):
             raise Refused("the rows on the left do not lie evenly")

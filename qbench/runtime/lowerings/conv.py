@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.dtypes import DType
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue
@@ -28,11 +27,10 @@ from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.products import Products, products
+from qbench.runtime.lowerings.rescaling import ELEMENTS
 from qbench.runtime.lowerings.windows import input_offsets, offsets_of_rows
 from qbench.runtime.memory import SLACK
 from qbench.runtime.step import Instruction, Place
-
-_ELEMENTS: dict[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2", "uint16": "i2"}
 
 _FEW = 4
 """With at most so many channels, a row of the window is read as one tap."""
@@ -68,10 +66,10 @@ class Tiled(Lowering):
         super().__init__(step, graph, level)
         self.products = self.read()
         rescaled = self.products.rescaling
-        if rescaled is not None and rescaled.dtype not in _ELEMENTS:
+        if rescaled is not None and rescaled.dtype not in ELEMENTS:
             raise Refused(f"its result is {rescaled.dtype}")
-        self.x: Element = _ELEMENTS[self.products.dtype]
-        self.y: Result = "u1" if rescaled is None else _ELEMENTS[rescaled.dtype]
+        self.x: Element = ELEMENTS[self.products.dtype]
+        self.y: Result = "u1" if rescaled is None else ELEMENTS[rescaled.dtype]
         if self.products.reals is not None:
             self.y = "f4"
             if self.level is Level.PORTABLE or self.each or self.epilogue == "exact":

@@ -16,7 +16,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.products import products
-from qbench.runtime.lowerings.rescaling import storage
+from qbench.runtime.lowerings.rescaling import ELEMENTS
 from qbench.runtime.step import Instruction
 
 _WIDEST = 64
@@ -37,7 +37,7 @@ class DepthwiseLowering(Lowering):
         if weight[1] != 1 or shape_of(graph, step.head.inputs[0])[1] != weight[0] or weight[0] == 1:
             raise Refused("it is not depthwise")
         self.products = products(step, graph)
-        if storage(graph.types[self.products.data].dtype) == np.int16:
+        if ELEMENTS[self.products.dtype] == "i2":
             raise Refused("its data has 16 bits")
         if self.products.rescaling is None or self.products.rescaling.dtype not in ("int8", "uint8"):
             raise Refused("its result is not of 8 bits")

@@ -20,10 +20,9 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, reach, rescaling
 from qbench.runtime.step import Instruction
 
-_NARROW = ("int8", "uint8", "int16", "uint16")
 _LARGEST = 2**62
 """Sums lie below this in magnitude."""
 
@@ -41,7 +40,7 @@ class GeneralLowering(Lowering):
         self.op, self.output = op, step.outputs[0]
         self.data, weight = step.head.inputs
         self.dtype: DType = graph.types[self.data].dtype
-        if self.dtype not in _NARROW:
+        if self.dtype not in ELEMENTS:
             raise Refused(f"its data is {self.dtype}")
         if weight not in graph.constants:
             raise Refused("its weights are no constants")
@@ -85,7 +84,7 @@ class GeneralLowering(Lowering):
             if dtype == "int32" and not small:
                 raise Refused(f"the sums of {where} could reach {self.bound}, beyond 32 bits")
             return None, False
-        if found.dtype not in _NARROW:
+        if found.dtype not in ELEMENTS:
             raise Refused(f"its result is {found.dtype}")
         if found.rounding == "tflite_double" and not small:
             raise Refused(f"the sums of {where} could reach {self.bound}, too much for tflite_double")

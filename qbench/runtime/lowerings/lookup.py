@@ -24,11 +24,11 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout, spread
+from qbench.runtime.lowerings.rescaling import ELEMENTS
 from qbench.runtime.step import Instruction
 
 _MANY = 64
 """Channels for which a product takes less time than a look-up."""
-_NARROW = ("int8", "uint8", "int16", "uint16")
 
 
 _SUMS = IntegerAdd, IntegerAddFloat32, OnnxAdd, TfliteAdd
@@ -47,7 +47,7 @@ class LookupLowering(Lowering):
             raise Refused("its parameters are no constants")
         self.data = read[0]
         self.shape, dtype = shape_of(graph, self.data), graph.types[self.data].dtype
-        if dtype not in _NARROW or (dtype not in ("int8", "uint8") and not is_op(step.head, IntegerTable)):
+        if dtype not in ELEMENTS or (dtype not in ("int8", "uint8") and not is_op(step.head, IntegerTable)):
             raise Refused(f"{step.head.op} of {dtype} is no table")
         if graph.types[step.outputs[0]].dtype in ("int4", "uint4"):
             raise Refused("its result has 4 bits")

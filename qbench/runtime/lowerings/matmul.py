@@ -18,11 +18,9 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless
-from qbench.runtime.lowerings.rescaling import flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, flip, reach, rescaling
 from qbench.runtime.step import Instruction
 from qbench.runtime.step import row_major as dense_strides
-
-_NARROW = ("int8", "uint8", "int16", "uint16")
 
 
 class Side(NamedTuple):
@@ -45,7 +43,7 @@ class MatmulLowering(Lowering):
         assert isinstance(op, IntegerBatchMatmul)
         self.op, self.output, self.shape = op, step.outputs[0], shape_of(graph, step.outputs[0])
         self.dtypes: list[DType] = [graph.types[name].dtype for name in step.head.inputs]
-        if any(dtype not in _NARROW for dtype in self.dtypes):
+        if any(dtype not in ELEMENTS for dtype in self.dtypes):
             raise Refused(f"{self.dtypes[0]} times {self.dtypes[1]} is computed")
         if any(len(shape_of(graph, name)) < 2 for name in step.head.inputs):
             raise Refused("it multiplies a vector")
@@ -77,7 +75,7 @@ class MatmulLowering(Lowering):
             if dtype not in ("int32", "int64") or (dtype == "int32" and not small):
                 raise Refused(f"sums that could reach {bound} are kept as {dtype}")
             return None, False
-        if found.dtype not in _NARROW:
+        if found.dtype not in ELEMENTS:
             raise Refused(f"its result is {found.dtype}")
         if found.rounding == "tflite_double" and not small:
             raise Refused(f"its sums could reach {bound}, too much for tflite_double")

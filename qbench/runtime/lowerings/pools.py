@@ -35,10 +35,9 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import Rescaling, clamp, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, clamp, flip, reach, rescaling
 from qbench.runtime.step import Instruction, Place
 
-_NARROW = ("int8", "uint8", "int16", "uint16")
 _VECTOR = 64
 """Parameters of channels are readable up to a multiple of this."""
 
@@ -46,7 +45,7 @@ _VECTOR = 64
 def _data_type(step: Fused, graph: Graph) -> Any:
     """The type of the step's data; Refused unless it is a narrow integer."""
     dtype = graph.types[step.head.inputs[0]].dtype
-    if dtype not in _NARROW:
+    if dtype not in ELEMENTS:
         raise Refused(f"{step.head.op} of {dtype} is not done with integers")
     return dtype
 
@@ -162,7 +161,7 @@ class _Summed(Lowering):
         found = rescaling(self.graph, self.step, node, channels, axis) if node else None
         if found is None and self.graph.types[self.step.outputs[0]].dtype not in ("int32", "int64"):
             raise Refused("its sums are clamped but not rescaled")
-        if found is not None and found.dtype not in _NARROW:
+        if found is not None and found.dtype not in ELEMENTS:
             raise Refused(f"its result is {found.dtype}")
         if found is not None and found.before:
             raise Refused("its sums have a zero point")

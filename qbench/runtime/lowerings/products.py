@@ -19,7 +19,7 @@ from qbench.ops.numeric.exact import centred
 from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
 from qbench.runtime.lowerings.lowering import Refused
-from qbench.runtime.lowerings.rescaling import Rescaling, flip, real_scales, rescaling, storage
+from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, real_scales, rescaling
 from qbench.runtime.lowerings.settle import settle
 
 
@@ -110,7 +110,7 @@ def products(step: Fused, graph: Graph) -> Products:
     assert isinstance(op, IntegerConv2d | IntegerDense)
     data, weight = step.head.inputs
     dtype = graph.types[data].dtype
-    if dtype not in ("int8", "uint8", "int16", "uint16"):
+    if dtype not in ELEMENTS:
         raise Refused(f"its data is {dtype}")
     if weight not in graph.constants:
         raise Refused("its weights are no constants")
@@ -130,7 +130,7 @@ def products(step: Fused, graph: Graph) -> Products:
         weights = weights.without(settled) if settled.size else weights
     bound = weights.absolute_sums * reach + np.abs(added)
     rescaled = None if rescaled is None else in_fixed_point(rescaled, bound)
-    in_64_bits = storage(dtype) == np.int16 and rescaled is not None and rescaled.rounding != "tflite_double"
+    in_64_bits = ELEMENTS[dtype] == "i2" and rescaled is not None and rescaled.rounding != "tflite_double"
     if bound.max(initial=0) > 2**31 - 1 and not in_64_bits:
         raise Refused(f"the sums of {shown(step.head.name)} could reach {bound.max()}, beyond 32 bits")
     zero_point = op.data_zero_point + flip(dtype)

@@ -31,12 +31,11 @@ from qbench.runtime.lowerings.operands import (
     spread,
     walks_of,
 )
-from qbench.runtime.lowerings.rescaling import Rescaling, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, reach, rescaling
 from qbench.runtime.step import Instruction, Place, row_major
 
 _WALKED = ("mantissa", "shift", "multiplier")
 _PARAMETER = 4  # bytes of each of them
-_NARROW = ("int8", "uint8", "int16", "uint16")
 
 
 class _Rescaled(Lowering):
@@ -57,7 +56,7 @@ class _Rescaled(Lowering):
         self.axis = self._axis(node)
         channels = 1 if self.axis is None else self.shape[self.axis]
         self.found = found = rescaling(self.graph, self.step, node, channels, self.axis or 0)
-        if found.dtype not in _NARROW:
+        if found.dtype not in ELEMENTS:
             raise Refused(f"its result is {found.dtype}")
         small = bound < 2**31
         if not small and found.rounding == "tflite_double":
@@ -145,7 +144,7 @@ class RequantizeLowering(_Rescaled):
         super().__init__(step, graph, level)
         self.data = step.head.inputs[0]
         self.dtype: DType = graph.types[self.data].dtype
-        if self.dtype not in (*_NARROW, "int32", "int64"):
+        if self.dtype not in (*ELEMENTS, "int32", "int64"):
             raise Refused(f"{self.dtype} is requantized")
         if any(name not in graph.constants for name in step.head.inputs[1:]):
             raise Refused("its multipliers are no constants")
@@ -178,7 +177,7 @@ class MultiplyLowering(_Rescaled):
         assert isinstance(op, IntegerMultiply)
         self.op = op
         dtypes: list[DType] = [graph.types[name].dtype for name in step.head.inputs]
-        if any(dtype not in _NARROW for dtype in dtypes):
+        if any(dtype not in ELEMENTS for dtype in dtypes):
             raise Refused(f"{dtypes[0]} times {dtypes[1]} is computed")
         self.centred = self._centred()
         zeros = (op.lhs_zero_point, op.rhs_zero_point if isinstance(op.rhs_zero_point, int) else 0)

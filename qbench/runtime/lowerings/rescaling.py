@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from qbench.ir.dtypes import DType, integer_range, numpy_dtype
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, Epilogue, bind, is_op
+from qbench.kernels.isa import Element
 from qbench.kernels.rounding import two_parts
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import (
@@ -27,17 +29,19 @@ from qbench.runtime.lowerings.lowering import Refused
 Int32s = NDArray[np.int32]
 
 
-def flip(dtype: DType) -> int:
-    """What has to be added to a value of this type to get it as it is stored.
+ELEMENTS: Mapping[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2", "uint16": "i2"}
+"""How narrow integers lie in memory: 8 bits as codes from 0, 16 bits with a sign, so that kernels are made for one type
+of each width."""
 
-    8 bits lie as codes from 0, 16 bits with a sign, so that kernels are made for one type of each width.
-    """
+
+def flip(dtype: DType) -> int:
+    """What has to be added to a value of this type to get it as it is stored."""
     return {"int8": 2**7, "uint16": -(2**15)}.get(dtype, 0)
 
 
 def storage(dtype: DType) -> np.dtype[Any]:
     """The type of a value's elements in memory."""
-    return np.dtype({"int8": np.uint8, "uint16": np.int16}.get(dtype, numpy_dtype(dtype)))
+    return np.dtype(ELEMENTS.get(dtype) or numpy_dtype(dtype))
 
 
 def reach(dtype: DType, zero_point: int) -> int:

@@ -17,10 +17,8 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import common_layouts, gapless, in_vectors, need_walks, operand, walks_of
-from qbench.runtime.lowerings.rescaling import clamp, flip
+from qbench.runtime.lowerings.rescaling import ELEMENTS, clamp, flip
 from qbench.runtime.step import Instruction
-
-_TYPES = ("int8", "uint8", "int16", "uint16")
 
 
 @lowers(IntegerAdd, IntegerAddFloat32, OnnxAdd, TfliteAdd, rank=1)
@@ -35,7 +33,7 @@ class AddLowering(Lowering):
         assert isinstance(op, IntegerAdd | IntegerAddFloat32 | OnnxAdd | TfliteAdd)
         self.op = op
         for name in (*step.head.inputs, step.head.output):
-            if graph.types[name].dtype not in _TYPES:
+            if graph.types[name].dtype not in ELEMENTS:
                 raise Refused(f"{graph.types[name].dtype} is added")
         need_walks(graph, step)
 

@@ -9,8 +9,6 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering
 from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.planner.tasks import Task
 
-_NARROW = ("int8", "uint8", "int16", "uint16")
-
 
 @dataclass(frozen=True)
 class Copy:
