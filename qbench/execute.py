@@ -12,6 +12,7 @@ from qbench.ops.float.norm import BatchNorm
 from qbench.passes.canonicalize.contractions import einsum_to_matmul
 from qbench.passes.fold_batch_norm import FoldBatchNormPass
 from qbench.passes.fold_constants import FoldConstantsPass
+from qbench.passes.prepare import prepare
 from qbench.passes.rewrite import Rewriter
 from qbench.runtime import programs
 from qbench.runtime.interpreter import named_feeds
@@ -48,7 +49,7 @@ def run(graph: Graph, x: Array | Mapping[str, Array]) -> Array | dict[str, Array
     feeds = named_feeds(graph, x)
     known = next((found for one, found in [*_recent] if one is graph), None)
     if known is None:
-        known = programs.Programs(_folded(graph, ()))
+        known = programs.Programs(_simplified(graph, ()))
         _recent.append((graph, known))
     outputs = known.of(feeds).run(feeds)
     return outputs[graph.outputs[0]] if len(graph.outputs) == 1 else outputs
@@ -61,7 +62,10 @@ def plan(
     sizes: Mapping[str, int] | None = None,
     level: Level | None = None,
 ) -> Program:
-    """Lay a graph out for this machine: batch norms folded, einsums as products, fused steps, packed weights.
+    """Lay a graph out for this machine: as few ops as do the same, fused steps, packed weights.
+
+    A float graph is prepared as sessions prepare it: batch norms are folded; activation functions and normalizations
+    that an exporter wrote as several ops are one.
 
     Parameters
     ----------
@@ -86,14 +90,19 @@ def plan(
         An open size without a number, or `keep` names no value.
     """
     keep = tuple(keep)
-    return programs.plan(_folded(graph, keep), keep=keep, sizes=sizes, level=level)
+    return programs.plan(_simplified(graph, keep), keep=keep, sizes=sizes, level=level)
 
 
-def _folded(graph: Graph, keep: tuple[str, ...]) -> Graph:
-    """The graph without batch norms, and with matrix products in place of einsums; what is kept stays what it is."""
+def _simplified(graph: Graph, keep: tuple[str, ...]) -> Graph:
+    """A float graph as sessions prepare it; of any other, batch norms and einsums made into what has kernels.
+
+    What is kept stays what it is.
+    """
+    wanted = tuple(dict.fromkeys((*graph.outputs, *(name for name in keep if name in graph.types))))
+    if not graph.qparams:
+        return rebuild(prepare(rebuild(graph, outputs=wanted)).graph, outputs=graph.outputs)
     if not any(is_op(node, BatchNorm, Einsum) for node in graph.nodes):
         return graph
-    wanted = tuple(dict.fromkeys((*graph.outputs, *(name for name in keep if name in graph.types))))
     rewriter = Rewriter(FoldBatchNormPass()(FoldConstantsPass()(rebuild(graph, outputs=wanted))))
     for node in [*rewriter]:
         if is_op(node, Einsum):

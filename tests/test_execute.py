@@ -103,3 +103,15 @@ def test_einsums_are_matrix_products():
     wanted = np.einsum("bihd,bjhd->bhij", feeds["x"], feeds["y"])
     np.testing.assert_allclose(found["e"], wanted, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(qb.run(graph, feeds), np.maximum(wanted, 0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("keep", [(), ("s",)])
+def test_functions_written_as_several_ops_are_one_unless_a_part_is_kept(keep):
+    nodes = [Node("s", "sigmoid", ("x",), ("s",)), Node("y", "multiply", ("x", "s"), ("y",))]
+    graph = build("silu", {"x": TensorType(("N", 2, 5, 5), "float32")}, ("s", "y"), nodes, {})
+    wanted = qb.interpret(graph, {"x": X})
+    program = qb.plan(build("silu", graph.input_types(), ("y",), nodes, {}), keep=keep)
+    assert [step.nodes for step in program.steps] == ([("s",), ("y",)] if keep else [("y",)])
+    found = program.run({"x": X}, keep=keep)
+    for name in ("y", *keep):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-5)

@@ -161,7 +161,10 @@ class CumSum(_ByIndex):
     def compute(self, data: Array) -> Array:
         data = np.flip(data, self.axis) if self.reverse else data
         sums = np.cumsum(data, axis=self.axis, dtype=data.dtype)
-        sums = sums - data if self.exclusive else sums
+        if self.exclusive:
+            count = data.shape[self.axis]
+            sums = np.concatenate([np.zeros_like(sums), sums], axis=self.axis)
+            sums = np.take(sums, range(count - 1, 2 * count - 1), axis=self.axis)
         return np.flip(sums, self.axis) if self.reverse else sums
 
 

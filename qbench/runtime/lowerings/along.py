@@ -14,9 +14,9 @@ from qbench.runtime.layout import Layout, shape_of
 from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.floats.places import need_work, operand_place
 from qbench.runtime.lowerings.indexed import written_kind
+from qbench.runtime.lowerings.lines import lines_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import plain_layout, walks_of
-from qbench.runtime.lowerings.order import lines_of
 from qbench.runtime.step import Instruction
 
 

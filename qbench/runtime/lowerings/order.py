@@ -2,11 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-import numpy as np
-
-from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
@@ -15,39 +11,18 @@ from qbench.ops.float.indexing import TopK
 from qbench.ops.float.reduce import ArgMax, ArgMin
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout
-from qbench.runtime.lowerings.floats.places import in_order, need_work
-from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
+from qbench.runtime.lowerings.floats.places import in_order
+from qbench.runtime.lowerings.lines import LinesLowering, lines_of
+from qbench.runtime.lowerings.lowering import Layouts, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import plain_layout, walks_of
-from qbench.runtime.step import Instruction, Place
-
-
-class _Ordered(Lowering):
-    """Lines along one axis of an activation, which lies as it does at home."""
-
-    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
-        super().__init__(step, graph, level)
-        self.data = step.head.inputs[0]
-        need_work(graph, self.data, step.outputs[0])
-        dtype = graph.types[self.data].dtype
-        self.kind = np.dtype(numpy_dtype(dtype)).str[1:]
-        if self.data in graph.constants or self.kind not in KINDS:
-            raise Refused(f"there is no kernel for constants, or for {dtype}")
-        self.rank = graph.types[self.data].rank
-        self.axis: int = vars(bind(step.head))["axis"] % self.rank
-
-
-def lines_of(place: Place, axis: int, order: Sequence[int]) -> Place:
-    """Where the lines along one of the value's axes begin, the other axes in this order."""
-    here = in_order(place, order)
-    kept = [at for at, one in enumerate(order) if one != axis]
-    axes = tuple(order[at] - (order[at] > axis) for at in kept)
-    shape, strides = (tuple(of[at] for at in kept) for of in (here.shape, here.strides))
-    return replace(here, shape=shape, strides=strides, axes=axes)
+from qbench.runtime.step import Instruction
 
 
 @lowers(ArgMax, ArgMin)
-class ArgLowering(_Ordered):
+class ArgLowering(LinesLowering):
     """One result for each line."""
+
+    kinds = KINDS
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
@@ -72,13 +47,10 @@ class ArgLowering(_Ordered):
 
 
 @lowers(TopK)
-class TopKLowering(_Ordered):
+class TopKLowering(LinesLowering):
     """Values and indices of each line."""
 
-    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
-        super().__init__(step, graph, level)
-        if self.kind == "i8":
-            raise Refused("integers of 64 bits leave no room for where they are")
+    kinds = tuple(kind for kind in KINDS if kind != "i8")  # those leave no room for where they are
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         here = plain_layout(home[self.data])
