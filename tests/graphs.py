@@ -26,3 +26,17 @@ def graph_of(
     inputs = {name: TensorType(array.shape, dtype_of(array.dtype)) for name, array in feeds.items()}
     held = {name: Constant(array) for name, array in constants.items()}
     return build("test", inputs, (output,), nodes, held, qparams)
+
+
+def masked_softmax(shape: tuple[int, ...]) -> Graph:
+    """Attention's softmax as PyTorch exports it: of each matrix the second row is masked altogether, and made zeros."""
+    mask = np.zeros(shape[-2:], np.float32)
+    mask[1] = mask[0, 0] = -np.inf
+    nodes = [
+        Node("masked", "add", ("x", "mask"), ("masked",)),
+        Node("softmax", "nn.softmax", ("masked",), ("softmax",)),
+        Node("nan", "is_nan", ("softmax",), ("nan",)),
+        Node("where", "where", ("nan", "zero", "softmax"), ("y",)),
+    ]
+    constants = {"mask": Constant(mask), "zero": Constant(np.zeros((1,), np.float32))}
+    return build("masked", {"x": TensorType(shape, "float32")}, ["y"], nodes, constants)

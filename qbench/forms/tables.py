@@ -91,7 +91,7 @@ def softmax(site: Site) -> Form:
     q = site.per_tensor(0)
     if q.dtype not in EIGHT_BITS or any(target.dtype != q.dtype for target in site.targets):
         raise NoForm("unsupported: softmax of other than 8-bit integers of one type")
-    return straight(site, "qnn.softmax", (0,), {**site.node.attrs, "semantics": "onnx"})
+    return straight(site, "qnn.softmax", (0,), {**_along(site), "semantics": "onnx"})
 
 
 def log_softmax(site: Site) -> Form:
@@ -116,7 +116,12 @@ def _at_fixed_scale(
         scale, zero_point = demanded(source, target)
         if target.zero_points != (zero_point,) or not math.isclose(target.scales[0], scale, rel_tol=1e-3):
             raise NoForm(f"unsupported: {op} in tflite makes integers of scale {scale:g} and zero point {zero_point}")
-    return straight(site, op, (0,), {**site.node.attrs, "semantics": "tflite"})
+    return straight(site, op, (0,), {**_along(site), "semantics": "tflite"})
+
+
+def _along(site: Site) -> dict[str, Attr]:
+    """The axis; integers have no infinity, so all of them are safe."""
+    return {key: value for key, value in site.node.attrs.items() if key == "axis"}
 
 
 def reaches_one(q: QParams) -> bool:

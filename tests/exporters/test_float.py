@@ -18,6 +18,7 @@ from qbench.ir.types import TensorType
 from qbench.passes.prepare import prepare
 from qbench.runtime.interpreter import run
 from tests.frontends.models import random, reference
+from tests.graphs import masked_softmax
 from tests.ops.samples import SAMPLES
 
 
@@ -75,6 +76,14 @@ def test_half_precision(tmp_path: Path, op: str) -> None:
     got, want = reference(path, feeds)["y0"], run(half, feeds)["y0"]
     np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=5e-3, atol=5e-3)
     assert load(path).types["y0"].dtype == "float16"
+
+
+def test_a_row_that_is_masked_altogether(tmp_path: Path) -> None:
+    x = random(2, 3, 4, 5)
+    graph = prepare(masked_softmax(x.shape)).graph
+    assert graph.nodes[-1].attrs["safe"]
+    again = round_trip(graph, {"x": x}, tmp_path)
+    assert prepare(again).graph.nodes[-1].attrs == graph.nodes[-1].attrs
 
 
 MODELS = {

@@ -22,6 +22,7 @@ from qbench.runtime.interpreter import run
 from qbench.session.export import export_tflite
 from qbench.session.session import Session
 from tests.forms.nets import CLAMPS
+from tests.graphs import masked_softmax
 from tests.passes.quantizable import every_op, node, sample
 from tests.tflite_files import Tensor, constant, litert, model, operator
 
@@ -410,6 +411,21 @@ def test_choices_by_comparisons(compare: str) -> None:
     constants = {"half": Constant(np.zeros((3, 1, 1), np.float32)), "one": Constant(np.ones((1,), np.float32))}
     graph = build("logic", {"x": TensorType(x.shape, "float32")}, ["y"], nodes, constants)
     assert np.array_equal(litert(tflite_model(graph), {"x": x})["y"], run(graph, {"x": x})["y"])
+
+
+def test_a_row_that_is_masked_altogether() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype(np.float32)
+    graph = prepare(masked_softmax(x.shape)).graph
+    wanted = run(graph, {"x": x})["y"]
+    assert (wanted[:, :, 1] == 0).all() and (wanted[:, :, 0].sum(axis=-1) > 0.9).all()
+    np.testing.assert_allclose(litert(tflite_model(graph), {"x": x})["y"], wanted, atol=1e-5)
+
+
+def test_what_is_not_a_number_differs_from_itself() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype(np.float32)
+    nodes = [node("root", "sqrt", "x", "root"), node("nan", "is_nan", "root", "y")]
+    graph = build("nan", {"x": TensorType(x.shape, "float32")}, ["y"], nodes, {})
+    assert np.array_equal(litert(tflite_model(graph), {"x": x})["y"], x < 0)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,18 @@ def test_softmax(logarithm, rows, columns, threads, masked):
     assert (y[:, 1 : 1 + masked] == (-np.inf if logarithm else 0)).all()
 
 
+@given(rows=st.integers(1, 5), columns=st.integers(1, 70), threads=st.integers(1, 3))
+def test_softmax_of_rows_that_are_masked_altogether(rows, columns, threads):
+    x = (np.random.default_rng(columns).normal(size=(rows, columns)) * 9).astype(np.float32)
+    x[rows // 2] = -np.inf
+    y = np.ones_like(x)
+    launch(
+        softmax_kernel(False, safe=True), threads, x=x, y=y, rows=rows, columns=columns, x_row=columns, y_row=columns
+    )
+    close(y, OPS["nn.softmax"](safe=True).compute_all((x,))[0])
+    assert (y[rows // 2] == 0).all()
+
+
 @given(
     size=PAIRS,
     out=PAIRS.map(lambda pair: (pair[0] * 2, pair[1] * 3)),

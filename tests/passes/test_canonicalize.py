@@ -51,6 +51,17 @@ def test_identities(op: str, attrs: dict[str, Attr]) -> None:
     assert len(canonical(graph(node("y", op, "x", **attrs))).nodes) == 1
 
 
+def guarded(number: float = 0, read: str = "s", axis: int = 1) -> Graph:
+    """A softmax whose NaN are replaced, as PyTorch exports attention with a mask."""
+    nodes = [node("s", "nn.softmax", "x", axis=axis), node("m", "is_nan", read), node("y", "where", "m", "n", "s")]
+    return graph(*nodes, n=c(number))
+
+
+def test_a_guarded_softmax_is_a_safe_one() -> None:
+    assert last(canonical(guarded())) == ("nn.softmax", {"axis": 1, "safe": True})
+    assert len(canonical(guarded(number=1)).nodes) == len(canonical(guarded(read="x")).nodes) == 3
+
+
 @pytest.mark.parametrize(
     ("op", "number"), [("add", 0), ("subtract", 0), ("multiply", 1), ("divide", 1), ("power", 1), ("add", -0.0)]
 )

@@ -58,13 +58,16 @@ def softmax(writer: Writer, node: Node) -> None:
     onnxruntime makes one integer op of it and the QuantizeLinear after it, and there, what is beyond the largest
     integer wraps around to zero. Where the qparams clip, a Min in between keeps the two apart.
     """
-    graph, axis = writer.graph, writer.op(node, Softmax).axis
+    graph, op = writer.graph, writer.op(node, Softmax)
     faked = (reader.output for reader in graph.consumers[node.output] if reader.op == "qnn.fake_quantize")
     q = next((graph.qparams[value] for value in faked if value in graph.qparams), None)
-    if q is None or q.dtype not in ("int8", "uint8") or reaches_one(q):
-        writer.emit("Softmax", writer.inputs(node), node.outputs, node.name, axis=axis)
-        return
-    raw = writer.fresh(f"{node.output}.unclipped")
-    writer.emit("Softmax", writer.inputs(node), [raw], node.name, axis=axis)
-    limits = [raw, writer.number(node, "largest", q.scales[0] * (q.qmax - q.zero_points[0]))]
-    writer.emit("Min", limits, node.outputs, writer.fresh(f"{node.name}.Min"))
+    whole = q is None or q.dtype not in ("int8", "uint8") or reaches_one(q)
+    y = node.output if whole and not op.safe else writer.fresh(f"{node.output}.{'unsafe' if op.safe else 'unclipped'}")
+    writer.emit("Softmax", writer.inputs(node), [y], node.name, axis=op.axis)
+    if op.safe:
+        choice = [writer.step(node, "IsNaN", [y]), writer.number(node, "masked", 0), y]
+        y = node.output if whole else writer.fresh(f"{node.output}.unclipped")
+        writer.emit("Where", choice, [y], writer.fresh(f"{node.name}.Where"))
+    if q is not None and not whole:
+        limits = [y, writer.number(node, "largest", q.scales[0] * (q.qmax - q.zero_points[0]))]
+        writer.emit("Min", limits, node.outputs, writer.fresh(f"{node.name}.Min"))

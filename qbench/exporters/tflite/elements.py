@@ -235,7 +235,16 @@ def normalization(writer: Writer, node: Node) -> None:
     if layout == "plain" and axis != rank - 1:
         raise Inexpressible(f"axis {axis} of {rank}: TFLite has it along the last one only")
     options = {"beta": float(getattr(op, "beta", 1.0))} if code == "SOFTMAX" else {}
-    writer.emit(code, [writer.read(data, layout)], [writer.make(node.output, layout)], table, **options)
+    x, y = writer.read(data, layout), writer.make(node.output, layout)
+    if not getattr(op, "safe", False):
+        writer.emit(code, [x], [y], table, **options)
+        return
+    # LiteRT makes the least float of minus infinity, and equal parts of a row of nothing else
+    unsafe, masked = (writer.scratch(f"{node.output}.part", y, None, dtype) for dtype in (None, "bool"))
+    writer.emit(code, [x], [unsafe], table, **options)
+    zero, least = (writer.constant(node.name, np.asarray(number, np.float32)) for number in (0, -_BEYOND))
+    writer.emit("LESS_EQUAL", [x, least], [masked], "LessEqualOptions")
+    writer.emit("SELECT_V2", [masked, zero, unsafe], [y], "SelectV2Options")
 
 
 @exporter("qnn.prelu")

@@ -16,6 +16,14 @@ _CODES = {
 }
 
 
+@exporter("is_nan")
+def is_nan(writer: Writer, node: Node) -> None:
+    """Whether it differs from itself."""
+    layout = writer.layout(*node.inputs)
+    data = writer.read(node.inputs[0], layout)
+    writer.emit("NOT_EQUAL", [data, data], [writer.make(node.output, layout)], "NotEqualOptions")
+
+
 @exporter(*_CODES)
 def logic(writer: Writer, node: Node) -> None:
     """An operator of its own, with NumPy's broadcasting."""

@@ -9,8 +9,8 @@ from qbench.kernels.split import at, share
 
 
 @makes_kernels
-def softmax_kernel(logarithm: bool) -> Kernel:
-    """Softmax of each row, or its logarithm.
+def softmax_kernel(logarithm: bool, safe: bool = False) -> Kernel:
+    """Softmax of each row, or its logarithm; a safe one is zero where the sum of powers is not a number.
 
     Returns
     -------
@@ -30,10 +30,12 @@ def softmax_kernel(logarithm: bool) -> Kernel:
                 shift = np.float32(np.log(total))
                 for i in range(columns):
                     y[at(i)] = x[at(i)] - above - shift
+            elif safe and total != total:
+                y[:] = 0
             else:
                 scale = np.divide(np.float32(1), total)
                 for i in range(columns):
                     y[at(i)] *= scale
 
     fields = record(**dict.fromkeys(["x", "y", "rows", "columns", "x_row", "y_row"], "i8"))
-    return Kernel(f"float.{'log_' * logarithm}softmax", fields, run)
+    return Kernel(f"float.{'log_' * logarithm}{'safe_' * safe}softmax", fields, run)

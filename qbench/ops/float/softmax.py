@@ -27,10 +27,14 @@ class Softmax(_AlongAxis):
     name = "nn.softmax"
     never_negative = True
     float_reason = "default for this op: softmax stays in float"
+    safe: bool = False
+    """Where all elements are minus infinity, as those of a row that is masked altogether: zeros in place of NaN, as
+    PyTorch's attention has it."""
 
     def compute(self, data: Array) -> Array:
         powers = np.exp(data - data.max(axis=self.axis, keepdims=True))
-        return powers / powers.sum(axis=self.axis, keepdims=True)
+        result = powers / powers.sum(axis=self.axis, keepdims=True)
+        return np.where(np.isnan(result), np.zeros((), result.dtype), result) if self.safe else result
 
 
 @register

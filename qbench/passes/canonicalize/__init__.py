@@ -11,6 +11,7 @@ from qbench.ops.float.conv import Conv2d
 from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.einsum import Einsum
 from qbench.ops.float.elementwise import Add, Divide, Maximum, Minimum, Power, Subtract
+from qbench.ops.float.logic import Where
 from qbench.ops.float.pool import AvgPool2d, MaxPool2d
 from qbench.ops.float.reduce import Mean
 from qbench.ops.float.reshape import Transpose
@@ -40,6 +41,7 @@ from qbench.passes.canonicalize.shapes import (
     merge_reshapes,
     merge_transposes,
 )
+from qbench.passes.canonicalize.softmax import guarded_softmax_to_safe
 from qbench.passes.rewrite import Rewriter
 
 Rules = dict[str, list[Rule]]
@@ -78,6 +80,7 @@ _PHASES = (
             merge_reshapes: RESHAPES,
             mean_to_global: (Mean,),
             average_to_global: (AvgPool2d,),
+            guarded_softmax_to_safe: (Where,),
         }
     ),
 )
@@ -95,6 +98,7 @@ class CanonicalizePass:
     - division by a constant becomes a product, subtraction of one a sum, and a sum after a layer nn.bias_add;
     - zero padding goes into the convolution or pool after it;
     - einsums that multiply matrices become nn.batch_matmul;
+    - a softmax whose NaN are replaced by zero becomes a safe one;
     - averages of whole images become nn.global_avg_pool2d.
 
     The last node of what is replaced gives the new node its name and its output's name.

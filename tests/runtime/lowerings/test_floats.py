@@ -17,7 +17,7 @@ from qbench.ops.float.recurrent import Recurrent
 from qbench.passes.prepare import prepare
 from qbench.runtime.lowerings.lowering import LOWERINGS
 from qbench.runtime.programs import plan
-from tests.graphs import graph_of
+from tests.graphs import graph_of, masked_softmax
 from tests.ops.samples import SAMPLES
 from tests.runtime.lowerings.agree import assert_agree
 from tests.runtime.lowerings.layers import node
@@ -272,6 +272,14 @@ def test_parts_that_lie_apart(axis):
         node("mean", "y", "z", axes=(2, 3)),
     ]
     assert_agree(graph_of({"x": x}, nodes, "z", w=w, d=d), {"x": x}, keep=["y"])
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_rows_that_are_masked_altogether(prepared):
+    graph = masked_softmax((2, 3, 9, 17))
+    graph = prepare(graph).graph if prepared else graph
+    x = np.random.default_rng(0).normal(size=(2, 3, 9, 17)).astype(np.float32)
+    assert_agree(graph, {"x": x}, threads=2)
 
 
 def feeds_of(graph, sizes, seed=0):

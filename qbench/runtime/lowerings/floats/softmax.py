@@ -27,7 +27,8 @@ class FloatSoftmaxLowering(Lowering):
         need_work(graph, self.data)
         op, rank = bind(step.head), graph.types[self.data].rank
         assert isinstance(op, Softmax | LogSoftmax)
-        self.logarithm, axis = isinstance(op, LogSoftmax), op.axis % rank
+        self.kernel = softmax_kernel(isinstance(op, LogSoftmax), isinstance(op, Softmax) and op.safe)
+        axis = op.axis % rank
         self.layout = Layout((*(i for i in range(rank) if i != axis), axis))
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
@@ -35,7 +36,7 @@ class FloatSoftmaxLowering(Lowering):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         rows = rows_of(site, self.data, self.output, self.layout, "float32")
-        kernel, fields = softmax_kernel(self.logarithm), rows.fields
+        fields = rows.fields
         pitches = {"x": 4 * fields["x_row"], "y": 4 * fields["y_row"]}
         cut = Cut(1, fields["rows"], {"x": ()}, "y", pitches, {"rows": 1})
-        return [*rows.before, instruction(kernel, self.output, cut, **fields), *rows.after]
+        return [*rows.before, instruction(self.kernel, self.output, cut, **fields), *rows.after]
