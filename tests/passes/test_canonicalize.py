@@ -51,6 +51,16 @@ def test_identities(op: str, attrs: dict[str, Attr]) -> None:
     assert len(canonical(graph(node("y", op, "x", **attrs))).nodes) == 1
 
 
+@pytest.mark.parametrize("op", ["nn.max_pool2d", "nn.avg_pool2d"])
+@pytest.mark.parametrize("counted", [False, True])
+def test_pools_that_round_up_have_padding(op: str, counted: bool) -> None:
+    own = {"count_include_pad": True} if counted and op == "nn.avg_pool2d" else {}
+    window: dict[str, Attr] = {"pool_size": (3, 3), "strides": (2, 2), "ceil_mode": True, **own}
+    found = last(canonical(graph(node("y", op, "x", padding=(1, 0, 0, 0), **window))))[1]
+    assert found["ceil_mode"] == bool(own)  # a mean of what is beyond counts less
+    assert found["padding"] == ((1, 0, 0, 0) if own else (1, 0, 0, 1))
+
+
 def guarded(number: float = 0, read: str = "s", axis: int = 1) -> Graph:
     """A softmax whose NaN are replaced, as PyTorch exports attention with a mask."""
     nodes = [node("s", "nn.softmax", "x", axis=axis), node("m", "is_nan", read), node("y", "where", "m", "n", "s")]

@@ -14,13 +14,7 @@ def pool2d(writer: Writer, node: Node) -> None:
     onnxruntime's kernels have different ideas (a last window that starts behind the data).
     """
     op = writer.op(node, Pool2d)
-    counts_padding = isinstance(op, AvgPool2d) and op.count_include_pad and any(op.padding)
-    rows, columns = writer.type(node.inputs[0]).shape[2:]
-    window = op.window
-    if isinstance(rows, int) and isinstance(columns, int):
-        down = window.rounded_down((rows, columns))
-        if not counts_padding or down.padding == window.padding:
-            window = down
+    window = op.rounded_down(writer.type(node.inputs[0]))
     attrs: dict[str, object] = {
         "kernel_shape": window.size,
         "strides": window.strides,
@@ -30,7 +24,7 @@ def pool2d(writer: Writer, node: Node) -> None:
     }
     if isinstance(op, AvgPool2d):
         # without padding it means nothing, but onnxruntime's integer kernel then counts what is beyond it as well
-        attrs["count_include_pad"] = int(counts_padding)
+        attrs["count_include_pad"] = int(op.counts_padding)
     onnx_op = "AveragePool" if isinstance(op, AvgPool2d) else "MaxPool"
     writer.emit(onnx_op, writer.inputs(node), node.outputs, node.name, **attrs)
 

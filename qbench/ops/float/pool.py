@@ -27,6 +27,19 @@ class Pool2d(FloatOp):
         """The attributes that all pools share."""
         return Window(self.pool_size, self.strides, self.padding, self.dilation, self.ceil_mode)
 
+    def rounded_down(self, data: TensorType) -> Window:
+        """The window without ceil mode, where padding says the same: what sticks out changes no count."""
+        rows, columns = data.shape[2:]
+        if isinstance(rows, str) or isinstance(columns, str):
+            return self.window
+        down = self.window.rounded_down((rows, columns))
+        return self.window if self.counts_padding and down.padding != self.padding else down
+
+    @property
+    def counts_padding(self) -> bool:
+        """Whether padding is among the elements that a mean is of."""
+        return False
+
     @property
     def channels(self) -> Channels:
         return Channels(data=1, output=1)
@@ -63,6 +76,10 @@ class AvgPool2d(Pool2d):
     rule = QuantRule.AVERAGE
     absorbs = (Epilogue.CLAMP,)
     count_include_pad: bool = False
+
+    @property
+    def counts_padding(self) -> bool:
+        return self.count_include_pad and any(self.padding)
 
     def infer(self, data: TensorType) -> TensorType:
         need_float(self, data)

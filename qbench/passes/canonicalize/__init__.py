@@ -40,6 +40,7 @@ from qbench.passes.canonicalize.shapes import (
     mean_to_global,
     merge_reshapes,
     merge_transposes,
+    round_pool_down,
 )
 from qbench.passes.canonicalize.softmax import guarded_softmax_to_safe
 from qbench.passes.rewrite import Rewriter
@@ -76,6 +77,7 @@ _PHASES = (
             add_to_bias_add: (Add,),
             merge_biases: (BiasAdd,),
             merge_pad: (Conv2d, AvgPool2d, MaxPool2d),
+            round_pool_down: (AvgPool2d, MaxPool2d),
             merge_transposes: (Transpose,),
             merge_reshapes: RESHAPES,
             mean_to_global: (Mean,),
@@ -99,6 +101,7 @@ class CanonicalizePass:
     - zero padding goes into the convolution or pool after it;
     - einsums that multiply matrices become nn.batch_matmul;
     - a softmax whose NaN are replaced by zero becomes a safe one;
+    - pools that round their size up have padding in its place;
     - averages of whole images become nn.global_avg_pool2d.
 
     The last node of what is replaced gives the new node its name and its output's name.

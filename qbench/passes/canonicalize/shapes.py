@@ -3,10 +3,10 @@
 from qbench.ir.graph import Node
 from qbench.ir.op import OPS
 from qbench.ir.types import dim_product
-from qbench.ops.float.pool import GlobalAvgPool2d
+from qbench.ops.float.pool import GlobalAvgPool2d, Pool2d
 from qbench.ops.float.reshape import BatchFlatten, Reshape, Transpose
 from qbench.passes.canonicalize.rule import before, fuse, values
-from qbench.passes.rewrite import Rewriter
+from qbench.passes.rewrite import Rewriter, attrs
 
 RESHAPES = tuple(op for op in OPS.values() if op.keeps_order)
 """Ops that keep the elements in order and give them another shape."""
@@ -41,6 +41,17 @@ def mean_to_global(rw: Rewriter, node: Node) -> bool:
     if rank != 4 or not keepdims or sorted(axis % rank for axis in axes) != [2, 3]:
         return False
     return fuse(rw, (node,), GlobalAvgPool2d.name, node.inputs)
+
+
+def round_pool_down(rw: Rewriter, node: Node) -> bool:
+    """A window that sticks out at the end has padding there."""
+    op = rw.op(node)
+    assert isinstance(op, Pool2d)
+    window = op.rounded_down(rw.types[node.inputs[0]])
+    if window.ceil_mode or not op.ceil_mode:
+        return False
+    rw.update(node, attrs=attrs(node.attrs, padding=window.padding, ceil_mode=False))
+    return True
 
 
 def average_to_global(rw: Rewriter, node: Node) -> bool:
