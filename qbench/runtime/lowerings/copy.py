@@ -1,6 +1,8 @@
 """Bringing a value from one place to another: another order, other gaps, a border around it, a flipped sign bit."""
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,6 +41,23 @@ def copy_constant(site: Site, array: Array, target: Place) -> Instruction:
     strides = [row_major(array.shape)[axis] for axis in target.axes]
     flip = target.sign_bit if target.flipped else 0
     return _copy(site.constant(array), strides, target.reference, target.shape, target, flip)
+
+
+def channels_by_turns(site: Site, out: Place, parts: int) -> tuple[Sequence[Place], Sequence[Instruction]]:
+    """Where parts of a channels-last result are made, and how it comes to its place: channel c is of part c % parts."""
+    if parts == 1:
+        return [out], ()
+    image, size = out.shape[:-1], out.shape[-1] // parts
+    site.workspace(out.dtype.itemsize * math.prod(out.shape))
+    buffer, steps = site.first_scratch + len(site.scratch) - 1, row_major(out.shape)
+    places = [
+        replace(out, buffer=buffer, offset=out.dtype.itemsize * part * size, shape=(*image, size), strides=steps)
+        for part in range(parts)
+    ]
+    shape, axes = (*image, size, parts), tuple(range(len(image) + 2))
+    source = replace(places[0], shape=shape, strides=(*steps, size), axes=axes)
+    target = replace(out, shape=shape, strides=(*out.strides[:-1], parts, 1), axes=axes)
+    return places, copy_instructions(source, target)
 
 
 def fill_instructions(target: Place, layout: Layout) -> Iterator[Instruction]:

@@ -14,10 +14,12 @@ from qbench.kernels.levels import Level
 from qbench.ops.integer.products import IntegerConv2d
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, shape_of
+from qbench.runtime.lowerings.copy import channels_by_turns
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.products import products
 from qbench.runtime.lowerings.rescaling import ELEMENTS
-from qbench.runtime.step import Instruction
+from qbench.runtime.lowerings.windows import windows_of_each
+from qbench.runtime.step import Instruction, Place
 
 _WIDEST = 64
 """Zero points that a vector reads beside the image."""
@@ -25,7 +27,7 @@ _WIDEST = 64
 
 @lowers(IntegerConv2d, rank=0)
 class DepthwiseLowering(Lowering):
-    """As many groups as channels, requantized to 8 bits."""
+    """As many groups as channels, each of one window or of a few, requantized to 8 bits."""
 
     absorbs = frozenset({Epilogue.BIAS, Epilogue.REQUANTIZE, Epilogue.CLAMP})
 
@@ -34,7 +36,8 @@ class DepthwiseLowering(Lowering):
         weight = shape_of(graph, step.head.inputs[1])
         if math.prod(weight[2:]) > MOST_TAPS:
             raise Refused(f"its window has more than {MOST_TAPS} taps")
-        if weight[1] != 1 or shape_of(graph, step.head.inputs[0])[1] != weight[0] or weight[0] == 1:
+        self.windows = windows_of_each(weight, shape_of(graph, step.head.inputs[0])[1])
+        if not self.windows:
             raise Refused("it is not depthwise")
         self.products = products(step, graph)
         if ELEMENTS[self.products.dtype] == "i2":
@@ -48,39 +51,41 @@ class DepthwiseLowering(Lowering):
         return Layouts({self.products.data: CHANNELS_LAST}, {self.step.outputs[0]: CHANNELS_LAST})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
+        out = site.places[self.step.outputs[0]]
+        parts, copies = channels_by_turns(site, out, self.windows)
+        return [*(self._part(site, number, part) for number, part in enumerate(parts)), *copies]
+
+    def _part(self, site: Site, number: int, out: Place) -> Instruction:
+        """One output of each channel."""
         op, found, zero_point = self.products.op, self.products.rescaling, self.products.zero_point
         assert isinstance(op, IntegerConv2d)
         assert found is not None
-        x, out = site.places[self.products.data], site.places[self.step.outputs[0]]
+        x = site.places[self.products.data]
         images, height, width, channels = x.shape
-        weights = self.products.weights.integers[:, 0]
-        kernel = weights.shape[1], weights.shape[2]
-        epilogue = choose_epilogue(
-            found.rounding,
-            self.products.bound,
-            found.mantissa,
-            found.shift,
-            found.multiplier,
-            rounds_down=site.level in ISAS and ISAS[site.level].rounds_down,
-        )
+        own = slice(number, None, self.windows)
+        weights, bound = self.products.weights.integers[own, 0], self.products.bound[own]
+        biases, mantissas = np.ascontiguousarray(self.products.bias[own]), np.ascontiguousarray(found.mantissa[own])
+        shifts, multipliers = np.ascontiguousarray(found.shift[own]), np.ascontiguousarray(found.multiplier[own])
+        kernel, rounds_down = weights.shape[1:], site.level in ISAS and ISAS[site.level].rounds_down
+        epilogue = choose_epilogue(found.rounding, bound, mantissas, shifts, multipliers, rounds_down)
         sweep = choose_sweep(site.level, kernel, op.strides, op.dilation, (out.shape[1], out.shape[2]))
-        per_channel = self.products.bias, found.mantissa, found.shift, found.multiplier
         packed, blocks = self.once(
-            (sweep, epilogue),
-            lambda: pack_depthwise(site.level, sweep, epilogue, weights, *per_channel, found.zero_point),
+            (sweep, epilogue, number),
+            lambda: pack_depthwise(
+                site.level, sweep, epilogue, weights, biases, mantissas, shifts, multipliers, found.zero_point
+            ),
         )
-        bias, mantissa, shift, multiplier = map(site.constant, per_channel)
-        made = instruction(
+        return instruction(
             depthwise_kernel(site.level, sweep, epilogue, self.products.weights.wide),
             self.step.outputs[0],
             x=x.reference,
             zeros=site.constant(np.full(_WIDEST, zero_point, np.uint8)),
             weights=site.constant(packed),
             blocks=site.constant(blocks),
-            bias=bias,
-            mantissa=mantissa,
-            shift=shift,
-            multiplier=multiplier,
+            bias=site.constant(biases),
+            mantissa=site.constant(mantissas),
+            shift=site.constant(shifts),
+            multiplier=site.constant(multipliers),
             out=out.reference,
             count=len(blocks),
             images=images,
@@ -108,4 +113,3 @@ class DepthwiseLowering(Lowering):
             low=found.low,
             high=found.high,
         )
-        return [made]

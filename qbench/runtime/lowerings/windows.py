@@ -1,5 +1,6 @@
 """Tables of where windows read, made once for layers of equal geometry."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,26 @@ from qbench.ops.integer.products import IntegerConv2d
 from qbench.runtime.step import Place
 
 _cached = lru_cache(maxsize=256)(offsets)
+
+
+_FEWEST = 16
+"""Channels, where each has several windows: with fewer, vectors would be all but empty."""
+
+
+def windows_of_each(weight: Sequence[int], channels: int) -> int:
+    """How many windows each channel of a depthwise convolution has; 0 where it is none that is done channel by channel.
+
+    Parameters
+    ----------
+    weight
+        The shape of all windows: outputs, channels that each sees, height and width.
+    channels
+        Of the image.
+    """
+    outputs, seen = weight[:2]
+    if seen != 1 or outputs == 1 or (outputs > channels and channels < _FEWEST):
+        return 0
+    return outputs // channels
 
 
 def offsets_of_rows(count: int, depth: int, rows: int) -> NDArray[np.int32]:

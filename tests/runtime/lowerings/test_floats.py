@@ -123,7 +123,7 @@ def test_powers_of_a_constant(exponent):
 @settings(max_examples=60)
 @given(
     channels=st.tuples(st.sampled_from([1, 2, 3, 8, 20]), st.sampled_from([1, 7, 16, 33, 70])),
-    depthwise=st.booleans(),
+    depthwise=st.sampled_from([0, 0, 1, 1, 2, 3]),
     size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
     kernel=PAIRS,
     strides=PAIRS,
@@ -133,11 +133,12 @@ def test_powers_of_a_constant(exponent):
     level=st.sampled_from([None, Level.PORTABLE]),
 )
 def test_convolution_bias_and_clamp(channels, depthwise, size, kernel, strides, padding, clamp, dtype, level):
+    """`depthwise` windows for each channel, or common ones."""
     rng = np.random.default_rng(0)
     inner, out = channels
     groups = inner if depthwise else 1
     x = rng.normal(size=(2, inner, *size)).astype(dtype)
-    weight = rng.normal(size=(inner if depthwise else out, inner // groups, *kernel)).astype(dtype)
+    weight = rng.normal(size=(inner * depthwise or out, inner // groups, *kernel)).astype(dtype)
     attrs = {"strides": strides, "padding": padding, "groups": groups}
     nodes = [node("nn.conv2d", "x w", "c", **attrs), node("nn.bias_add", "c b", "y")]
     if clamp:

@@ -12,7 +12,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_weights
 from qbench.ops.float.conv import Conv2d
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import CHANNELS_LAST, Layout
+from qbench.runtime.layout import CHANNELS_LAST, Layout, shape_of
 from qbench.runtime.lowerings.floats.places import (
     clamp,
     fits,
@@ -23,7 +23,7 @@ from qbench.runtime.lowerings.floats.places import (
     widened,
 )
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.windows import input_offsets
+from qbench.runtime.lowerings.windows import input_offsets, windows_of_each
 from qbench.runtime.step import Instruction, Place
 
 _FEW = 4
@@ -86,13 +86,10 @@ class FloatConvLowering(WeightedLowering):
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        if self.added is not None and self.is_depthwise:
+        self.windows = windows_of_each(self.weights.shape, shape_of(graph, self.data)[1])
+        """Of each channel, where it is depthwise."""
+        if self.added is not None and self.windows:
             raise Refused("its kernel adds nothing")
-
-    @property
-    def is_depthwise(self) -> bool:
-        """Whether each channel has a window of its own."""
-        return self.op.groups == len(self.weights) > 1 and self.weights.shape[1] == 1
 
     @property
     def op(self) -> Conv2d:

@@ -9,15 +9,16 @@ from qbench.kernels.levels import Level
 from qbench.ops.float.conv import Conv2d
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST
+from qbench.runtime.lowerings.copy import channels_by_turns
 from qbench.runtime.lowerings.floats.conv import FloatConvLowering
 from qbench.runtime.lowerings.floats.places import clamp, in_order, result, widened
 from qbench.runtime.lowerings.lowering import Refused, Site, instruction, lowers
-from qbench.runtime.step import Instruction
+from qbench.runtime.step import Instruction, Place
 
 
 @lowers(Conv2d, rank=5)
 class FloatDepthwiseLowering(FloatConvLowering):
-    """As many groups as channels, in and out."""
+    """As many groups as channels, each of one window or of a few."""
 
     absorbs = frozenset({Epilogue.BIAS, Epilogue.CLAMP})
 
@@ -28,23 +29,30 @@ class FloatDepthwiseLowering(FloatConvLowering):
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        if not self.is_depthwise:
+        if not self.windows:
             raise Refused("it is not depthwise")
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        op, weights = self.op, self.weights
         x, before = widened(site, in_order(site.places[self.data], CHANNELS_LAST.axes))
         y, after = result(site, in_order(site.places[self.output], CHANNELS_LAST.axes))
+        parts, copies = channels_by_turns(site, y, self.windows)
+        return [*before, *(self._part(site, number, x, part) for number, part in enumerate(parts)), *copies, *after]
+
+    def _part(self, site: Site, number: int, x: Place, y: Place) -> Instruction:
+        """One output of each channel."""
+        op, (weights, bias) = self.op, (each[number :: self.windows] for each in (self.weights, self.bias))
         packed = site.packed(
-            self.graph.constants[self.weight_name], "float depthwise", lambda: pack_depthwise(weights[:, 0])
+            self.graph.constants[self.weight_name],
+            f"float depthwise {number} of {self.windows}",
+            lambda: pack_depthwise(weights[:, 0]),
         )
         low, high = clamp(self.step)
-        made = instruction(
+        return instruction(
             float_depthwise_kernel(site.level),
             self.output,
             x=x.reference,
             weights=site.constant(packed),
-            bias=site.constant(pad_channels(self.bias)),
+            bias=site.constant(pad_channels(bias)),
             out=y.reference,
             images=x.shape[0],
             height=x.shape[1],
@@ -65,4 +73,3 @@ class FloatDepthwiseLowering(FloatConvLowering):
             low=low,
             high=high,
         )
-        return [*before, made, *after]
