@@ -14,6 +14,8 @@ RANK = 6
 """Axes of a copy; enough for depth_to_space, which splits two of four axes."""
 
 _TILE = 16
+_WORDS = (2, 4, 8)
+"""Bytes that are copied as one."""
 
 
 def copy_fields(shape: Sequence[int], x_strides: Sequence[int], out_strides: Sequence[int]) -> dict[str, Any]:
@@ -48,6 +50,40 @@ def copy_fields(shape: Sequence[int], x_strides: Sequence[int], out_strides: Seq
     merged = [(1, 0, 0)] * (RANK - len(merged)) + merged
     size, x, out = zip(*merged, strict=True)
     return {"sizes": size, "x_stride": x, "out_stride": out, "x_start": start if all(shape) else 0}
+
+
+def copy_of(
+    item: int,
+    x: int,
+    out: int,
+    shape: Sequence[int],
+    x_strides: Sequence[int],
+    out_strides: Sequence[int],
+    flip: int = 0,
+) -> tuple[Kernel, dict[str, Any]]:
+    """The kernel and its fields for one copy; a few elements that lie side by side in both places are copied as one.
+
+    Parameters
+    ----------
+    item
+        Bytes of an element.
+    x, out
+        References of the elements at the lowest addresses.
+    shape, x_strides, out_strides
+        As for :func:`copy_fields`.
+    flip
+        Bits of an element.
+    """
+    for axis, size in enumerate(shape):
+        word, beside = item * size, x_strides[axis] == out_strides[axis] == 1 < size
+        others = [step for steps in (x_strides, out_strides) for step in (*steps[:axis], *steps[axis + 1 :])]
+        if beside and word in _WORDS and x % word == out % word == 0 and not any(step % size for step in others):
+            flip = int.from_bytes(flip.to_bytes(item, "little") * size, "little", signed=True)
+            item, shape = word, [*shape[:axis], 1, *shape[axis + 1 :]]
+            x_strides, out_strides = ([step // size for step in steps] for steps in (x_strides, out_strides))
+            break
+    fields = copy_fields(shape, x_strides, out_strides)
+    return copy_kernel(item), {"x": x, "out": out, "flip": flip, **fields}
 
 
 @makes_kernels

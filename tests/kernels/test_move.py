@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbench.kernels.move import copy_fields, copy_kernel, gather_kernel
+from qbench.kernels.move import copy_fields, copy_kernel, copy_of, gather_kernel
 from tests.kernels.harness import launch
 
 ITEMS = (1, 2, 4, 8)
@@ -49,8 +49,21 @@ def test_copy_between_any_two_places(item, place, flip, threads) -> None:
     wanted[tuple(slice(0, n) for n in shape)] = x ^ target.dtype.type(flip)
     fields = copy_fields(shape, strides_of(x), strides_of(out))
     lowest = x.__array_interface__["data"][0] - fields["x_start"] * item
-    launch(copy_kernel(item), threads, x=lowest, out=out, flip=flip, **fields)
+    kernel, fields = copy_of(item, lowest, out.ctypes.data, shape, strides_of(x), strides_of(out), flip)
+    launch(kernel, threads, **fields)
     np.testing.assert_array_equal(target, wanted)
+
+
+@pytest.mark.parametrize(("item", "run", "words"), [(1, 2, 2), (1, 8, 8), (2, 2, 4), (2, 4, 8), (4, 2, 8), (4, 4, 4)])
+@given(shape=st.tuples(*[st.integers(1, 5)] * 3), flip=st.sampled_from([0, 0x80]), threads=threads)
+def test_runs_of_a_few_elements_are_copied_as_one(item, run, words, shape, flip, threads) -> None:
+    x = numbers(item, int(np.prod(shape)) * run).reshape(*shape, run)
+    out = np.zeros((shape[1], shape[0], shape[2], run), x.dtype)
+    strides = strides_of(out.transpose(1, 0, 2, 3))
+    kernel, fields = copy_of(item, x.ctypes.data, out.ctypes.data, x.shape, strides_of(x), strides, flip)
+    assert kernel is copy_kernel(words)
+    launch(kernel, threads, **fields)
+    np.testing.assert_array_equal(out, x.transpose(1, 0, 2, 3) ^ x.dtype.type(flip))
 
 
 @given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=3), threads=threads)

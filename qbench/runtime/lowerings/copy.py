@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from qbench.ir.op import Array
-from qbench.kernels.move import copy_fields, copy_kernel
+from qbench.kernels.move import copy_of
 from qbench.runtime.layout import Border, Layout
 from qbench.runtime.lowerings.lowering import Site, instruction
 from qbench.runtime.step import Instruction, Place, row_major
@@ -80,5 +80,5 @@ def _sides(place: Place, border: Border) -> Iterator[tuple[int, tuple[int, ...]]
 
 
 def _copy(x: int, strides: Sequence[int], out: int, shape: Sequence[int], place: Place, flip: int) -> Instruction:
-    fields = copy_fields(shape, strides, place.strides)
-    return instruction(copy_kernel(place.dtype.itemsize), "copy", x=x, out=out, flip=flip, **fields)
+    kernel, fields = copy_of(place.dtype.itemsize, x, out, shape, strides, place.strides, flip)
+    return instruction(kernel, "copy", **fields)

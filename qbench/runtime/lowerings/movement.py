@@ -13,7 +13,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Op, bind
 from qbench.ir.types import numbers
 from qbench.kernels.levels import Level
-from qbench.kernels.move import copy_fields, copy_kernel, gather_kernel
+from qbench.kernels.move import copy_of, gather_kernel
 from qbench.ops.float.image import DepthToSpace, Resize2d, SpaceToDepth
 from qbench.ops.float.select import BroadcastTo, Pad, Split, StridedSlice, Take, Tile
 from qbench.runtime.fuse import Fused
@@ -71,9 +71,9 @@ def _copy(name: str, place: Place, source: _Strided, target: Place, into: _Strid
     """Copy between parts of two places; the source's strides may be negative."""
     item = place.dtype.itemsize
     lowest = source.start + sum((n - 1) * s for n, s in zip(source.shape, source.strides, strict=True) if s < 0)
-    fields = copy_fields(source.shape, source.strides, into.strides)
-    out = target.reference + into.start * item
-    return instruction(copy_kernel(item), name, x=place.reference + lowest * item, out=out, flip=0, **fields)
+    x, out = place.reference + lowest * item, target.reference + into.start * item
+    kernel, fields = copy_of(item, x, out, source.shape, source.strides, into.strides)
+    return instruction(kernel, name, **fields)
 
 
 @lowers(Split, StridedSlice, BroadcastTo, DepthToSpace, SpaceToDepth, rank=5)

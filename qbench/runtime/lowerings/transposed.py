@@ -20,7 +20,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, Epilogue, bind
 from qbench.ir.types import TensorType
 from qbench.kernels.levels import Level
-from qbench.kernels.move import copy_fields, copy_kernel
+from qbench.kernels.move import copy_of
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.integer.products import IntegerConv2d, IntegerConv2dTranspose
 from qbench.ops.numeric.exact import centred
@@ -172,8 +172,6 @@ class TransposedLowering(Lowering):
                 sizes = phases.shape[0], height, width, together, groups, each
                 source = sn, sh, sw, each, self.phases * each, 1
                 target = tn, self.op.strides[0] * th, self.op.strides[1] * tw, tw, each, 1
-                yield instruction(
-                    copy_kernel(item), "phases", x=phases.reference + start * item,
-                    out=out.reference + (to_y * th + to_x * tw) * item, flip=0,
-                    **copy_fields(sizes, source, target),
-                )  # fmt: skip
+                at, to = phases.reference + start * item, out.reference + (to_y * th + to_x * tw) * item
+                kernel, fields = copy_of(item, at, to, sizes, source, target)
+                yield instruction(kernel, "phases", **fields)
