@@ -27,7 +27,7 @@ SumKind = Literal["once", "each", "float32", "fused", "tflite"]
 ``fused``: two multiply-adds in float32, a last (`integer.add_fused`), ``tflite``: each operand shifted `left` and
 rounded, then the sum."""
 
-Stored = Literal["u1", "i2", "u2"]
+Stored = Literal["u1", "i2"]
 """Integers as they lie in memory, 8-bit ones as codes."""
 
 _WALK = extents("a", "b", "y")

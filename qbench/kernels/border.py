@@ -45,7 +45,7 @@ def _step(ties: Ties) -> Any:
 
 
 @makes_kernels
-def quantize_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
+def quantize_kernel(out: Literal["u1", "i2"], ties: Ties) -> Kernel:
     """float32 to integers of type `out`: `rows` of `count` neighbours, `x_pitch` and `out_pitch` elements apart."""
     dtype, step = np.dtype(out).type, _step(ties)
 
@@ -72,7 +72,7 @@ def quantize_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
 
 
 @makes_kernels
-def quantize_image_kernel(out: Literal["u1", "i2", "u2"], ties: Ties) -> Kernel:
+def quantize_image_kernel(out: Literal["u1", "i2"], ties: Ties) -> Kernel:
     """float32 [n, c, h, w] to integers [n, top + h + bottom, left + w + right, c], zero points around the image.
 
     Pixels lie `pitch` elements apart, rows `row` and images `image`.
@@ -137,7 +137,7 @@ def _fill(out: Any, start: Any, pixels: Any, pitch: Any, channels: Any, value: A
 
 
 @makes_kernels
-def dequantize_kernel(x: Literal["u1", "i2", "u2", "i4", "i8"]) -> Kernel:
+def dequantize_kernel(x: Literal["u1", "i2", "i4", "i8"]) -> Kernel:
     """Integers of type `x` to float32: ``scale * (x - zero_point)`` over [outer, channels, inner].
 
     `scale` (float32) and `zero_point` (int32) hold one number per channel; `x_pitch` and `out_pitch` elements lie
@@ -177,7 +177,7 @@ def dequantize_kernel(x: Literal["u1", "i2", "u2", "i4", "i8"]) -> Kernel:
 
 
 @makes_kernels
-def dequantize_image_kernel(x: Literal["u1", "i2", "u2", "i4", "i8"]) -> Kernel:
+def dequantize_image_kernel(x: Literal["u1", "i2", "i4", "i8"]) -> Kernel:
     """Integers [n, h, w, c] to float32 [n, c, h, w]; `scale` and `zero_point` hold one number per channel."""
     dtype = np.dtype(x).type
     wide = np.int64 if x in ("i4", "i8") else np.int32

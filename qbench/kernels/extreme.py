@@ -9,7 +9,7 @@ from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
-IntegerKind = Literal["u1", "i2", "u2", "i4", "i8"]
+IntegerKind = Literal["u1", "i2", "i4", "i8"]
 
 
 @makes_kernels

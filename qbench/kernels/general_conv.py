@@ -55,9 +55,9 @@ def add_each(x, w, start, channels, zero, wide):
 
 @makes_kernels
 def general_conv_kernel(
-    x: Literal["u1", "i2", "u2"],
+    x: Literal["u1", "i2"],
     weights: Literal["i2", "i4"],
-    y: Literal["u1", "i2", "u2", "i4", "i8"],
+    y: Literal["u1", "i2", "i4", "i8"],
     rounding: Rounding | None,
     plain: bool,
 ) -> Kernel:

@@ -80,9 +80,9 @@ def add_columns(
 
 @makes_kernels
 def matmul_kernel(
-    a: Literal["u1", "i2", "u2"],
-    b: Literal["u1", "i2", "u2"],
-    y: Literal["u1", "i2", "u2", "i4", "i8"],
+    a: Literal["u1", "i2"],
+    b: Literal["u1", "i2"],
+    y: Literal["u1", "i2", "i4", "i8"],
     rounding: Rounding | None,
     plain: bool,
 ) -> Kernel:

@@ -50,10 +50,10 @@ def _inside(start: Any, step: Any, taps: Any, size: Any) -> Any:
 
 
 @makes_kernels
-def max_pool_kernel(level: Level, x: Literal["u1", "i2", "u2"]) -> Kernel:
+def max_pool_kernel(level: Level, x: Literal["u1", "i2"]) -> Kernel:
     """The maximum of each window; padding never wins, a window of nothing else gives `lowest`."""
     name, take = f"max_pool.{x}", _max_plain(x)
-    if level in ISAS and x != "u2":
+    if level in ISAS:
         name, take = f"max_pool.{level}.{x}", _max_vectors(ISAS[level], x)
 
     def pool(args, bases, thread, threads):
@@ -287,7 +287,7 @@ def _make_sums(isa: Isa, kind: VectorCodes) -> Any:
 
 @makes_kernels
 def sum_pool_kernel(
-    x: Literal["u1", "i2", "u2"], y: Literal["u1", "i2", "u2", "i4", "i8"], rounding: Rounding | None, plain: bool
+    x: Literal["u1", "i2"], y: Literal["u1", "i2", "i4", "i8"], rounding: Rounding | None, plain: bool
 ) -> Kernel:
     """``requantized(sum over the window of (x - zero) * factor)``, where padding is as zero.
 
@@ -336,7 +336,7 @@ def sum_pool_kernel(
 
 @makes_kernels
 def sum_kernel(
-    x: Literal["u1", "i2", "u2", "i4"], y: Literal["u1", "i2", "u2", "i4", "i8"], rounding: Rounding | None, plain: bool
+    x: Literal["u1", "i2", "i4"], y: Literal["u1", "i2", "i4", "i8"], rounding: Rounding | None, plain: bool
 ) -> Kernel:
     """``requantized(sum over the middle axis of (x - zero))`` of [outer, middle, inner], parameters along `inner`.
 

@@ -12,8 +12,8 @@ from qbench.kernels.split import at, share
 from qbench.kernels.walk import extent, extents, index_of, onward, stretch
 from qbench.quant.rounding import Rounding
 
-Narrow = Literal["u1", "i2", "u2"]
-Wide = Literal["u1", "i2", "u2", "i4", "i8"]
+Narrow = Literal["u1", "i2"]
+Wide = Literal["u1", "i2", "i4", "i8"]
 
 _PARAMETERS = dict.fromkeys(("mantissa", "shift", "multiplier", "zero_point", "low", "high"), "i8")
 

@@ -60,7 +60,7 @@ def _blend_of(mode: Mode, bits: int, kind: Any) -> Any:
 
 
 @makes_kernels
-def resize_linear_kernel(x: Literal["u1", "i2", "u2"], mode: Mode, bits: int) -> Kernel:
+def resize_linear_kernel(x: Literal["u1", "i2"], mode: Mode, bits: int) -> Kernel:
     """``y = round(weighted mean of 4 neighbours)``.
 
     `rows` (int64[out_height, 2]) and `columns` (int64[out_width, 2]) hold two source indices, `down` and `across` the

@@ -25,7 +25,7 @@ _CODES = ir.VectorType(I8, 64)
 
 
 @makes_kernels
-def table_kernel(level: Level, x: Literal["u1", "i2", "u2"], item: int) -> Kernel:
+def table_kernel(level: Level, x: Literal["u1", "i2"], item: int) -> Kernel:
     """``out = table[channel, x - smallest]`` over [outer, channels, inner], for results of `item` bytes of any type.
 
     `table` holds one row of 256 or 65,536 results for each of the `channels` (1: the same table for all). `x_pitch` and
@@ -37,7 +37,7 @@ def table_kernel(level: Level, x: Literal["u1", "i2", "u2"], item: int) -> Kerne
 
 
 @makes_kernels
-def _plain_kernel(x: Literal["u1", "i2", "u2"], item: int, eights: bool = False) -> Kernel:
+def _plain_kernel(x: Literal["u1", "i2"], item: int, eights: bool = False) -> Kernel:
     """`eights`: eight results are written at a time."""
     dtype, result = np.dtype(x).type, np.dtype(f"u{item}").type
     smallest, entries, x_wide = int(np.iinfo(x).min), 256 if x == "u1" else 65536, x != "u1"

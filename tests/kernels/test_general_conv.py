@@ -19,7 +19,7 @@ PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
 CASES = [("int16", "int8", "int16", rounding) for rounding in [None, *ROUNDINGS]]
 CASES += [
     ("uint8", "int16", "int8", "tflite_single"),
-    ("int16", "uint16", "int16", "fp32_rne"),
+    ("int16", "uint8", "int16", "fp32_rne"),
     ("int8", "uint8", "int8", None),
 ]
 
