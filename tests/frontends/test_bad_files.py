@@ -165,10 +165,10 @@ def test_all_unsupported_nodes_are_listed_at_once(tmp_path: Path) -> None:
         helper.make_node("FusedThing", ["c"], ["d"], name="fused", domain="com.example"),
         node("MaxPool", ["v"], ["e", "indices"], "pool", kernel_shape=[2, 2]),
         node("MaxUnpool", ["e", "indices"], ["f"], "unpool", kernel_shape=[2, 2]),
-        node("Conv", ["volume", "k"], ["y"], "conv3d"),
+        node("Conv", ["volume", "k"], ["y"], "conv4d"),
     ]
-    inputs = {"x": [3, 1, 2], "v": ["N", 1, 4, 4], "volume": ["N", 1, 3, 3, 3]}
-    constants = {"w": random(1, 2, 2), "r": random(1, 2, 2), "k": random(1, 1, 2, 2, 2)}
+    inputs = {"x": [3, 1, 2], "v": ["N", 1, 4, 4], "volume": ["N", 1, 3, 3, 3, 3]}
+    constants = {"w": random(1, 2, 2), "r": random(1, 2, 2), "k": random(1, 1, 2, 2, 2, 2)}
     proto = model(nodes, inputs, ["y", "d", "f"], constants)
     proto.opset_import.append(helper.make_opsetid("com.example", 1))
     with pytest.raises(UnsupportedOpsError) as caught:
@@ -180,9 +180,9 @@ def test_all_unsupported_nodes_are_listed_at_once(tmp_path: Path) -> None:
         "'fused' (com.example.FusedThing)",
         "'pool' (MaxPool)",
         "'unpool' (MaxUnpool)",
-        "'conv3d' (Conv)",
+        "'conv4d' (Conv)",
     ]
-    assert "3 spatial dimensions" in str(caught.value)
+    assert "4 spatial dimensions" in str(caught.value)
 
 
 def test_a_node_may_hold_data_that_are_no_text(tmp_path: Path) -> None:

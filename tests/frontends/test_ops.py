@@ -35,6 +35,7 @@ def ints(*values: int) -> np.ndarray:
 
 X = random(2, 4, 6, 8)
 LINE = random(2, 3, 10)
+VOLUME = random(2, 4, 5, 6, 7)
 POSITIVE = np.abs(X) + np.float32(0.1)
 NONE = np.zeros(0)  # an absent optional input
 
@@ -138,6 +139,28 @@ def convolutions() -> list[Case]:
         Case("ConvTranspose", {"x": X, "cw": wt}, {"strides": [2, 3], "auto_pad": "SAME_LOWER"}),
         Case("ConvTranspose", {"x": X, "cw": random(4, 2, 3, 3)}, {"group": 2, "dilations": [2, 1]}),
         Case("ConvTranspose", {"x": LINE, "cw": random(3, 2, 4)}, {"strides": [2]}),
+    ]
+
+
+def volumes() -> list[Case]:
+    w, window = random(6, 4, 3, 2, 3, seed=1), {"kernel_shape": [2, 3, 2]}
+    padded = {"pads": [1, 0, 2, 0, 1, 1], "strides": [2, 1, 2]}
+    return [
+        Case("Conv", {"x": VOLUME, "cw": w}),
+        Case("Conv", {"x": VOLUME, "cw": w, "cb": random(6)}, {**padded, "dilations": [1, 2, 1]}),
+        Case("Conv", {"x": VOLUME, "cw": w}, {"dilations": [2, 1, 1]}),
+        Case("Conv", {"x": VOLUME, "w": random(6, 2, 2, 3, 3)}, {"group": 2}),
+        Case("Conv", {"x": VOLUME, "cw": random(8, 1, 3, 3, 3)}, {"group": 4, "pads": [1] * 6}),
+        Case("Conv", {"x": VOLUME, "cw": random(3, 4, 1, 3, 3)}, {"auto_pad": "SAME_UPPER", "strides": [1, 2, 2]}),
+        Case("Conv", {"x": VOLUME, "cw": random(3, 4, 3, 2, 2)}, {"auto_pad": "SAME_LOWER", "strides": [2, 2, 1]}),
+        Case("MaxPool", {"x": VOLUME}, window),
+        Case("MaxPool", {"x": VOLUME}, {**window, "pads": [1, 1, 0, 0, 1, 1], "strides": [1, 2, 2]}),
+        Case("MaxPool", {"x": VOLUME}, {**window, "strides": [2, 2, 2], "ceil_mode": 1, "dilations": [2, 1, 1]}),
+        Case("AveragePool", {"x": VOLUME}, {**window, "strides": [2, 1, 2]}),
+        Case("AveragePool", {"x": VOLUME}, {**window, "pads": [1, 1, 0, 0, 1, 1]}),
+        Case("AveragePool", {"x": VOLUME}, {**window, "pads": [1, 1, 0, 0, 1, 1], "count_include_pad": 1}),
+        Case("GlobalAveragePool", {"x": VOLUME}),
+        Case("GlobalMaxPool", {"x": VOLUME}),
     ]
 
 
@@ -276,7 +299,7 @@ def resizes() -> list[Case]:
     return cases
 
 
-CASES = [*unary(), *binary(), *convolutions(), *pools(), *norms(), *reductions(), *movements(), *resizes()]
+CASES = [*unary(), *binary(), *convolutions(), *volumes(), *pools(), *norms(), *reductions(), *movements(), *resizes()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -1,8 +1,9 @@
-"""Convolutions, of two dimensions and of one."""
+"""Convolutions, of one dimension to three."""
 
 from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
+from qbench.frontends.onnx.volumes import conv3d
 from qbench.frontends.onnx.window import Window, flat_again, flattened, spatial, window
 
 CONV_ATTRS = "auto_pad dilations group kernel_shape pads strides"
@@ -11,10 +12,12 @@ CONV_ATTRS = "auto_pad dilations group kernel_shape pads strides"
 @converter("Conv", "X W B?", CONV_ATTRS)
 def conv(builder: Builder, node: SourceNode, x: Value, w: Value, bias: Value | None) -> Value:
     """A convolution and its bias; one over lines is one over images of height 1."""
-    rank = spatial(node, w)
+    rank, groups = spatial(node, w, most=3), node.integer("group", 1)
+    if rank == 3:
+        return conv3d(builder, x, w, bias, window(node, x, tuple(w.size(axis) for axis in (2, 3, 4)), rank), groups)
     x, w = flattened(builder, x), flattened(builder, w)
     where = window(node, x, tuple(w.size(axis) for axis in (2, 3)), rank)
-    y = builder.emit("nn.conv2d", x, w, groups=node.integer("group", 1), **_attrs(where))
+    y = builder.emit("nn.conv2d", x, w, groups=groups, **_attrs(where))
     if bias is not None:
         y = builder.emit("nn.bias_add", y, bias)
     return flat_again(builder, y, rank)

@@ -4,6 +4,7 @@ from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
+from qbench.frontends.onnx.volumes import pool3d
 from qbench.frontends.onnx.window import flat_again, flattened, spatial, window
 from qbench.ir.graph import Attr
 
@@ -23,10 +24,12 @@ def average_pool(builder: Builder, node: SourceNode, x: Value) -> Value:
 
 
 def _pool(builder: Builder, node: SourceNode, x: Value, op: str, **attrs: Attr) -> Value:
-    rank = spatial(node, x)
+    rank = spatial(node, x, most=3)
     kernel = node.integers("kernel_shape")
     if kernel is None or len(kernel) != rank:
         raise ModelError(f"node {node}: kernel_shape {kernel} should have {rank} numbers")
+    if rank == 3:
+        return pool3d(builder, x, op, kernel, window(node, x, kernel, rank), ceil_mode=node.flag("ceil_mode"), **attrs)
     x = flattened(builder, x)
     kernel = (1,) * (2 - rank) + kernel
     is_same = node.text("auto_pad", "NOTSET").startswith("SAME")  # a whole number of windows, of any size

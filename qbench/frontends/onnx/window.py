@@ -9,18 +9,18 @@ from qbench.frontends.onnx.source import SourceNode
 
 @dataclass(frozen=True)
 class Window:
-    """How a window moves over an image; padding is (top, left, bottom, right)."""
+    """How a window moves over an image, or a volume; padding is (top, left, bottom, right), what is in front first."""
 
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
     padding: tuple[int, ...]
 
 
-def spatial(node: SourceNode, value: Value) -> int:
-    """Number of spatial dimensions: 1 or 2."""
+def spatial(node: SourceNode, value: Value, most: int = 2) -> int:
+    """Number of spatial dimensions: from 1 to `most`."""
     rank = value.rank - 2
-    if rank not in (1, 2):
-        raise Unsupported(f"{rank} spatial dimensions; only 1 and 2 are supported")
+    if not 1 <= rank <= most:
+        raise Unsupported(f"{rank} spatial dimensions; only {', '.join(map(str, range(1, most + 1)))} are supported")
     return rank
 
 
@@ -50,7 +50,7 @@ def window(
     x
         Its data, N,C,H,W.
     kernel
-        Height and width of the window.
+        Height and width of the window; of one over volumes the depth before them.
     rank
         Spatial dimensions of the ONNX op.
     pads_given
@@ -61,12 +61,12 @@ def window(
     strides = _filled(node, "strides", rank, 1)
     dilation = _filled(node, "dilations", rank, 1)
     shape = node.integers("kernel_shape")
-    if shape is not None and shape != kernel[2 - rank :]:
-        raise ModelError(f"node {node}: kernel_shape {shape} is not the weight's {kernel[2 - rank :]}")
+    if shape is not None and shape != kernel[-rank:]:
+        raise ModelError(f"node {node}: kernel_shape {shape} is not the weight's {kernel[-rank:]}")
     auto = node.text("auto_pad", "NOTSET") or "NOTSET"
     if auto in ("SAME_UPPER", "SAME_LOWER") and pads_given:
         halves = rounds_up and auto == "SAME_UPPER"
-        totals = [_same_total(x, i, strides[i], (kernel[i] - 1) * dilation[i], halves) for i in range(2)]
+        totals = [_same_total(x, i, strides[i], (kernel[i] - 1) * dilation[i], halves) for i in range(len(kernel))]
         less = tuple(total // 2 for total in totals)
         more = tuple(total - total // 2 for total in totals)
         return Window(strides, dilation, less + more if auto == "SAME_UPPER" else more + less)
