@@ -185,7 +185,18 @@ def test_a_product_to_which_another_value_is_added(channels, kind, first, clamp,
 
 @settings(max_examples=40)
 @given(
-    batches=st.sampled_from([((), ()), ((2, 3), (2, 3)), ((2,), ()), ((1,), (3,)), ((), (2,))]),
+    batches=st.sampled_from(
+        [
+            ((), ()),
+            ((2, 3), (2, 3)),
+            ((2,), ()),
+            ((1,), (3,)),
+            ((), (2,)),
+            ((2, 1), (2, 3)),
+            ((1, 3), (2, 1)),
+            ((1, 2, 1), (1, 1, 3)),
+        ]
+    ),
     columns=st.sampled_from([2, 33]),
     turned=st.tuples(st.booleans(), st.booleans()),
     constant=st.booleans(),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from qbench.runtime.lowerings.floats.places import (
     in_order,
     need_work,
     result,
+    strides_within,
     widened,
 )
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
@@ -41,9 +43,14 @@ class FloatMatmulLowering(Lowering):
             raise Refused("float16 is rounded after every op")
         need_work(graph, self.lhs, self.rhs, self.output)
         self.batch = shape_of(graph, self.output)[:-2]
-        for name in (self.lhs, self.rhs):
-            if math.prod(shape_of(graph, name)[:-2]) not in (1, math.prod(self.batch)):
-                raise Refused("its operands broadcast along some axes of the batch only")
+        if sum(size > 1 for size in self.batch) > 2 and any(
+            self._repeats(shape_of(graph, name)) for name in (self.lhs, self.rhs)
+        ):
+            raise Refused("its operands broadcast along some of three axes of the batch or more")
+
+    def _repeats(self, shape: tuple[int, ...]) -> bool:
+        """Whether an operand of this shape broadcasts along some axes of the batch only, and is to be written out."""
+        return math.prod(shape[:-2]) not in (1, math.prod(self.batch))
 
     @property
     def op(self) -> BatchMatmul:
@@ -124,6 +131,11 @@ class FloatMatmulLowering(Lowering):
         constant = name in self.graph.constants
         rank = self.graph.types[name].rank
         place = constant_place(site, name) if constant else in_order(site.places[name], range(rank))
+        if self._repeats(place.shape):
+            shape, rank = (*self.batch, *place.shape[-2:]), len(self.batch) + 2
+            place = replace(
+                place, shape=shape, strides=strides_within(place, shape, range(rank)), axes=tuple(range(rank))
+            )
         if turned:
             place = in_order(place, (*range(rank - 2), rank - 1, rank - 2))
         return widened(site, place, gaps=False)
