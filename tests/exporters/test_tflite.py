@@ -432,6 +432,8 @@ def test_what_is_not_a_number_differs_from_itself() -> None:
     ("op", "attrs"),
     [
         ("nn.silu", {}),
+        ("nn.softmax", {"axis": 2}),
+        ("nn.log_softmax", {"axis": 0}),
         ("nn.gelu", {"approximate": "none"}),
         ("nn.gelu", {"approximate": "tanh"}),
         ("nn.hard_sigmoid", {"alpha": 0.3, "beta": 0.4}),

@@ -225,17 +225,30 @@ _NORMALIZATIONS["l2_normalize"] = ("L2_NORMALIZATION", "L2NormOptions")
 
 @exporter("nn.softmax", "qnn.softmax", "nn.log_softmax", "qnn.log_softmax", "qnn.l2_normalize")
 def normalization(writer: Writer, node: Node) -> None:
-    """SOFTMAX and others, along the file's last axis."""
+    """SOFTMAX and others, along the file's last axis: another one changes places with it."""
     op, data = writer.op(node), node.inputs[0]
-    code, table = _NORMALIZATIONS[node.op.partition(".")[2]]
     axis, rank = op.axis % writer.rank(data), writer.rank(data)
     if node.op.startswith("qnn.") and op.semantics != "tflite":
         raise Inexpressible("integers in another arithmetic than TFLite's")
     layout: Layout = "image" if rank == 4 and axis == 1 else "plain"
-    if layout == "plain" and axis != rank - 1:
-        raise Inexpressible(f"axis {axis} of {rank}: TFLite has it along the last one only")
-    options = {"beta": float(getattr(op, "beta", 1.0))} if code == "SOFTMAX" else {}
     x, y = writer.read(data, layout), writer.make(node.output, layout)
+    if layout == "image" or axis == rank - 1:
+        _along_the_last(writer, node, x, y)
+        return
+    order = [*range(rank)]
+    order[axis], order[-1] = order[-1], order[axis]
+    turned_x, turned_y = (writer.scratch(f"{node.name}.turned", tensor, writer.tensors[tensor].q) for tensor in (x, y))
+    for tensor in (turned_x, turned_y):
+        shape = writer.tensors[tensor].shape
+        writer.tensors[tensor].shape = tuple(shape[place] for place in order)
+    writer.emit("TRANSPOSE", [x, writer.integers(order)], [turned_x], "TransposeOptions")
+    _along_the_last(writer, node, turned_x, turned_y)
+    writer.emit("TRANSPOSE", [turned_y, writer.integers(order)], [y], "TransposeOptions")
+
+
+def _along_the_last(writer: Writer, node: Node, x: int, y: int) -> None:
+    op, (code, table) = writer.op(node), _NORMALIZATIONS[node.op.partition(".")[2]]
+    options = {"beta": float(getattr(op, "beta", 1.0))} if code == "SOFTMAX" else {}
     if not getattr(op, "safe", False):
         writer.emit(code, [x], [y], table, **options)
         return
