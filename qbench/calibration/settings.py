@@ -8,6 +8,7 @@ from qbench.calibration.grid import Grid
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.op import OPS
+from qbench.ops.moves import moved_from
 from qbench.quant.calibrator_specs import (
     CALIBRATOR_PRESETS,
     CalibratorSpec,
@@ -56,8 +57,11 @@ class Settings:
 
 
 def settings_of(point: Point, graph: Graph, config: QuantConfig, memo: Memo | None = None) -> Settings:
-    """What a config says about a point of an annotated graph; `memo` is of earlier calls."""
-    override = config.tensors.get(point.tensor, _NONE)
+    """What a config says about a point of an annotated graph; `memo` is of earlier calls.
+
+    An override of a tensor in float goes on to what is only moved of it."""
+    names = moved_from(graph, point.tensor) if config.tensors else ()
+    override = next((config.tensors[name] for name in names if name in config.tensors), _NONE)
     default = config.weights if point.kind == "weight" else config.activations
     rules = tuple((f"rule {number}", rule) for number, rule in enumerate(config.rules) if _fits(rule, point, graph))
     shape = graph.constants[point.tensor].shape if point.kind == "weight" else ()

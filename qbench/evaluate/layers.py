@@ -12,6 +12,7 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule, is_op
 from qbench.ir.specialize import sized
+from qbench.ops.moves import moved_from
 from qbench.ops.products import macs
 from qbench.ops.qnn.dynamic import DynamicDense
 from qbench.passes.annotate import quantized_value
@@ -62,13 +63,8 @@ def encoded_tensors(prepared: Graph, encodings: Collection[str]) -> dict[str, st
     found: dict[str, str | None] = {}
     for node in prepared.nodes:
         own = node.outputs[0]
-        tensor = own if own in encodings else outputs[node.name]
-        while tensor not in encodings and tensor in prepared.producers:
-            maker = prepared.producers[tensor]
-            if OPS[maker.op].rule != QuantRule.SAME:
-                break
-            tensor = maker.inputs[0]
-        found[node.name] = tensor if tensor in encodings else None
+        start = own if own in encodings else outputs[node.name]
+        found[node.name] = next((value for value in moved_from(prepared, start) if value in encodings), None)
     return found
 
 

@@ -11,6 +11,7 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
+from qbench.ops.moves import moved_from
 from qbench.ops.products import is_layer
 from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
 from qbench.ops.qnn.dynamic import DynamicFakeQuantize
@@ -152,7 +153,7 @@ def _float_reasons(
             continue
         if rule_of(node) != QuantRule.SAME or wanted.intersection(node.outputs):
             wanted.update(node.inputs)
-        elif _comes_from_input(graph, node):
+        elif any(value in graph.inputs for value in moved_from(graph, node.outputs[0])):
             reasons[node.name] = "neighbour of float: nothing after it runs in integers"
     return reasons
 
@@ -199,17 +200,6 @@ def _read_by(graph: Graph, is_wanted: Callable[[Node], bool]) -> set[str]:
     """
     values = read_only_by(graph, is_wanted)
     return {n.name for n in graph.nodes if n.outputs[0] in values and rule_of(n) == QuantRule.ELEMENTWISE}
-
-
-def _comes_from_input(graph: Graph, node: Node) -> bool:
-    """Whether only ops that move elements stand between the graph's input and this node."""
-    while rule_of(node) == QuantRule.SAME:
-        if node.inputs[0] in graph.inputs:
-            return True
-        if node.inputs[0] not in graph.producers:
-            return False
-        node = graph.producers[node.inputs[0]]
-    return False
 
 
 def _stays(node: Node, included: frozenset[str]) -> bool:

@@ -29,7 +29,7 @@ from qbench.search.cost import effort, products
 from qbench.search.nearness import LOST_DB, Exact
 from qbench.search.rounding import helps
 from qbench.search.sides import Side, needed_of_choices, sides_of
-from qbench.search.spared import Spared, cut, in_16_bits, in_float, integer_groups
+from qbench.search.spared import Spared, cut, entering, in_16_bits, in_float, integer_groups
 from qbench.search.stretches import Apart, Noise, Stretch, groups_of, worst_of
 
 FLOOR_DB = LOST_DB
@@ -120,6 +120,7 @@ class _Trials:
         halvings = math.log2(_SURE / min(len(side.all.feeds) for side in sides))
         self._unsure = _UNSURE_DB * min(max(halvings, 0.0), 1.0)
         self._allowed: Noise = {}
+        self._entering: dict[str, list[str]] = {}
         self._reason, self._base, self._spare = "", Spared(), self._float
 
     def spared(self) -> Spared:
@@ -142,7 +143,7 @@ class _Trials:
     def _chosen(self) -> Spared:
         """Floats where outputs are not good with all in 16 bits; then 16 bits where they are not with the rest in 8."""
         self._config = self._config.with_value("activations.least_db", 0.0)
-        every = integer_groups(quantize_graph(self._prepared, self._sides[0].statistics, self._config))
+        every = self._integers()
         by_8, lefts = self._sides, self._fitted(self._wide(every))
         left = worst_of(lefts)
         if self._spoils(left):
@@ -150,7 +151,7 @@ class _Trials:
             kept, left = self._kept(self._apart(every))
             floats = groups_of(kept)
             self._sides, self._base = by_8, self._float(floats)
-            if len(floats) == len(every):
+            if not (every := self._integers()):
                 return Spared()
         self._spare, good = self._wide, self._noise_of(_GOOD_DB)
         self._allowed = {name: min(max(_TIMES * each, good), self._allowed[name]) for name, each in left.items()}
@@ -222,8 +223,15 @@ class _Trials:
                     kept, noise = fewer, found
         return kept, noise
 
+    def _integers(self) -> list[Group]:
+        """The groups that run in integers, beside what is spared so far."""
+        config = self._base.applied(self._prepared.graph, self._config)
+        every = integer_groups(quantize_graph(self._prepared, self._sides[0].statistics, config))
+        self._entering = entering(self._prepared, every)
+        return every
+
     def _wide(self, groups: Iterable[Group]) -> Spared:
-        return in_16_bits(self._prepared.graph, groups, self._reason)
+        return in_16_bits(self._prepared.graph, groups, self._entering, self._reason)
 
     def _float(self, groups: Iterable[Group]) -> Spared:
         return in_float(groups, self._reason)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from qbench.calibration.collect import collect
 from qbench.calibration.counter import merged
@@ -17,6 +18,8 @@ from qbench.search.nearness import Exact
 
 _PART, _SEEN, _CANDIDATES = 4, 64, 8
 """This part of the data is judged on; so many samples say ranges; the loudest are found among so many at least."""
+_FEW = 16
+"""Of no more samples than these each is judged: one that is unlike the others is a good part of them."""
 _MANY, _MOST_MACS = 24, 1 << 35
 """Samples that tell how good choices are, and products that they take together at most."""
 
@@ -65,8 +68,8 @@ def sides_of(
     executor: Executor | None = None,
     cancel: Cancel | None = None,
 ) -> list[Side]:
-    """The last quarter of the data judged by ranges of the rest, then the first one; where there are too few samples,
-    all of them by their own ranges.
+    """The last quarter of the data judged by ranges of the rest, then the first one, then the others where samples are
+    few; where there are less than four, all of them by their own ranges.
 
     Parameters
     ----------
@@ -90,12 +93,13 @@ def sides_of(
     """
     count = data.pieces
     held_back = count // _PART
-    first, middle, last = range(held_back), range(held_back, count - held_back), range(count - held_back, count)
-    split = [((first, middle), last), ((middle, last), first)] if held_back else [((middle,), middle)]
-    split = split if both else split[:1]
-    most = {part: max(1, _SEEN * len(part) // (count - held_back)) for parts, _ in split for part in parts}
+    ends = (0, held_back, count // 2, count - held_back, count) if held_back else (0, count)
+    parts = [range(*each) for each in pairwise(ends)]
+    held = parts[::-1] if count <= _FEW else [parts[-1], parts[0]]
+    split = [([part for part in parts if part != own] or parts, own) for own in (held if both else held[:1])]
+    judged = [data.spread(max(few, _CANDIDATES) if both else few, own) for _, own in split]
+    most = {part: max(1, _SEEN * len(part) // (count - held_back)) for rest, _ in split for part in rest}
     seen = {part: data.spread(number, part) for part, number in most.items()}
-    judged = [data.spread(max(few, _CANDIDATES) if both else few, part) for _, part in split]
     wanted = sorted({number for numbers in (*seen.values(), *judged) for number in numbers})
     pieces = dict(zip(wanted, data.pick(wanted), strict=True))  # data in files is read once
     names = [*tensors]
@@ -105,8 +109,8 @@ def sides_of(
     }
     exact, before = Exact.of(graph, [pieces[at] for numbers in judged for at in numbers]), 0
     sides = list[Side]()
-    for (parts, _), numbers in zip(split, judged, strict=True):
+    for (rest, _), numbers in zip(split, judged, strict=True):
         own = range(before, before := before + len(numbers))
-        _, statistics = merged(*((0, found[part]) for part in parts))
+        _, statistics = merged(*((0, found[part]) for part in rest))
         sides.append(Side(statistics, exact.loudest(own, few), exact.loudest(own, len(own))))
     return sides

@@ -10,13 +10,16 @@ from typing import Self
 
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
+from qbench.ir.memo import Memo
 from qbench.ir.op import QuantRule
+from qbench.ops.moves import moved_from
 from qbench.ops.products import is_layer
 from qbench.passes.choices import choices_of
-from qbench.passes.groups import Group, find_groups, rule_of
+from qbench.passes.groups import Group, find_groups, integer_operands, rule_of
+from qbench.passes.pipeline import Trace
 from qbench.passes.round_weights import RoundedWeight
 from qbench.quant.config import QuantConfig
-from qbench.quantize.quantized import Quantized
+from qbench.quantize.quantized import Quantized, annotate
 
 _NOTHING = FrozenMap[str, str]()
 
@@ -96,16 +99,54 @@ def in_float(groups: Iterable[Group], reason: str = "") -> Spared:
     return Spared(FrozenMap({node.name: reason for group in groups for node in group.nodes}))
 
 
-def in_16_bits(graph: Graph, groups: Iterable[Group], reason: str = "") -> Spared:
-    """Fused groups with all that they make in 16 bits, and what they read of the graph's inputs.
+def entering(prepared: Trace, groups: Iterable[Group]) -> dict[str, list[str]]:
+    """What each fused group reads that no other makes: tensors made in float, or the graph's inputs.
+
+    Parameters
+    ----------
+    prepared
+        The float graph.
+    groups
+        All groups that run in integers.
+
+    Returns
+    -------
+    dict
+        By the name of a group's head; where values are only moved on the way, the tensor that a config names.
+    """
+    graph = prepared.graph
+    groups = [*groups]
+    made = {value for group in groups for value in group.outputs}
+    _, named = annotate(prepared, FrozenMap(), Memo())
+    found = dict[str, list[str]]()
+    for group in groups:
+        read = [value for value in integer_operands(group.head) if value not in made and value not in graph.constants]
+        origins = (next((value for value in moved_from(graph, name) if value in named), None) for name in read)
+        found[group.head.name] = [name for name in origins if name is not None]
+    return found
+
+
+def in_16_bits(
+    graph: Graph, groups: Iterable[Group], entering: Mapping[str, Sequence[str]], reason: str = ""
+) -> Spared:
+    """Fused groups with all that they make in 16 bits, and what they read that none makes.
 
     But for products of two tensors of data, which stay in float: sums of 16-bit products need 64 bits, and take longer.
+
+    Parameters
+    ----------
+    graph, groups
+        The float graph, and groups of it.
+    entering
+        As :func:`entering` gives it.
+    reason
+        Kept with each name.
     """
     floats, wide = dict[str, str](), dict[str, str]()
     for group in groups:
+        if rule_of(group.head) == QuantRule.SAME:
+            continue
         if rule_of(group.head) == QuantRule.MAC and not is_layer(graph, group.head):
             floats |= {node.name: reason for node in group.nodes}
-        elif rule_of(group.head) != QuantRule.SAME:
-            read = [name for name in group.head.inputs if name in graph.inputs]
-            wide |= dict.fromkeys((*read, *group.outputs), reason)
+        wide |= dict.fromkeys((*entering[group.head.name], *group.outputs), reason)
     return Spared(FrozenMap(floats), FrozenMap(wide))

@@ -7,7 +7,7 @@ from qbench.quant.config import QuantConfig
 from qbench.search.advice import RUNGS
 from qbench.search.front import Found, Limits
 from qbench.search.repairs import RoundWeights
-from qbench.search.spared import cut, in_16_bits, integer_groups
+from qbench.search.spared import cut, entering, in_16_bits, integer_groups
 from qbench.search.subject import Subject
 
 _PARTS = 8
@@ -29,11 +29,12 @@ def in_16_bits_or_8(
     """
     enough = float("inf") if limits.at_least is None else limits.at_least
     groups, rung = integer_groups(subject.quantized(config)), subject.rung(RUNGS[-1])
+    read = entering(subject.trace(config, subject.cancel), groups)
 
     def without(base: QuantConfig, narrow: Sequence[Sequence[Group]]) -> QuantConfig:
         heads = {group.head.name for part in narrow for group in part}
         wide = [group for group in groups if group.head.name not in heads]
-        return in_16_bits(subject.prepared, wide).applied(subject.prepared, base)
+        return in_16_bits(subject.prepared, wide, read).applied(subject.prepared, base)
 
     lean, wide = rung([config, without(config, ())])
     start = next(row for row in rows if row.config == config)

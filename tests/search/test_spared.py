@@ -1,0 +1,76 @@
+"""What is spared 8 bits, as the edit of a config."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from qbench.calibration.collect import collect, observed
+from qbench.ir.frozen import FrozenMap
+from qbench.ir.graph import Graph, Node
+from qbench.passes.prepare import prepare
+from qbench.quant.config import QuantConfig
+from qbench.quantize.quantized import Quantized, quantize_graph
+from qbench.search.spared import Spared, entering, in_16_bits, integer_groups
+from tests.graphs import graph_of
+from tests.networks import node
+
+RNG = np.random.default_rng(0)
+X = {"x": RNG.normal(size=(1, 4, 8)).astype(np.float32)}
+WEIGHTS = {name: RNG.normal(size=(8, 8)).astype(np.float32) for name in ("wa", "wb")}
+INT8 = QuantConfig().with_value("activations.least_db", None)
+TURNS = {"axes": (0, 2, 1)}
+
+
+def quantized(graph: Graph, spared: Spared | None = None) -> Quantized:
+    prepared = prepare(graph)
+    config = (spared or Spared()).applied(prepared.graph, INT8)
+    return quantize_graph(prepared, collect(graph, [X], tensors=observed(graph)), config)
+
+
+def all_in_16_bits(graph: Graph) -> tuple[Spared, dict[str, list[str]]]:
+    groups = integer_groups(quantized(graph))
+    read = entering(prepare(graph), groups)
+    return in_16_bits(graph, groups, read), read
+
+
+def norm_then(moves: Sequence[Node]) -> Graph:
+    before = moves[-1].output if moves else "norm"
+    nodes = [node("nn.rms_norm", ["x", "gamma"], "norm"), *moves, node("nn.dense", [before, "wa"], "a")]
+    return graph_of(X, [*nodes, node("nn.dense", ["a", "wb"], "b")], "b", gamma=np.ones(8, np.float32), **WEIGHTS)
+
+
+@pytest.mark.parametrize("moves", [[], [node("reshape", ["norm"], "rows", newshape=(4, 8))]], ids=["straight", "moved"])
+def test_what_a_layer_reads_of_an_op_in_float_gets_16_bits_as_well(moves: list[Node]) -> None:
+    graph = norm_then(moves)
+    spared, read = all_in_16_bits(graph)
+    entered = moves[-1].output if moves else "norm"
+    assert read == {"a": [entered], "b": []}
+    assert set(spared.wide) == {entered, "a", "b"} and not spared.floats
+    encodings = quantized(graph, spared).encodings
+    assert {name: encodings[name].qparams.dtype for name in (entered, "a")} == {entered: "int16", "a": "int16"}
+
+
+def test_what_another_group_makes_in_8_bits_stays_so() -> None:
+    graph = norm_then([])
+    groups = integer_groups(quantized(graph))
+    last = [group for group in groups if group.head.name == "b"]
+    assert set(in_16_bits(graph, last, entering(prepare(graph), groups)).wide) == {"b"}
+
+
+def test_what_is_only_moved_of_a_product_in_float_has_the_bits_that_the_product_would_have() -> None:
+    nodes = [
+        node("nn.dense", ["x", "wa"], "a"),
+        node("nn.batch_matmul", ["a", "a"], "product", transpose_rhs=True),
+        node("transpose", ["product"], "turned", **TURNS),
+        node("nn.dense", ["turned", "wb"], "b"),
+    ]
+    graph = graph_of(X, nodes, "b", wa=WEIGHTS["wa"], wb=WEIGHTS["wb"][:, :4])
+    spared, read = all_in_16_bits(graph)
+    assert not any(read[name] for name in ("product", "b")), "integers make both"
+    assert set(spared.floats) == {"product"} and set(spared.wide) == {"x", "a", "product", "b"}
+    assert quantized(graph, spared).encodings["turned"].qparams.dtype == "int16"
+    narrow = Spared(spared.floats, FrozenMap({name: "" for name in spared.wide if name != "product"}))
+    assert quantized(graph, narrow).encodings["turned"].qparams.dtype != "int16"
