@@ -94,12 +94,13 @@ def plan(
 
 
 def _simplified(graph: Graph, keep: tuple[str, ...]) -> Graph:
-    """A float graph as sessions prepare it; of any other, batch norms and einsums made into what has kernels.
+    """A float graph as sessions prepare it; of one that computes integers, batch norms and einsums made into what has
+    kernels: it keeps every bit.
 
     What is kept stays what it is.
     """
     wanted = tuple(dict.fromkeys((*graph.outputs, *(name for name in keep if name in graph.types))))
-    if not graph.qparams:
+    if _is_float(graph):
         return rebuild(prepare(rebuild(graph, outputs=wanted)).graph, outputs=graph.outputs)
     if not any(is_op(node, BatchNorm, Einsum) for node in graph.nodes):
         return graph
@@ -108,3 +109,15 @@ def _simplified(graph: Graph, keep: tuple[str, ...]) -> Graph:
         if is_op(node, Einsum):
             einsum_to_matmul(rewriter, node)
     return rebuild(rewriter.finish(), outputs=graph.outputs)
+
+
+def _is_float(graph: Graph) -> bool:
+    """Whether integers of fixed scales are constants, or picked from them, and nothing else."""
+    stored = {*graph.constants}
+    for node in graph.nodes:
+        if any(value in graph.qparams for value in node.outputs):
+            read = {value for value in node.inputs if value in graph.qparams}
+            if not read or not read <= stored:
+                return False
+            stored.update(node.outputs)
+    return graph.qparams.keys().isdisjoint(graph.inputs)

@@ -9,6 +9,7 @@ import qbench as qb
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Node
+from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.float.norm import BatchNorm
 
@@ -115,3 +116,21 @@ def test_functions_written_as_several_ops_are_one_unless_a_part_is_kept(keep):
     found = program.run({"x": X}, keep=keep)
     for name in ("y", *keep):
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_functions_are_one_beside_stored_integers_and_keep_every_bit_beside_integers_that_are_computed(stored):
+    """A table of integers is picked from, or data are rounded by a fixed scale."""
+    q = QParams(0.02, 3, "uint8")
+    nodes = [
+        Node("take", "take", ("t", "i"), ("rows",), FrozenMap({"axis": 0})) if stored else
+        Node("round", "qnn.quantize", ("x",), ("rows",)),
+        Node("real", "qnn.dequantize", ("rows",), ("e",)),
+        Node("s", "sigmoid", ("e",), ("s",)),
+        Node("y", "multiply", ("e", "s"), ("y",)),
+    ]  # fmt: skip
+    inputs = {"i": TensorType((3,), "int64")} if stored else {"x": TensorType((3, 4), "float32")}
+    table = {"t": Constant(np.arange(40, dtype=np.uint8).reshape(10, 4))} if stored else {}
+    qparams = {"rows": q, **({"t": q} if stored else {})}
+    graph = build("silu", inputs, ("y",), nodes, table, qparams)
+    assert (("s",) in [step.nodes for step in qb.plan(graph).steps]) == (not stored)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from qbench.cluster.where import Cluster
 from qbench.data.ahead import ahead
-from qbench.data.foreign import adapted
+from qbench.data.foreign import readable
 from qbench.data.known import KNOWN, remember
 from qbench.data.layout import Layout
 from qbench.data.owned import owned
@@ -51,16 +51,6 @@ class _Stamped(Protocol):
     """Data in files, that says of some samples whether they may have changed."""
 
     def stamp(self, first: int, last: int) -> str: ...
-
-
-class _Indexed:
-    """Something with ``len`` and ``[i]``, read anew on each iteration."""
-
-    def __init__(self, items: Sequence[Any]) -> None:
-        self._items = items
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self._items[i] for i in range(len(self._items)))
 
 
 class Dataset:
@@ -116,7 +106,7 @@ class Dataset:
         self._graph = Graph(graph.name, graph.inputs, (), (), FrozenMap(), graph.types)
         self._what = what
         self._in_memory = isinstance(data, (np.ndarray, Mapping, list, tuple))
-        self.source = cast("Data", owned(data) if self._in_memory else _readable(data, what, graph))
+        self.source = cast("Data", owned(data) if self._in_memory else readable(data, what, graph.inputs))
         """What the samples are read from."""
         self._digests: tuple[str, ...] = ()
         self.start = 0
@@ -300,8 +290,7 @@ class Dataset:
 
     def pick(self, pieces: Sequence[int]) -> list[Feeds]:
         """The pieces of these numbers, ascending; where each can be had by itself, no others are read."""
-        single = isinstance(self.source, Sequence) and len(cast("Sequence[object]", self.source)) == self.pieces
-        if single:
+        if isinstance(self.source, Sequence) and len(cast("Sequence[object]", self.source)) == self.pieces:
             found = [tuple(samples(self._graph, [cast("Sequence[Any]", self.source)[i]], self.uncut)) for i in pieces]
             if all(len(item) == 1 for item in found):
                 return [item[0] for item in found]
@@ -387,16 +376,6 @@ def _gaps(known: Sequence[object]) -> Iterator[tuple[int, int]]:
 
 def _nbytes(feeds: Feeds) -> int:
     return sum(array.nbytes for array in feeds.values())
-
-
-def _readable(data: object, what: str, graph: Graph) -> object:
-    """Something that can be read again and again."""
-    data = adapted(data, graph.inputs)
-    if isinstance(data, Iterator):
-        raise DataError(f"the {what} data is an iterator, which can be read once only; give a list, or a re-iterable")
-    if not hasattr(data, "__iter__") and hasattr(data, "__len__") and hasattr(data, "__getitem__"):
-        return _Indexed(cast("Sequence[Any]", data))
-    return data
 
 
 def _labels(labels: object, samples: int, what: str) -> NDArray[np.int64] | None:

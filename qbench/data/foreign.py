@@ -14,6 +14,29 @@ from qbench.cluster.collections import computed, culled
 from qbench.errors import DataError, shown
 
 
+def readable(data: object, what: str, inputs: Sequence[str]) -> object:
+    """Something that can be read again and again.
+
+    Parameters
+    ----------
+    data, inputs
+        As for :func:`adapted`, or anything with ``len`` and ``[i]``.
+    what
+        Which data it is: for errors.
+
+    Raises
+    ------
+    DataError
+        An iterator, and what :func:`adapted` refuses.
+    """
+    data = adapted(data, inputs)
+    if isinstance(data, Iterator):
+        raise DataError(f"the {what} data is an iterator, which can be read once only; give a list, or a re-iterable")
+    if not hasattr(data, "__iter__") and hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+        return _Indexed(cast("Sequence[Any]", data))
+    return data
+
+
 def adapted(data: Any, inputs: Sequence[str]) -> Any:
     """The same data as NumPy arrays, read anew on each iteration; what is none of the kinds below is given back.
 
@@ -39,6 +62,16 @@ def adapted(data: Any, inputs: Sequence[str]) -> Any:
     if hasattr(data, "column_names") and hasattr(kind, "__getitem__"):
         return Columns(data, inputs)
     return data
+
+
+class _Indexed:
+    """Something with ``len`` and ``[i]``, read anew on each iteration."""
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._items[i] for i in range(len(self._items)))
 
 
 class DaskArray(Sequence[NDArray[Any]]):

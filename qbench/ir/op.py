@@ -85,6 +85,8 @@ class Role(StrEnum):
 class Epilogue(StrEnum):
     """What may be done to each element of a result before it is stored."""
 
+    CAST = "cast"
+    SCALE = "scale"  # by a number that is known at run time, or one for each channel; behind a cast only
     BIAS = "bias"
     REQUANTIZE = "requantize"
     ADD = "add"
@@ -393,7 +395,6 @@ def bind(node: Node, qparams: Mapping[str, QParams] | None = None) -> Op:
     if len(node.inputs) < fixed or (len(node.inputs) > fixed and not variadic):
         wants = ", ".join(cls.operands)
         raise GraphError(f"node {shown(node.name)}: {node.op} takes ({wants}), not {len(node.inputs)} inputs")
-    values = _checked(cls, node)
-    bound = cls(**values, qin=qin, qout=qout)  # pyright: ignore[reportArgumentType, reportCallIssue] checked just above
+    bound = cls(**_checked(cls, node), qin=qin, qout=qout)  # pyright: ignore[reportArgumentType, reportCallIssue]
     object.__setattr__(node, place, bound)
     return bound

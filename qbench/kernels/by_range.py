@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from qbench.kernels.floats.rows import largest, smallest
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
@@ -15,7 +16,6 @@ from qbench.kernels.split import at, share
 
 PIECES = 16
 """Of a sample."""
-_LANES = 16
 
 
 @register_jitable
@@ -48,10 +48,7 @@ def range_kernel() -> Kernel:
             length = min(size, count - first)
             x = view(bases, args.x + 4 * (unit // PIECES * count + first), length, np.float32)
             found = view(bases, args.ranges + 8 * unit, 2, np.float32)
-            low, high = np.float32(0), np.float32(0)
-            for i in range(length):
-                low, high = min(low, x[at(i)]), max(high, x[at(i)])
-            found[0], found[1] = low, high
+            found[0], found[1] = min(np.float32(0), smallest(x)), max(np.float32(0), largest(x))
 
     return Kernel("by_range.range", record(**dict.fromkeys(("x", "ranges", "samples", "count"), "i8")), find)
 
@@ -120,11 +117,14 @@ def scaled_kernel() -> Kernel:
             view(bases, args.bias, channels, np.float32),
         )
         low, high = np.float32(args.low), np.float32(args.high)
+        sample, scale, zero = -1, np.float32(0), np.int32(0)
         for row in range(begin, end):
-            scale, zero_point = _scale(view(bases, args.ranges + 8 * PIECES * (row // rows), 2 * PIECES, np.float32))
-            zero = np.int32(zero_point)
-            sums = view(bases, args.y + 4 * row * channels, channels, np.int32)
+            if row // rows != sample:
+                sample = row // rows
+                found = _scale(view(bases, args.ranges + 8 * PIECES * sample, 2 * PIECES, np.float32))
+                scale, zero = found[0], np.int32(found[1])
             y = view(bases, args.y + 4 * row * channels, channels, np.float32)
+            sums = y.view(np.int32)
             for c in range(channels):
                 total = np.int32(sums[at(c)] - np.int32(zero * weight_sums[at(c)]))
                 made = np.float32(np.float32(total) * np.float32(scale * weight_scales[at(c)])) + bias[at(c)]
@@ -161,29 +161,66 @@ def fill_kernel() -> Kernel:
     return Kernel("by_range.fill", record(**dict.fromkeys(("out", "count", "zero_point"), "i8")), fill)
 
 
+@register_jitable
+def _centred(total: Any, zero: Any, data: Any, weight_sum: Any, weight_zero: Any) -> Any:
+    return np.int32(total - np.int32(np.int32(zero * weight_sum) + np.int32(data * weight_zero)))
+
+
+@register_jitable
+def _centre_row(sums: Any, zero: Any, data: Any, weights: Any, reals: Any, y: Any) -> None:
+    weight_sums, weight_zeros = weights
+    for c in range(len(y)):
+        y[at(c)] = _centred(sums[at(c)], zero, data, weight_sums[at(c)], weight_zeros[at(c)])
+
+
+@register_jitable
+def _make_real_row(sums: Any, zero: Any, data: Any, weights: Any, reals: Any, y: Any) -> None:
+    (weight_sums, weight_zeros), (scale, bias, low, high) = weights, reals
+    if len(scale) == 1:
+        one = scale[0]
+        for c in range(len(y)):
+            integer = _centred(sums[at(c)], zero, data, weight_sums[at(c)], weight_zeros[at(c)])
+            y[at(c)] = min(max(np.float32(np.float32(np.float32(integer) * one) + bias[at(c)]), low), high)
+    else:
+        for c in range(len(y)):
+            integer = _centred(sums[at(c)], zero, data, weight_sums[at(c)], weight_zeros[at(c)])
+            y[at(c)] = min(max(np.float32(np.float32(np.float32(integer) * scale[at(c)]) + bias[at(c)]), low), high)
+
+
 @makes_kernels
-def centred_kernel() -> Kernel:
+def centred_kernel(real: bool) -> Kernel:
     """Products less zero points of int32 sums of codes: ``sum - x_zero * weight_sum - weight_zero * x_sum``.
 
     Each row has `width` sums for `channels` results: where weights have zero points, the last one is of the `depth`
-    codes alone, so that `x_sum` is that less x_zero for each.
+    codes alone, so that `x_sum` is that less x_zero for each; else results may lie where the sums do. If `real`, they
+    are then made float32, multiplied by the `scales` (one for all channels, or one for each), added to `bias` and
+    clamped.
     """
+    kind, finish_row = (np.float32, _make_real_row) if real else (np.int32, _centre_row)
 
     def finish(args: Any, bases: Any, thread: int, threads: int) -> None:
         width, channels = args.width, args.channels
         zero = np.int32(view(bases, args.zero_point, 1, np.uint8)[0])
-        weight_sums = view(bases, args.weight_sums, channels, np.int32)
-        weight_zeros = view(bases, args.weight_zeros, channels, np.int32)
+        weights = (
+            view(bases, args.weight_sums, channels, np.int32),
+            view(bases, args.weight_zeros, channels, np.int32),
+        )
+        reals = (
+            view(bases, args.scale, args.scales, np.float32),
+            view(bases, args.bias, channels, np.float32),
+            np.float32(args.low),
+            np.float32(args.high),
+        )
         begin, end = share(args.rows, thread, threads)
         for row in range(begin, end):
-            sums = view(bases, args.sums + 4 * row * width, width, np.int32)
-            y = view(bases, args.y + 4 * row * channels, channels, np.int32)
-            total = np.int32(0)
+            y = view(bases, args.y + 4 * row * channels, channels, kind)
             if width > channels:
-                total = np.int32(sums[at(channels)] - np.int32(zero * np.int32(args.depth)))
-            for c in range(channels):
-                less = np.int32(np.int32(zero * weight_sums[at(c)]) + np.int32(total * weight_zeros[at(c)]))
-                y[at(c)] = np.int32(sums[at(c)] - less)
+                sums = view(bases, args.sums + 4 * row * width, width, np.int32)
+                data = np.int32(sums[at(channels)] - np.int32(zero * np.int32(args.depth)))
+                finish_row(sums, zero, data, weights, reals, y)
+            else:  # of one pointer the compiler sees that each element is read before it is written
+                finish_row(y.view(np.int32), zero, np.int32(0), weights, reals, y)
 
     names = ("sums", "y", "zero_point", "weight_sums", "weight_zeros", "rows", "width", "depth", "channels")
-    return Kernel("by_range.centred", record(**dict.fromkeys(names, "i8")), finish)
+    fields = dict.fromkeys((*names, "scale", "scales", "bias"), "i8")
+    return Kernel(f"by_range.centred.{kind.__name__}", record(**fields, low="f4", high="f4"), finish)

@@ -4,13 +4,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import OPS, Epilogue, is_op
-from qbench.ops.float.elementwise import Add
+from qbench.ir.op import OPS, Epilogue
+from qbench.ops.float.elementwise import Add, Multiply
+
+_OF_TWO = {Add.name: Epilogue.ADD, Multiply.name: Epilogue.SCALE}
+"""Ops whose other operand is made at run time as well: what they are to an op before them in a step."""
 
 
 def follows_as(node: Node) -> Epilogue | None:
     """What a node is to an op before it in a step."""
-    return Epilogue.ADD if is_op(node, Add) else OPS[node.op].epilogue
+    return _OF_TWO.get(node.op, OPS[node.op].epilogue)
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def _chain(
 
 
 def _only_follower(graph: Graph, node: Node, visible: Collection[str]) -> Node | None:
-    """The one node that reads what a node makes, if its other operands are constants; or it adds a like value."""
+    """The one node that reads what a node makes, if its other operands are constants; or it adds a like value, or
+    multiplies what was cast."""
     value = node.outputs[0]
     consumers = graph.consumers[value]
     if value in visible or len(consumers) != 1:
@@ -106,5 +110,8 @@ def _only_follower(graph: Graph, node: Node, visible: Collection[str]) -> Node |
         others = [name for name in consumer.inputs if name != value]
         alike = all(graph.types[name] == graph.types[value] and name not in graph.constants for name in others)
         return consumer if len(others) == 1 and alike else None
+    if follows_as(consumer) is Epilogue.SCALE:
+        whole = graph.types[consumer.output] == graph.types[value]
+        return consumer if whole and follows_as(node) is Epilogue.CAST and len({*consumer.inputs}) == 2 else None
     fits = consumer.inputs[0] == value and all(name in graph.constants for name in consumer.inputs[1:])
     return consumer if fits else None

@@ -286,6 +286,21 @@ def test_sums_after_layers_are_biases(
     assert result.node("y").inputs[0] == "l"
 
 
+@pytest.mark.parametrize(("head", "op"), [("integer.batch_matmul", "nn.bias_add"), ("maximum", "add")])
+def test_a_sum_after_integers_that_are_cast_and_scaled_is_a_bias_if_they_are_a_layers(head: str, op: str) -> None:
+    g = graph(
+        node("i", "cast", "x", dtype="int8"),
+        node("l", head, "i", "w"),
+        node("c", "cast", "l", dtype="float32"),
+        node("s", "sum", "x", axes=(0, 1, 2, 3), keepdims=False),
+        node("m", "multiply", "c", "s"),
+        node("y", "add", "m", "k"),
+        w=np.eye(6, dtype=np.int8),
+        k=array(6),
+    )
+    assert last(canonical(g))[0] == op
+
+
 @pytest.mark.parametrize("bias", [(6,), (4, 6, 6), (1, 1, 6, 1), (3, 1, 4, 1, 1)])
 def test_other_sums_after_layers_stay(bias: tuple[int, ...]) -> None:
     g = graph(CONV, node("y", "add", "l", "k"), w=array(4, 4, 1, 1), k=array(*bias), x=(1, 4, 6, 6))

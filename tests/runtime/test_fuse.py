@@ -1,6 +1,7 @@
 """Which nodes become one step."""
 
 import numpy as np
+import pytest
 
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
@@ -93,6 +94,37 @@ def test_a_sum_does_not_join_where_it_repeats_an_operand_or_adds_a_constant_or_t
 def test_a_sum_of_two_products_joins_one_of_them():
     graph = residual("biased other", Node("second", "nn.dense", ("x", "v"), ("other",)))
     assert with_sums(graph) == [["dense", "bias"], ["second", "sum", "relu"]]
+
+
+def scaled(operands: str, *before: Node, cast: str = "float32") -> Graph:
+    """A product of integers, cast and multiplied by a value."""
+    nodes = [
+        *before,
+        Node("product", "integer.matmul_dynamic", ("x", "w", "zero", "zeros"), ("sums",)),
+        Node("cast", "cast", ("sums",), ("real",), FrozenMap({"dtype": cast})),
+        Node("scale", "multiply", tuple(operands.split()), ("y",)),
+    ]
+    inputs = {"x": TensorType((1, 8), "uint8"), "zero": TensorType((), "uint8"), "s": TensorType((1,), cast)}
+    inputs["t"] = TensorType((3, 4), cast)
+    constants = {"w": Constant(np.ones((8, 4), np.int8)), "zeros": Constant(np.zeros(1, np.int8))}
+    return build("g", inputs, ["y"], nodes, constants)
+
+
+@pytest.mark.parametrize("operands", ["real s", "s real"])
+def test_a_scale_that_is_known_at_run_time_joins_the_product_that_is_cast(operands: str):
+    graph = scaled(operands)
+    assert names(graph) == [["product", "cast", "scale"]]
+    (step,) = fuse(graph)
+    assert step.inputs(graph) == ("x", "zero", "s")
+
+
+def test_a_scale_does_not_join_where_it_repeats_the_value_or_changes_its_shape_or_multiplies_integers():
+    for operands in ("real real", "real t"):
+        assert names(scaled(operands)) == [["product", "cast"], ["scale"]]
+    graph = scaled("real s")
+    integers = [graph.node("product"), Node("scale", "multiply", ("sums", "sums"), ("y",))]
+    inputs = {name: graph.types[name] for name in ("x", "zero")}
+    assert names(build("g", inputs, ["y"], integers, graph.constants)) == [["product"], ["scale"]]
 
 
 def test_a_step_knows_what_it_reads_and_makes():

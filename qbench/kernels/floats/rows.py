@@ -21,6 +21,11 @@ def largest(x: Any) -> Any:
     return np.fmax.reduce(x, initial=np.float32(-np.inf))
 
 
+def smallest(x: Any) -> Any:
+    """The smallest of the elements, NaN left out."""
+    return np.fmin.reduce(x, initial=np.float32(np.inf))
+
+
 def powers(x: Any, above: Any, y: Any) -> Any:
     """``y = exp(x - above)``, and the sum of that; `above` is as large as each x."""
     y[:] = np.exp(x - above)
@@ -100,20 +105,30 @@ def _place(context: Any, b: ir.IRBuilder, kind: Any, array: Any) -> Any:
     return b.bitcast(given.data, I8.as_pointer()), given.nitems
 
 
-@intrinsic
-def _largest(context, x):
-    def generate(context, b, signature, arguments):
-        place, count = _place(context, b, signature.args[0], arguments[0])
-        found = cgutils.alloca_once_value(b, splat(_KIND, float("-inf")))
+def _extreme(sign: str, missing: float) -> Any:
+    """A Numba function: the greatest element (sign ">") or the smallest ("<"), NaN left out."""
 
-        def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
-            value, most = _load(b, place, offset, mask, float("-inf")), b.load(found)
-            b.store(b.select(b.fcmp_ordered(">", value, most), value, most), found)
+    def further(b: ir.IRBuilder, value: Any, most: Any) -> Any:
+        return b.select(b.fcmp_ordered(sign, value, most), value, most)
 
-        _sweep(b, count, whole)
-        return _folded(b, b.load(found), lambda low, high: b.select(b.fcmp_ordered(">", low, high), low, high))
+    @intrinsic
+    def extreme(context, x):
+        def generate(context, b, signature, arguments):
+            place, count = _place(context, b, signature.args[0], arguments[0])
+            found = cgutils.alloca_once_value(b, splat(_KIND, missing))
 
-    return types.float32(x), generate
+            def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
+                b.store(further(b, _load(b, place, offset, mask, missing), b.load(found)), found)
+
+            _sweep(b, count, whole)
+            return _folded(b, b.load(found), lambda low, high: further(b, low, high))
+
+        return types.float32(x), generate
+
+    return extreme
+
+
+_largest, _smallest = _extreme(">", -np.inf), _extreme("<", np.inf)
 
 
 def _most(sign: str, missing: float) -> Any:
@@ -206,6 +221,14 @@ def _powers(context, x, above, y):
 def _compiled_largest(x):
     def call(x):
         return _largest(x)
+
+    return call
+
+
+@overload(smallest)
+def _compiled_smallest(x):
+    def call(x):
+        return _smallest(x)
 
     return call
 

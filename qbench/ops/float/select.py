@@ -7,7 +7,7 @@ import numpy as np
 
 from qbench.errors import DataError
 from qbench.ir.dtypes import DType, numpy_dtype
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
 from qbench.ir.sizes import Size, size_of
 from qbench.ir.types import Dim, TensorType, dim_product, dim_sum, numbers
 from qbench.ops.float.dense import channelwise
@@ -285,6 +285,7 @@ class Cast(Op):
     elementwise = True
     operands = ("data",)
     float_reason = "default for this op: a cast asks for this dtype"
+    epilogue = Epilogue.CAST
     dtype: DType
 
     @property

@@ -3,7 +3,7 @@
 import numpy as np
 
 from qbench.errors import DataError, GraphError
-from qbench.ir.op import Array, Op, register
+from qbench.ir.op import Array, Epilogue, Op, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.recurrent import Lstm
 from qbench.ops.integer.products import IntegerBatchMatmul, IntegerConv2d
@@ -11,6 +11,8 @@ from qbench.ops.numeric.convolution import convolve
 from qbench.ops.numeric.exact import centred, exact_dtype, largest_sum, to_accumulator
 from qbench.ops.products import Convolution, MatrixProduct
 from qbench.ops.rules import InternalOp
+
+_TO_REALS = (Epilogue.CAST, Epilogue.SCALE, Epilogue.BIAS, Epilogue.CLAMP)
 
 
 def by_range(data: Array) -> tuple[Array, Array, Array]:
@@ -59,6 +61,7 @@ class MatmulInteger(MatrixProduct, InternalOp):
     name = "integer.matmul_dynamic"
     form_of = "nn.batch_matmul"
     operands = ("lhs", "rhs", "lhs_zero_point", "rhs_zero_point")
+    absorbs = _TO_REALS
 
     def infer(self, lhs: TensorType, rhs: TensorType, *zero_points: TensorType) -> TensorType:
         _one_number(self, zero_points[0])
@@ -80,6 +83,7 @@ class ConvInteger(Convolution, InternalOp):
     name = "integer.conv2d_dynamic"
     form_of = "nn.conv2d"
     operands = ("data", "weight", "data_zero_point", "weight_zero_point")
+    absorbs = _TO_REALS
     strides: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilation: tuple[int, int] = (1, 1)

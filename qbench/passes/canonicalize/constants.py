@@ -9,6 +9,7 @@ from qbench.ir.graph import Node
 from qbench.ir.op import Array, is_op
 from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.elementwise import Add, Multiply
+from qbench.ops.float.select import Cast
 from qbench.ops.products import SumOfProducts
 from qbench.passes.canonicalize.rule import before, fuse, scalar, with_scalar
 from qbench.passes.channels import channel_axis, per_channel
@@ -42,7 +43,7 @@ def subtract_to_add(rw: Rewriter, node: Node) -> bool:
 
 
 def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
-    """Adding a constant per channel to a layer's output, or to one that is scaled by a constant, is a bias_add."""
+    """Adding a constant per channel to a layer's output, or to one that is scaled to real numbers, is a bias_add."""
     for data, other in (node.inputs, node.inputs[::-1]):
         array, layer = rw.array(other), rw.producer(data)
         type_ = rw.types[data]
@@ -50,7 +51,7 @@ def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
             continue
         if is_op(layer, SumOfProducts):
             axis = channel_axis(rw, layer)
-        elif is_op(layer, Multiply) and not rw.constants.keys().isdisjoint(layer.inputs):
+        elif is_op(layer, Multiply) and any(name in rw.constants or _is_cast(rw, name) for name in layer.inputs):
             axis = _axis_of(array, type_.rank)
         else:
             continue
@@ -61,6 +62,12 @@ def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
         rw.update(node, op=BiasAdd.name, inputs=(data, name), attrs=attrs({} if axis == 1 else {"axis": axis}))
         return True
     return False
+
+
+def _is_cast(rw: Rewriter, value: str) -> bool:
+    """Whether a value is a layer's output as another dtype."""
+    cast = rw.producer(value)
+    return cast is not None and is_op(cast, Cast) and is_op(rw.producer(cast.inputs[0]), SumOfProducts)
 
 
 def merge_biases(rw: Rewriter, node: Node) -> bool:

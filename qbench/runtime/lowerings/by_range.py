@@ -85,15 +85,50 @@ class DynamicQuantizeLowering(Lowering):
 
 
 class _Centred(Tiled):
-    """The tiles of integer layers on codes, of which the zero point is taken when the sums are there."""
+    """The tiles of integer layers on codes, of which the zero point is taken when the sums are there.
+
+    What makes real numbers of the results is done with them: a cast, a product with a scale, a bias, clamps.
+    """
+
+    absorbs = frozenset({Epilogue.CAST, Epilogue.SCALE, Epilogue.BIAS, Epilogue.CLAMP})
 
     def read(self) -> Products:
         data, weight, zero, weight_zero = self.step.head.inputs
         constants = self.graph.constants
         if weight not in constants or weight_zero not in constants or zero in constants:
             raise Refused("what is multiplied by is no constant, or its data have a known zero point")
-        op = self.integer_op()  # which may refuse
+        if self.step.nodes[1:] and {self.graph.types[node.output].dtype for node in self.step.nodes[1:]} != {"float32"}:
+            raise Refused("its sums are made something else than float32")
+        op, _ = self.integer_op(), (self.scales, self.bias)  # which may refuse
         return _products(data, centred_weights(self.constant), op)
+
+    @cached_property
+    def scale(self) -> str | None:
+        """What the results are multiplied by."""
+        node, cast = (self.step.follower(what) for what in (Epilogue.SCALE, Epilogue.CAST))
+        return next((name for name in node.inputs if name not in cast.outputs), None) if node and cast else None
+
+    @cached_property
+    def scales(self) -> int:
+        """How many numbers that has: one for all channels, or one for each. Refused: something else."""
+        shape = () if self.scale is None else shape_of(self.graph, self.scale)
+        rank = self.graph.types[self.output].rank
+        axis = bind(self.step.head).channel_axis_of("output", rank)
+        others = [size for at, size in enumerate(shape, rank - len(shape)) if at != axis]
+        if math.prod(others) != 1:
+            raise Refused("its scale is neither one number nor one for each channel")
+        return math.prod(shape)
+
+    @cached_property
+    def bias(self) -> NDArray[Any] | None:
+        """Of each channel; Refused where it runs along something else."""
+        node, rank = self.step.follower(Epilogue.BIAS), self.graph.types[self.output].rank
+        if node is None:
+            return None
+        axis = bind(node).channel_axis_of("output", rank)
+        if axis != bind(self.step.head).channel_axis_of("output", rank):
+            raise Refused(f"its bias runs along axis {axis}")
+        return np.ascontiguousarray(self.graph.constants[node.inputs[1]].array)
 
     @abstractmethod
     def integer_op(self) -> IntegerDense | IntegerConv2d:
@@ -121,28 +156,43 @@ class _Centred(Tiled):
         data, zero = self.products.data, self.step.head.inputs[2]
         rank = self.graph.types[data].rank
         layout = CHANNELS_LAST if isinstance(self.products.op, IntegerConv2d) else row_major(rank)
-        return Layouts({data: layout, zero: row_major(self.graph.types[zero].rank)}, {self.output: layout})
+        numbers = [zero] if self.scale is None or self.scale in self.graph.constants else [zero, self.scale]
+        plain = {name: row_major(self.graph.types[name].rank) for name in numbers}
+        return Layouts({data: layout, **plain}, {self.output: layout})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         target = gapless(site, self.output, output=True)
         channels, width = target.place.shape[-1], len(self.weights)
-        sums = target.place
+        sums = replace(target.place, dtype=np.dtype(np.int32))
         if width > channels:
             shape = (*sums.shape[:-1], width)
             start = site.workspace(4 * math.prod(shape))
             sums = replace(Place.dense(start >> 48, sums.dtype, shape), axes=sums.axes)
+        reals, scale_copies = self._reals(site, channels)
         weights, zeros = self.products.weights.sums[:channels], np.broadcast_to(self.weight_zeros, channels)
         return [
             *self.summed(site, sums),
+            *scale_copies,
             instruction(
-                centred_kernel(), f"{self.output}: centred", sums=sums.reference, y=target.place.reference,
-                zero_point=site.places[self.step.head.inputs[2]].reference,
+                centred_kernel(len(self.step.nodes) > 1), f"{self.output}: centred", sums=sums.reference,
+                y=target.place.reference, zero_point=site.places[self.step.head.inputs[2]].reference,
                 weight_sums=site.constant(weights.astype(np.int32)),
                 weight_zeros=site.constant(np.ascontiguousarray(zeros)), rows=math.prod(sums.shape[:-1]),
-                width=width, depth=math.prod(self.weights.shape[1:]), channels=channels,
+                width=width, depth=math.prod(self.weights.shape[1:]), channels=channels, **reals,
             ),
             *target.copies,
         ]  # fmt: skip
+
+    def _reals(self, site: Site, channels: int) -> tuple[dict[str, Any], Sequence[Instruction]]:
+        """What the kernel takes to make real numbers, and how their scale gets where it reads it."""
+        bias = np.zeros(channels, np.float32) if self.bias is None else self.bias
+        low, high = clamp(self.step)
+        fields = {"bias": site.constant(bias), "low": low, "high": high, "scales": self.scales}
+        if self.scale is None or self.scale in self.graph.constants:
+            scale = np.ones(1, np.float32) if self.scale is None else self.graph.constants[self.scale].array
+            return {**fields, "scale": site.constant(np.ascontiguousarray(scale.ravel()))}, []
+        source = gapless(site, self.scale)
+        return {**fields, "scale": source.place.reference}, source.copies
 
     @abstractmethod
     def summed(self, site: Site, sums: Place) -> Sequence[Instruction]:

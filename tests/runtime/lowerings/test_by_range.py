@@ -85,6 +85,63 @@ def test_convolutions(
     assert_agree(graph, {"x": x}, level=level, threads=threads, fallbacks=fallbacks)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), level=st.sampled_from(LEVELS), threads=st.integers(1, 3), window=st.booleans(),
+    units=st.integers(1, 40), scaled=st.sampled_from(["not", "by one", "by a constant", "each"]),
+    zeros=st.booleans(), biased=st.booleans(), clamped=st.booleans(), swapped=st.booleans(),
+)  # fmt: skip
+def test_sums_made_real(
+    seed: int, level: Level, threads: int, window: bool, units: int, scaled: str, zeros: bool, biased: bool,
+    clamped: bool, swapped: bool,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(2, 3, 5, 7)) + 0.5).astype(np.float32)
+    w = rng.integers(-128, 128, (units, 3, 2, 2) if window else (7, units)).astype(np.int8)
+    each = np.array(rng.integers(-9, 9, units) if zeros else 0, np.int8)
+    factors = rng.uniform(0.001, 0.1, (units, 1, 1) if window else units).astype(np.float32)
+    arrays = {"w": w, "z": each, "b": rng.normal(size=units).astype(np.float32)}
+    last = "real"
+    nodes = [
+        node("negative", "x", "t"),
+        Node("q", "qnn.dynamic_quantize", ("t",), ("q", "scale", "zero")),
+        node(f"integer.{'conv2d' if window else 'matmul'}_dynamic", "q w zero z", "sums"),
+        node("cast", "sums", last, dtype="float32"),
+    ]
+    if scaled != "not":
+        if scaled == "each":
+            arrays["f"] = factors
+            nodes.append(node("multiply", "scale f", "factor"))
+        elif scaled == "by a constant":
+            arrays["factor"] = np.array([0.01], np.float32)
+        other = "scale" if scaled == "by one" else "factor"
+        nodes.append(node("multiply", f"{other} {last}" if swapped else f"{last} {other}", last := "scaled"))
+    if biased:
+        nodes.append(node("nn.bias_add", f"{last} b", last := "biased", axis=1 if window else 3))
+    if clamped:
+        nodes.append(node("nn.relu", last, last := "clamped"))
+    graph = graph_of({"x": x}, nodes, last, **arrays)
+    assert_agree(graph, {"x": x}, level=level, threads=threads, exact=True)
+    assert not any(timing.kernel.startswith("cast") for timing in plan(graph, level=level).profile({"x": x}, repeat=1))
+
+
+@pytest.mark.parametrize("scale", [(1, 3, 1), (2, 1, 1), ()])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_other_scales_and_reals_are_steps_of_their_own(scale: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 3, 7)).astype(np.float32)
+    feeds = {"x": x, "s": rng.uniform(0.1, 1, scale).astype(dtype)}
+    nodes = [
+        Node("q", "qnn.dynamic_quantize", ("x",), ("q", "scale", "zero")),
+        node("integer.matmul_dynamic", "q w zero z", "sums"),
+        node("cast", "sums", "real", dtype=dtype),
+        node("multiply", "real s", "y"),
+    ]
+    w = rng.integers(-8, 8, (7, 4)).astype(np.int8)
+    graph = graph_of(feeds, nodes, "y", w=w, z=np.array(0, np.int8))
+    assert_agree(graph, feeds, exact=dtype == "float32", fallbacks=int(dtype == "float16"))
+
+
 @pytest.mark.parametrize("value", [0.0, -2.0, 3.0])
 def test_data_that_are_all_alike(value: float) -> None:
     x = np.full((3, 5), value, np.float32)
