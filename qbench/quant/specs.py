@@ -67,7 +67,8 @@ class WeightSpec(StrictModel):
     """Share out the ranges of channels between layers that follow each other before anything is calibrated."""
     rounding: WeightRounding | Literal["measured"] = "nearest"
     """"measured": of a config that says nothing else of weights, sequentially where that brings outputs nearer to the
-    float model's and takes little time. What is given other integers by a rule or an override goes to the nearest."""
+    float model's and takes little time. What is given other integers by a rule or an override goes to the nearest.
+    Where a session has no evaluation data, no weight is rounded on the last quarter of the calibration data."""
 
 
 def matches(pattern: str, name: str) -> bool:

@@ -111,22 +111,24 @@ def _rounded(
 ) -> FrozenMap[str, RoundedWeight]:
     _, _, encodings = encode(prepared, statistics, config, memo)
     weights = {name: encoding for name, encoding in encodings.items() if name in prepared.graph.constants}
-    narrow, seen = config.weights.narrow, range(_unseen(data).start)
+    narrow, seen = config.weights.narrow, range(unseen(data).start)
     return round_sequentially(prepared.graph, weights, data, None, narrow, progress, cancel, executor, seen)
 
 
-def _unseen(data: Dataset) -> range:
-    """Numbers of the pieces that are held back."""
-    return range(data.pieces - data.pieces // _PART, data.pieces)
+def unseen(data: Dataset) -> range:
+    """Numbers of the pieces of calibration data that no weight is rounded on, where they are to tell how good that is.
+
+    The last quarter; none of fewer than 12."""
+    return range(data.pieces - (data.pieces // _PART if data.pieces >= _FEWEST else 0), data.pieces)
 
 
 def _judging(graph: Graph, data: Dataset) -> list[Feeds]:
     """Some of what is held back; none where samples are few, or it would take long."""
-    if data.pieces < _FEWEST:
+    if not unseen(data):
         return []
     if _products(sized(graph, data.sizes)) > _MOST_WORK:
         return []
-    return data.pick(data.spread(max(_JUDGED, needed_of_choices(graph, data.sizes)), _unseen(data)))
+    return data.pick(data.spread(max(_JUDGED, needed_of_choices(graph, data.sizes)), unseen(data)))
 
 
 def _products(graph: Graph) -> int:

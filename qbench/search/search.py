@@ -162,6 +162,9 @@ def _proposals(
         yield _SETTLED, config
     if limits.max_bytes is not None:
         yield from _smaller(subject, next(row for row in rows if row.config == config), limits.max_bytes)
+        small = [row for row in rows if not limits.spent(row)]
+        if small and limits.spent(rows[0]):  # nothing that begins with the others would fit
+            config = lean = min(small, key=Front((rows[0],), subject.float_quality.metric, limits).lost).config
     done, least, dull = set[QuantConfig](), math.inf, 0
     start: QuantConfig | None = config if is_noise else lean
     loss = Front((rows[0],), subject.float_quality.metric, limits).lost
@@ -338,8 +341,14 @@ def _smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, Q
     spent: NDArray[np.int64] = np.cumsum(np.asarray([sizes[name] for name in ranked], np.int64))
 
     def narrowed(share: float) -> Repair:
+        """As many as are needed; without those that are not, for what came behind them."""
         count = int(np.searchsorted(spent, float(share * spent[-1]))) + 1
-        return NarrowWeights("their loss is least for the bytes that it saves", tuple(ranked[:count]))
+        kept, beyond = ranked[:count], float(spent[:count][-1] - share * spent[-1])
+        for name in sorted(kept, key=lambda name: -loss[name] * sizes[name]):
+            if sizes[name] <= beyond:
+                kept.remove(name)
+                beyond -= sizes[name]
+        return NarrowWeights("their loss is least for the bytes that it saves", tuple(kept))
 
     wanted = 2 * (start.bytes - most) / spent[-1] if ranked else 0.0
     if wanted > 0:

@@ -33,7 +33,7 @@ from qbench.quantize.quantized import Quantized, encode, quantize_graph
 from qbench.quantize.sequential import round_sequentially
 from qbench.search.floor import measure_spared
 from qbench.search.least import measure_least_db
-from qbench.search.rounding import measure_rounding, round_on_rest
+from qbench.search.rounding import measure_rounding, round_on_rest, unseen
 from qbench.search.spared import Spared
 from qbench.session.arrays import load_statistics, save_statistics
 from qbench.session.model import Model
@@ -54,6 +54,8 @@ class Quantizer:
         Where samples are run; None: here.
     folder
         Where statistics are kept between processes; None: nowhere.
+    judges
+        Whether calibration data also tell how good the result is: then weights are not rounded on the last quarter.
     """
 
     def __init__(
@@ -62,10 +64,12 @@ class Quantizer:
         calibration: Dataset,
         executor: Executor | None = None,
         folder: Path | None = None,
+        judges: bool = False,
     ) -> None:
         self.prepared = model.prepared
         self.is_imported = model.template is not None
         self.calibration = calibration
+        self.held_back = unseen(calibration) if judges else range(0)
         self.memo = Memo()
         self.executor = executor
         self.folder = folder
@@ -213,6 +217,7 @@ class Quantizer:
                     progress,
                     cancel,
                     self.executor,
+                    range(self.calibration.pieces - len(self.held_back)),
                 )
                 self._rounded[key] = base, _rounded_trace(base, found)
                 _forget(self._rounded)

@@ -27,6 +27,7 @@ from qbench.session.runs import Runs
 if TYPE_CHECKING:
     import pandas as pd
 
+_JUDGED = 64  # samples of the calibration data, where there are no others
 _LEAST_SECONDS = 1e-3  # what is left for a search where calibration took the time: the start is measured all the same
 
 
@@ -198,13 +199,19 @@ class Searches(Edits, Runs):
             lambda config, cancel: quantizer.statistics(progress, cancel, config),
             lambda config, cancel: quantizer.rounded(config, cancel=cancel),
             lambda config, cancel: quantizer.quantize(config, cancel=cancel),
-            self._quantizer.calibration,
-            self._evaluation,
+            quantizer.calibration,
+            self._evaluation or self._held_back(),
             self._metric_of(metric, data),
             self._trials(trials if self.path is None else self.path / "trials.json"),
             executor or self._quantizer.executor,
             cancel,
         )
+
+    def _held_back(self) -> Dataset | None:
+        """Some of the calibration data that no weight is rounded on."""
+        data, fed = self._quantizer.calibration, self._model.fed
+        found = data.pick(data.spread(_JUDGED, self._quantizer.held_back)) if self._quantizer.held_back else []
+        return Dataset(fed, found, what="calibration") if found else None
 
     def _trials(self, path: Path | None) -> Ledger:
         """Of a file; without one, what this session has measured so far."""

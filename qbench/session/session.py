@@ -120,7 +120,7 @@ class Session(Searches):
         cases = None if x is None else _cases(model, x, y, metric is not None, where)
         given = calibration.x if isinstance(calibration, Samples) else calibration
         data = Dataset(model.fed, model.reals(given), what="calibration", executor=where)
-        quantizer = Quantizer(model, data, where)
+        quantizer = Quantizer(model, data, where, judges=cases is None)
         history, folder = History.start(config or model.config_of(preset)), None
         check_config(model.prepared, history.config)
         if path is not None:
@@ -165,7 +165,8 @@ class Session(Searches):
         """
         folder = SessionFolder.open(Path(path))
         model, calibration, evaluation = folder.load()
-        quantizer = Quantizer(model, calibration, executor_of(cluster, executor), folder.path)
+        where = executor_of(cluster, executor)
+        quantizer = Quantizer(model, calibration, where, folder.path, judges=evaluation is None)
         history = History.from_json(folder.read("history.json"))
         session = cls.__new__(cls)
         found = None if metric is None else resolve_metric(metric)

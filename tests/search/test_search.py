@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import qbench as qb
 from qbench.errors import DataError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
+from qbench.ir.graph import Graph
 from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
 from qbench.search.front import Found, Front, Limits
@@ -115,6 +118,52 @@ def test_as_many_weights_as_the_limit_asks_for_are_narrowed_first_and_with_care(
     assert front.rows[1].label.startswith("round weights sequentially, int4 weights")
     assert front.rows[1].bytes <= start.bytes - 100
     assert front.rows[1].config.weights.rounding == "sequential"
+
+
+def chain(sizes: tuple[int, ...]) -> Graph:
+    rng = np.random.default_rng(2)
+    pairs = [*pairwise(sizes)]
+    weights = {f"w{i}": rng.normal(size=pair[::-1]).astype(np.float32) / pair[0] for i, pair in enumerate(pairs)}
+    nodes = [node(f"d{i}", "nn.dense", f"{f'd{i - 1}' if i else 'x'} w{i}", f"d{i}") for i in range(len(pairs))]
+    constants = {name: Constant(array) for name, array in weights.items()}
+    return build("chain", {"x": TensorType(("N", sizes[0]), "float32")}, [nodes[-1].output], nodes, constants)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.8])
+def test_no_weight_is_narrowed_that_need_not_be_and_what_follows_is_as_small(share: float):
+    graph = chain((12, 30, 6, 40, 3, 20, 9))
+    s = Session(graph, np.random.default_rng(0).normal(size=(48, 12)).astype(np.float32), preset="int8")
+    start = s.search(seconds=1e-9).rows[0]
+    sizes = {name: constant.array.size for name, constant in graph.constants.items()}
+    most = int(start.bytes - share * sum(sizes.values()) / 2)
+    front = s.search(at_least=1e6, max_bytes=most)
+    narrow = {name for name, tensor in front.rows[1].config.tensors.items() if tensor.dtype == "int4"}
+    assert front.rows[1].bytes <= most
+    assert all(front.rows[1].bytes + sizes[name] / 2 > most for name in narrow)
+    wide = [row for row in front.rows if "all in 16 bits" in row.label]
+    assert wide and all(row.bytes <= most for row in wide)
+
+
+def test_without_evaluation_data_it_is_told_of_samples_that_no_weight_was_rounded_on():
+    graph = chain((12, 30, 9))
+    x = (np.random.default_rng(0).normal(size=(96, 4)) @ np.random.default_rng(1).normal(size=(4, 12))).astype("f4")
+    s = Session(graph, x, preset="int8")
+    careful = s.config.with_value("weights.dtype", "int4").with_value("weights.rounding", "sequential")
+    s.edit("careful", careful)
+    (row,) = s.search(seconds=1e-9).rows
+    quantized, unseen = s.quantized(careful), x[72:]
+    exact, made = (qb.run(each, unseen) for each in (quantized.prepared, quantized.graph))
+    assert isinstance(exact, np.ndarray)
+    assert row.sqnr_db == pytest.approx(10 * np.log10(np.square(exact).sum() / np.square(exact - made).sum()), abs=1e-3)
+
+    def rounded(calibration: np.ndarray, evaluation: np.ndarray | None = None) -> list[np.ndarray]:
+        graph_of_ints = Session(graph, calibration, evaluation, config=careful).quantized().annotated
+        return [graph_of_ints.constants[name].array for name in graph.constants]
+
+    other = np.concatenate([x[:72], 0.5 * x[:24]])  # no larger: ranges stay
+    for one, two in zip(rounded(x[:72], x), rounded(other), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert any((one != two).any() for one, two in zip(rounded(x), rounded(x, x), strict=True))
 
 
 def test_it_begins_before_what_is_left_to_be_measured_was():
