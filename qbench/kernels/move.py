@@ -14,6 +14,8 @@ RANK = 6
 """Axes of a copy; enough for depth_to_space, which splits two of four axes."""
 
 _TILE = 16
+_LINES = 256
+"""So many pixels of a few channels stay in the first cache until all channels are there."""
 _WORDS = (2, 4, 8)
 """Bytes that are copied as one."""
 
@@ -144,7 +146,13 @@ def _copy_rows(
 
 @register_jitable
 def _transpose(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, lines: Any, columns: Any, flip: Any) -> None:
-    """``out[line, column] = x[column, line]``, in tiles that stay in the first cache."""
+    """``out[line, column] = x[column, line]``, in tiles that stay in the first cache; few columns one by one."""
+    if columns < _TILE:
+        for line in range(0, lines, _LINES):
+            for j in range(columns):
+                for i in range(line, min(line + _LINES, lines)):
+                    out[at(b + i * outs + j)] = x[at(a + j * xs + i)] ^ flip
+        return
     for column in range(0, columns, _TILE):
         wide = min(_TILE, columns - column)
         for line in range(0, lines, _TILE):
