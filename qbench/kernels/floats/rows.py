@@ -105,8 +105,8 @@ def _place(context: Any, b: ir.IRBuilder, kind: Any, array: Any) -> Any:
     return b.bitcast(given.data, I8.as_pointer()), given.nitems
 
 
-def _extreme(sign: str, missing: float) -> Any:
-    """A Numba function: the greatest element (sign ">") or the smallest ("<"), NaN left out."""
+def _extreme(sign: str, missing: float, tells_nan: bool) -> Any:
+    """A Numba function: the greatest element (sign ">") or the smallest ("<"); NaN is left out, or the result."""
 
     def further(b: ir.IRBuilder, value: Any, most: Any) -> Any:
         return b.select(b.fcmp_ordered(sign, value, most), value, most)
@@ -115,38 +115,13 @@ def _extreme(sign: str, missing: float) -> Any:
     def extreme(context, x):
         def generate(context, b, signature, arguments):
             place, count = _place(context, b, signature.args[0], arguments[0])
-            found = cgutils.alloca_once_value(b, splat(_KIND, missing))
-
-            def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
-                b.store(further(b, _load(b, place, offset, mask, missing), b.load(found)), found)
-
-            _sweep(b, count, whole)
-            return _folded(b, b.load(found), lambda low, high: further(b, low, high))
-
-        return types.float32(x), generate
-
-    return extreme
-
-
-_largest, _smallest = _extreme(">", -np.inf), _extreme("<", np.inf)
-
-
-def _most(sign: str, missing: float) -> Any:
-    """A Numba function: the greatest element (sign ">") or the smallest ("<"), or NaN if there is any."""
-
-    def further(b: ir.IRBuilder, value: Any, most: Any) -> Any:
-        return b.select(b.fcmp_ordered(sign, value, most), value, most)
-
-    @intrinsic
-    def most(context, x):
-        def generate(context, b, signature, arguments):
-            place, count = _place(context, b, signature.args[0], arguments[0])
             found, odd = (cgutils.alloca_once_value(b, start) for start in (splat(_KIND, missing), _BITS(0)))
 
             def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
                 value = _load(b, place, offset, mask, missing)
                 b.store(further(b, value, b.load(found)), found)
-                b.store(b.or_(b.load(odd), b.bitcast(b.fcmp_unordered("uno", value, value), _BITS)), odd)
+                if tells_nan:
+                    b.store(b.or_(b.load(odd), b.bitcast(b.fcmp_unordered("uno", value, value), _BITS)), odd)
 
             _sweep(b, count, whole)
             result = _folded(b, b.load(found), lambda low, high: further(b, low, high))
@@ -154,7 +129,10 @@ def _most(sign: str, missing: float) -> Any:
 
         return types.float32(x), generate
 
-    return most
+    return extreme
+
+
+_largest, _smallest = _extreme(">", -np.inf, False), _extreme("<", np.inf, False)
 
 
 @intrinsic
@@ -196,7 +174,7 @@ def _first(most: Any) -> Any:
     return first
 
 
-_first_greatest, _first_least = _first(_most(">", -np.inf)), _first(_most("<", np.inf))
+_first_greatest, _first_least = _first(_extreme(">", -np.inf, True)), _first(_extreme("<", np.inf, True))
 
 
 @intrinsic
