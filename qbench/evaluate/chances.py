@@ -44,17 +44,26 @@ class Chances:
         """
         if not np.isfinite(given).all():
             return float("inf"), 1.0
-        p, q = self._logarithms(wanted), self._logarithms(given)
         if self.blank is not None:
-            return sum(misread(*each, self.blank) for each in zip(p, q, strict=True)), float(len(p))
+            texts = zip(wanted, given, strict=True)
+            return sum(self._misread(*text, self.blank) for text in texts), float(len(wanted))
+        p, q = self._logarithms(wanted), self._logarithms(given)
         chances = np.exp(p)
         return float((chances * (p - q)).sum()), float(chances.sum())
 
-    def _logarithms(self, values: Array) -> Array:
-        real = values.astype(np.float64)
+    def _misread(self, wanted: Array, given: Array, blank: int) -> float:
+        """What :func:`~qbench.evaluate.text.misread` says of one text: of thousands of classes, those that it has."""
+        classes = np.unique([blank, *wanted.argmax(axis=-1)])
+        p, q = self._logarithms(wanted, classes), self._logarithms(given, classes)
+        return misread(p, q, int(np.searchsorted(classes, blank)))
+
+    def _logarithms(self, values: Array, classes: Array | None = None) -> Array:
+        """Of all classes, or of some."""
+        real = (values if classes is None else values[..., classes]).astype(np.float64)
         if self.of == "scores":
-            real = real - real.max(axis=-1, keepdims=True)
-            real = real - np.log(np.exp(real).sum(axis=-1, keepdims=True))
+            whole = values.astype(np.float64)
+            most = whole.max(axis=-1, keepdims=True)
+            real = real - most - np.log(np.exp(whole - most).sum(axis=-1, keepdims=True))
         elif self.of == "elements":
             real = np.log(np.maximum(real, _LEAST))
         return np.maximum(real, np.log(_LEAST))

@@ -269,7 +269,7 @@ class Op(ABC):
         return {f.name: f for f in dataclasses.fields(cls) if f.name not in ("qin", "qout")}
 
 
-_REMEMBERED = 4
+_REMEMBERED = 32  # sets of types for each node: lines of text have many widths
 _ROLES = {**dict.fromkeys(("data", "lhs", "rhs", "condition"), Role.DATA), "weight": Role.WEIGHT, "bias": Role.BIAS}
 
 OPS: dict[str, type[Op]] = {}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from qbench.evaluate.chances import Chances, chances_of
+from qbench.evaluate.text import misread
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
@@ -29,6 +30,17 @@ def test_divergence(of: str) -> None:
     lost, rows = Chances(of).lost(*forms[of])  # pyright: ignore
     by_hand = sum(p[i] * np.log(p[i] / q[i]) for i in np.ndindex(p.shape))
     assert (lost, rows) == pytest.approx((by_hand, 6), rel=1e-4)
+
+
+@pytest.mark.parametrize("of", ["elements", "logarithms", "scores"])
+@pytest.mark.parametrize("blank", [0, 4])
+def test_texts_are_misread_as_by_the_chances_of_all_classes(of: str, blank: int) -> None:
+    wanted, given = (RNG.normal(size=(2, 9, 5)).astype(np.float32) for _ in range(2))
+    p, q = softmax(wanted), softmax(given)
+    forms = {"elements": (p, q), "logarithms": (np.log(p), np.log(q)), "scores": (wanted, given)}
+    lost, texts = Chances(of, blank).lost(*forms[of])  # pyright: ignore
+    whole = sum(misread(np.log(one), np.log(other), blank) for one, other in zip(p, q, strict=True))
+    assert (lost, texts) == (pytest.approx(whole, rel=1e-5), 2)
 
 
 def test_a_chance_of_zero_loses_much_and_nan_all() -> None:
