@@ -192,8 +192,8 @@ def centred_kernel(real: bool) -> Kernel:
     """Products less zero points of int32 sums of codes: ``sum - x_zero * weight_sum - weight_zero * x_sum``.
 
     Each row has `width` sums for `channels` results: where weights have zero points, the last one is of the `depth`
-    codes alone, so that `x_sum` is that less x_zero for each; else results may lie where the sums do. If `real`, they
-    are then made float32, multiplied by the `scales` (one for all channels, or one for each), added to `bias` and
+    codes alone, so that `x_sum` is that less x_zero for each; else the sums lie where results will. If `real`, these
+    are made float32, multiplied by the `scales` (one for all channels, or one for each), added to `bias` and
     clamped.
     """
     kind, finish_row = (np.float32, _make_real_row) if real else (np.int32, _centre_row)

@@ -69,7 +69,7 @@ def sides_of(
     cancel: Cancel | None = None,
 ) -> list[Side]:
     """The last quarter of the data judged by ranges of the rest, then the first one, then the others where samples are
-    few; where there are less than four, all of them by their own ranges.
+    few; where there are fewer than four, all of them by their own ranges.
 
     Parameters
     ----------

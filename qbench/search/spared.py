@@ -114,8 +114,7 @@ def entering(prepared: Trace, groups: Iterable[Group]) -> dict[str, list[str]]:
     dict
         By the name of a group's head; where values are only moved on the way, the tensor that a config names.
     """
-    graph = prepared.graph
-    groups = [*groups]
+    graph, groups = prepared.graph, [*groups]
     made = {value for group in groups for value in group.outputs}
     _, named = annotate(prepared, FrozenMap(), Memo())
     found = dict[str, list[str]]()
@@ -126,9 +125,7 @@ def entering(prepared: Trace, groups: Iterable[Group]) -> dict[str, list[str]]:
     return found
 
 
-def in_16_bits(
-    graph: Graph, groups: Iterable[Group], entering: Mapping[str, Sequence[str]], reason: str = ""
-) -> Spared:
+def in_16_bits(graph: Graph, groups: Iterable[Group], read: Mapping[str, Sequence[str]], reason: str = "") -> Spared:
     """Fused groups with all that they make in 16 bits, and what they read that none makes.
 
     But for products of two tensors of data, which stay in float: sums of 16-bit products need 64 bits, and take longer.
@@ -137,8 +134,8 @@ def in_16_bits(
     ----------
     graph, groups
         The float graph, and groups of it.
-    entering
-        As :func:`entering` gives it.
+    read
+        What :func:`entering` gives.
     reason
         Kept with each name.
     """
@@ -148,5 +145,5 @@ def in_16_bits(
             continue
         if rule_of(group.head) == QuantRule.MAC and not is_layer(graph, group.head):
             floats |= {node.name: reason for node in group.nodes}
-        wide |= dict.fromkeys((*entering[group.head.name], *group.outputs), reason)
+        wide |= dict.fromkeys((*read[group.head.name], *group.outputs), reason)
     return Spared(FrozenMap(floats), FrozenMap(wide))

@@ -99,7 +99,7 @@ class _Centred(Tiled):
             raise Refused("what is multiplied by is no constant, or its data have a known zero point")
         if self.step.nodes[1:] and {self.graph.types[node.output].dtype for node in self.step.nodes[1:]} != {"float32"}:
             raise Refused("its sums are made something else than float32")
-        op, _ = self.integer_op(), (self.scales, self.bias)  # which may refuse
+        op, *_ = self.integer_op(), self.scales, self.bias  # which may refuse
         return _products(data, centred_weights(self.constant), op)
 
     @cached_property
