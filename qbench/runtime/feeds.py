@@ -1,6 +1,7 @@
 """Checks of what a caller feeds to a graph: everything that could be wrong with data is found here, by name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,21 +42,54 @@ def check_feeds(
     DataError
         It names the input, the type that it wants and the one it was given.
     """
+    start = start or {}
+    needed = graph.inputs if needed is None else tuple(needed)
+    kinds = needed, *(tuple((name, _kind(array)) for name, array in known.items()) for known in (feeds, start))
+    accepted: dict[Hashable, dict[str, int]] = vars(graph).setdefault("_accepted", {})
+    sizes = accepted.get(kinds)
+    if sizes is None:
+        sizes = _sizes(graph, feeds, start, needed)
+        if len(accepted) >= _REMEMBERED:
+            accepted.clear()
+        accepted[kinds] = sizes
+    for role, known in (("input", feeds), ("value", start)):
+        for name, array in known.items():
+            if is_float(graph.types[name].dtype) and not np.isfinite(array).all():
+                raise DataError(f"{role} {shown(name)} has {_bad(array)}; remove or replace them")
+    return sizes.copy()
+
+
+_REMEMBERED = 64
+"""Dtypes and shapes that a graph was found to take."""
+
+
+def _kind(array: Array) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
+    return (array.dtype, array.shape) if type(array) is np.ndarray else None  # at run time anything may come
+
+
+def _bad(array: Array) -> str:
+    bad = np.argwhere(~np.isfinite(array))
+    return f"{len(bad)} NaN or infinite values, the first at index {tuple(map(int, bad[0]))}"
+
+
+def _sizes(
+    graph: Graph, feeds: Mapping[str, Array], start: Mapping[str, Array], needed: Iterable[str]
+) -> dict[str, int]:
+    """What the symbols stand for; DataError where names, dtypes or shapes are not the graph's."""
     for name in feeds:
         if name not in graph.inputs:
             inputs = ", ".join(map(shown, graph.inputs))
             raise DataError(f"the model has no input {shown(name)}{nearest(name, graph.inputs)} (it has {inputs})")
-    known = {**{name: graph.types[name] for name in feeds}, **{name: graph.types[name] for name in start or {}}}
-    arrays = (*feeds.items(), *(start or {}).items())
-    sizes = open_sizes((known[name], array.shape) for name, array in arrays if hasattr(array, "shape"))
-    for name in graph.inputs if needed is None else needed:
+    known = (*feeds.items(), *start.items())
+    sizes = open_sizes((graph.types[name], array.shape) for name, array in known if hasattr(array, "shape"))
+    for name in needed:
         if name not in feeds:
             raise DataError(f"input {shown(name)} is missing: feed it {graph.types[name]}")
     for name, given in feeds.items():
         _check(f"input {shown(name)}", graph.types[name], given, sizes)
     for name in feeds:
         _check_length(graph, name, sizes)
-    for name, given in (start or {}).items():
+    for name, given in start.items():
         _check(f"value {shown(name)}", graph.types[name], given, sizes)
     return sizes
 
@@ -79,12 +113,6 @@ def _check(name: str, wanted: TensorType, given: Array, sizes: dict[str, int]) -
         raise DataError(f"{name} wants {wanted}, not {type(given).__name__}; make it a NumPy array")
     if wrong := _wrong(wanted, given, sizes):
         raise DataError(f"{name} wants {wanted}, but was given {given.dtype} of shape {given.shape}{wrong}")
-    if is_float(wanted.dtype) and not np.isfinite(given).all():
-        bad = np.argwhere(~np.isfinite(given))
-        raise DataError(
-            f"{name} has {len(bad)} NaN or infinite values, the first at index {tuple(map(int, bad[0]))}; "
-            "remove or replace them"
-        )
 
 
 def _wrong(wanted: TensorType, given: Array, sizes: dict[str, int]) -> str:

@@ -14,7 +14,7 @@ from qbench.kernels.levels import numba_is_off
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
 from qbench.runtime.memory import GUARDED, aligned, zeros
-from qbench.runtime.port import Port, apart, is_batched, joined
+from qbench.runtime.port import apart, is_batched, joined
 from qbench.runtime.schedule import Schedule, Segment
 from qbench.runtime.step import Step
 from qbench.runtime.tallies import Tally
@@ -79,37 +79,37 @@ class Run:
     ) -> None:
         self._schedule, self._arenas, self._samples, self._cancel = schedule, arenas, samples, cancel
         self._known, self._made = dict(arrays), dict[str, Array]()
-        self._lent: dict[int, tuple[Array, int]] = {}
-        entered = {schedule.plan.places[name].buffer for name in schedule.given}
+        self._lent: dict[int, tuple[int, int, int]] = {}  # as the table's interpreter wants it
+        self._held: dict[int, Array] = {}
         for ports in (schedule.fed, schedule.given):
             for name, port in ports.items():
-                if (
-                    port.buffer in entered
-                ):  # a known value is a view of this input: not the caller's array is written to
+                if port.buffer in schedule.entered:  # a known value lies in this input: the caller's stays as it is
                     buffer, inside = port.leave(samples)
                     inside[...] = apart(arrays[name], port.kind, len(inside)) if name in arrays else 0
-                    self._lend(port, buffer)
+                    self._lend(port.buffer, buffer, port.stride)
                 elif name in arrays:
-                    self._lend(port, port.enter(arrays[name], samples))
+                    self._lend(port.buffer, port.enter(arrays[name], samples), port.stride)
         for ports in (schedule.made, schedule.kept):
             for name, port in ports.items():
                 buffer, self._made[name] = port.leave(samples)
-                self._lend(port, buffer)
+                self._lend(port.buffer, buffer, port.stride)
         self._tallies = tallies or {}
         for name, (found, totals) in schedule.tallied.items():
-            self._lent[found], self._lent[totals] = (self._tallies[name].found, 0), (self._tallies[name].totals, 0)
+            self._lend(found, self._tallies[name].found, 0)
+            self._lend(totals, self._tallies[name].totals, 0)
         self._nan = {name: zeros((samples,), np.int64) for name in schedule.checked}
         self._beyond = {name: zeros((samples,), np.int64) for name in schedule.pointing}
         for flags, buffers in ((self._nan, schedule.checked), (self._beyond, schedule.pointing)):
-            self._lent |= {buffer: (flags[name], 8) for name, buffer in buffers.items()}
-        self._timed = timed
-        self._took = zeros((len(schedule.instructions),), np.int64)
+            for name, buffer in buffers.items():
+                self._lend(buffer, flags[name], 8)
+        self._took = zeros((len(schedule.instructions),), np.int64) if timed else None
         self.interpreted_seconds: dict[str, float] = {}
         """What each interpreted step took, for all samples."""
 
     @property
     def seconds(self) -> NDArray[np.float64]:
-        """What each instruction took, for all samples."""
+        """What each instruction of a timed run took, for all samples."""
+        assert self._took is not None
         return self._took.astype(np.float64) * 1e-9
 
     def results(self) -> dict[str, Array]:
@@ -156,7 +156,8 @@ class Run:
         segments, samples, table = self._schedule.segments, self._samples, self._schedule.table.address
         by_image = len(segments) > 1
         with crew(threads) as team:
-            apart = 0 if by_image or self._timed or team.threads == 1 else samples // team.threads * team.threads
+            alone = by_image or self._took is not None or team.threads == 1
+            apart = 0 if alone else samples // team.threads * team.threads
             arenas = self._arenas.take(team.threads if apart else 1)
             addresses = [arena.ctypes.data for arena in arenas]
             try:
@@ -172,8 +173,8 @@ class Run:
             finally:
                 self._arenas.give_back(arenas)
 
-    def _lend(self, port: Port, buffer: Array) -> None:
-        self._lent[port.buffer] = buffer, port.stride
+    def _lend(self, buffer: int, array: Array, stride: int) -> None:
+        self._held[buffer], self._lent[buffer] = array, (buffer, array.ctypes.data, stride)
 
     def _look(self) -> None:
         if self._cancel is not None and self._cancel.is_set():
@@ -186,15 +187,14 @@ class Run:
         if segment.first == segment.last:
             return
         apart = len(arenas) == team.threads
-        externals = [(buffer, array.ctypes.data, stride) for buffer, (array, stride) in self._lent.items()]
         team.prepare(
             rows=(table, segment.first, segment.last),
-            offsets=(self._schedule.offsets.ctypes.data, self._schedule.width),
-            externals=np.array(externals, np.int64),
+            offsets=(self._schedule.offsets_address, self._schedule.width),
+            externals=self._lent.values(),
             images=(first, last),
             arenas=arenas if apart else arenas * team.threads,
             apart=apart,
-            times=self._took.ctypes.data if self._timed else 0,
+            times=0 if self._took is None else self._took.ctypes.data,
         )
         slice_ns = _SLICE_NS if self._cancel is None else _CANCEL_SLICE_NS
         while not team.work(time.monotonic_ns() + slice_ns):
@@ -204,15 +204,16 @@ class Run:
     def _from_python(self, threads: int, arena: NDArray[np.uint8], segment: Segment, image: int) -> None:
         bases = arena.ctypes.data + self._schedule.offsets
         bases[0] = 0
-        for buffer, (array, stride) in self._lent.items():
-            bases[buffer] = array.ctypes.data + image * stride
+        for buffer, address, stride in self._lent.values():
+            bases[buffer] = address + image * stride
         for row in range(segment.first, segment.last):
             instruction = self._schedule.instructions[row]
             kernel = instruction.kernel
             begin = time.perf_counter_ns()
             for thread in range(threads):
                 kernel.launch(instruction.arguments, bases, thread, threads)
-            self._took[row] += time.perf_counter_ns() - begin
+            if self._took is not None:
+                self._took[row] += time.perf_counter_ns() - begin
             self._look()
 
     # Steps of the interpreter
@@ -227,7 +228,7 @@ class Run:
                         if name in self._schedule.read:
                             buffer, parts = self._schedule.read[name].leave(1)
                             values[name] = parts[0, ...]  # a view, also where it has no axes
-                            self._lend(self._schedule.read[name], buffer)
+                            self._lend(self._schedule.read[name].buffer, buffer, 0)
                 native(segment, image)
                 if step is not None:
                     self._look()
@@ -248,7 +249,7 @@ class Run:
                 raise NotANumberError(name, image)
             if name in self._schedule.written:
                 port = self._schedule.written[name]
-                self._lend(port, port.enter(values[name], 1))
+                self._lend(port.buffer, port.enter(values[name], 1), port.stride)
             if name in (*self._schedule.wanted, *self._schedule.observed) and name not in self._known:
                 self._store(name, image, values[name])
 

@@ -113,9 +113,12 @@ class Schedule:
         """The step that each instruction belongs to."""
         self.segments: list[Segment] = []
         self._build()
+        self.entered = frozenset(plan.places[name].buffer for name in self.given)
+        """The buffers that known values are written to."""
         self.offsets = zeros((self.width,), np.int64)
         """Of each buffer in the arena."""
         self.offsets[: len(plan.offsets)] = plan.offsets
+        self.offsets_address: int = self.offsets.ctypes.data
 
     @cached_property
     def table(self) -> Table:

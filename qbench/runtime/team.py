@@ -3,11 +3,10 @@
 import atexit
 import os
 import threading
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbench.kernels.run_table import ASLEEP, CLOSE, IDLE, JOB, LINE, SHARE, entries
 from qbench.runtime.memory import aligned
@@ -83,7 +82,7 @@ class Crew:
         *,
         rows: tuple[int, int, int],
         offsets: tuple[int, int],
-        externals: NDArray[np.int64],
+        externals: Collection[tuple[int, int, int]],
         images: tuple[int, int],
         arenas: list[int],
         apart: bool = False,
@@ -98,7 +97,7 @@ class Crew:
         offsets
             Address of the buffers' offsets, and their number.
         externals
-            int64[n, 3].
+            Buffer, address at image 0 and bytes from one image to the next of each value in the caller's memory.
         images
             First image, and the one after the last.
         arenas
@@ -114,8 +113,8 @@ class Crew:
             self._bases[:] = 0  # also the address of buffer 0
             self._shares["bases"] = self._bases.ctypes.data + width * np.arange(self.threads)
         self._shares["arena"], self._shares["image"], self._shares["row"] = arenas, images[0] - 1, rows[2]
-        self._externals = externals  # which nobody else may hold
-        place = externals.ctypes.data, len(externals)
+        self._externals = np.array([*externals], np.int64)
+        place = self._externals.ctypes.data, len(externals)
         self._job[0] = (*rows, *offsets, *place, images[1], self.threads, apart, 0, times, images[0], -1)
 
     def work(self, deadline: int) -> bool:
@@ -140,7 +139,7 @@ class _Crews:
     @contextmanager
     def lend(self, wanted: int) -> Generator[Crew]:
         with self._lock:
-            free = max(default_threads(), wanted) - self._busy
+            free = max(default_threads(), wanted) - self._busy if self._busy else wanted
             threads = max(1, min(wanted, free))
             self._busy += threads
             idle = self._idle.get(threads)
