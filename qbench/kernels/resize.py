@@ -10,8 +10,8 @@ from qbench.kernels.memory import view
 from qbench.kernels.rounding import round_shift
 from qbench.kernels.split import at, share
 
-Mode = Literal["up", "even", "away", "float"]
-"""How sums are rounded: exact ones with ties that go up, to even or away from zero, or sums made in float32."""
+Mode = Literal["up", "even", "away", "zero", "float"]
+"""How sums are rounded: exact ones with ties up, to even or away from zero, all toward zero, or float32 sums."""
 
 _FIELDS = (
     "x", "y", "rows", "columns", "down", "across", "images", "height", "width", "channels", "out_height", "out_width",
@@ -42,6 +42,8 @@ def _blend_of(mode: Mode, bits: int, kind: Any) -> Any:
             return round_shift(sums, shift, True)
         if mode == "away":
             return kind(sums + half) >> shift if sums >= 0 else -(kind(half - sums) >> shift)
+        if mode == "zero":
+            return sums >> shift if sums >= 0 else -(-sums >> shift)
         return kind(sums + half) >> shift
 
     @register_jitable

@@ -122,6 +122,13 @@ def test_bilinear_resizing_rounds_ties_to_even_from_the_zero_point(x: np.ndarray
     np.testing.assert_array_equal(result, np.rint(real) + zero_point)
 
 
+@given(hnp.arrays(np.int8, (1, 2, 5, 4)), st.integers(-128, 127))
+def test_bilinear_resizing_toward_zero_cuts_the_stored_integers(x: np.ndarray, zero_point: int) -> None:
+    q = QParams(1.0, zero_point, "int8")
+    result = QnnResizeLinear(size=(10, 8), toward_zero=True, qin=(q,), qout=(q,)).compute(x)
+    np.testing.assert_array_equal(result, np.trunc(Resize2d(size=(10, 8), method="linear").compute(x.astype(float))))
+
+
 @given(hnp.arrays(np.uint8, (1, 2, 5, 4)), st.sampled_from(["half_pixel", "align_corners", "asymmetric"]), zero_points)
 def test_bilinear_resizing_is_within_a_step_of_the_real_one(x: np.ndarray, mode: str, zero_point: int) -> None:
     q = QParams(1.0, zero_point, "uint8")

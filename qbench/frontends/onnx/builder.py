@@ -131,9 +131,9 @@ class Builder(Growth):
         """Add a node with one output."""
         return self.emit_many(op, operands, 1, **attrs)[0]
 
-    def emit_quantized(self, op: str, data: Value, q: QParams) -> Value:
+    def emit_quantized(self, op: str, data: Value, q: QParams, **attrs: Attr) -> Value:
         """Add a node that makes integers of these qparams."""
-        return self._emit(op, (data,), 1, {}, q)[0]
+        return self._emit(op, (data,), 1, attrs, q)[0]
 
     def emit_many(self, op: str, operands: Sequence[Value | Array], count: int, **attrs: Attr) -> tuple[Value, ...]:
         """Add a node with `count` outputs; attributes equal to the op's default are left out."""

@@ -92,8 +92,13 @@ def _resize(
     q = builder.meaning(x)  # as in files of onnxruntime's operators
     if q is None:
         raise Unsupported(f"{shown(x.name)} holds {x.dtype}, and nothing says which real numbers these mean")
-    y = builder.emit("image.resize2d", dequantized(builder, node, image, q), **attrs)
-    return flat_again(builder, quantized(builder, node, y, q), rank)
+    if attrs["method"] == "linear" and all(isinstance(size, int) for size in image.shape[2:]):
+        known = {key: value for key, value in attrs.items() if key != "method"}
+        builder.qparams.setdefault(image.name, q)
+        y = builder.emit_quantized("qnn.resize_linear", image, q, toward_zero=True, **known)
+    else:
+        y = quantized(builder, node, builder.emit("image.resize2d", dequantized(builder, node, image, q), **attrs), q)
+    return flat_again(builder, y, rank)
 
 
 def _mode(node: SourceNode) -> dict[str, str | float]:

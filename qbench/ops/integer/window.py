@@ -78,6 +78,8 @@ class IntegerResizeLinear(InternalOp):
     zero_point: int = 0
     ties_to_even: bool = False
     """Which of two equally near integers, counted from the zero point, is taken; else the upper one."""
+    toward_zero: bool = False
+    """Whether the stored integers are interpolated, and what is behind the point cut off, as onnxruntime does it."""
 
     def infer(self, data: TensorType, rows: TensorType, columns: TensorType) -> TensorType:
         if data.rank != 4 or rows.shape[1:] != (3,) or columns.shape[1:] != (3,):
@@ -86,11 +88,14 @@ class IntegerResizeLinear(InternalOp):
 
     def compute(self, data: Array, rows: Array, columns: Array) -> Array:
         one = 1 << INTERPOLATION_BITS
-        wide = data.astype(np.int64) - self.zero_point
+        zero_point = 0 if self.toward_zero else self.zero_point
+        wide = data.astype(np.int64) - zero_point
         down = rows[:, 2].astype(np.int64)[:, None]
         across = columns[:, 2].astype(np.int64)
         tall = wide[:, :, rows[:, 0]] * (one - down) + wide[:, :, rows[:, 1]] * down
         both = tall[..., columns[:, 0]] * (one - across) + tall[..., columns[:, 1]] * across
+        if self.toward_zero:
+            return (np.sign(both) * (np.abs(both) >> 2 * INTERPOLATION_BITS)).astype(data.dtype)
         ties: Rounding = "pow2_half_even" if self.ties_to_even else "pow2_half_up"
         between = rounding_shift(both, np.asarray(2 * INTERPOLATION_BITS), ties)
-        return (between + self.zero_point).astype(data.dtype)  # it lies between its neighbours, so it fits
+        return (between + zero_point).astype(data.dtype)  # it lies between its neighbours, so it fits

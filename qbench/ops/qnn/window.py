@@ -133,6 +133,7 @@ class QnnResizeLinear(QnnOp):
     coordinate_transformation_mode: Coordinates = "half_pixel"
     scales: tuple[float, float] | None = None
     ties_to_even: bool = False
+    toward_zero: bool = False
     semantics: Semantics = "tvm"
 
     def lower(self, *types: TensorType) -> Lowered:
@@ -142,7 +143,8 @@ class QnnResizeLinear(QnnOp):
         resize = self.as_op(Resize2d, method="linear")
         sizes = types[0].shape[2:]
         tables = [self._table(resize, axis, sizes[axis]) for axis in (0, 1)]
-        op = IntegerResizeLinear(zero_point=self.one_zero_point(0), ties_to_even=self.ties_to_even)
+        rounding = {"ties_to_even": self.ties_to_even, "toward_zero": self.toward_zero}
+        op = IntegerResizeLinear(zero_point=self.one_zero_point(0), **rounding)
         return Lowered.of(op, rows=tables[0], columns=tables[1])
 
     @staticmethod

@@ -31,6 +31,7 @@ _ARITHMETIC = (
     "zero_point_first",
     "ties",
     "ties_to_even",
+    "toward_zero",
 )
 """Attributes that say how integers are computed: real numbers need none of them."""
 _SNAPPED = (0.0, 6.0, 1.0, -1.0)

@@ -47,6 +47,8 @@ class ResizeLinearLowering(Lowering):
         if self.dtype not in known:
             raise Refused(f"{self.dtype} is interpolated")
         if isinstance(op, IntegerResizeLinear):
+            if op.toward_zero:
+                return "zero", INTERPOLATION_BITS, flip(self.dtype)
             return "even" if op.ties_to_even else "up", INTERPOLATION_BITS, op.zero_point + flip(self.dtype)
         return "float" if isinstance(op, TfliteResizeFloat) else "away", WEIGHT_BITS, flip(self.dtype)
 

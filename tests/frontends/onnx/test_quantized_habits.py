@@ -15,6 +15,8 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 import qbench as qb
 from qbench.errors import UnsupportedOpsError
 from qbench.ir.graph import Graph
+from qbench.passes.annotate import bind_qparams, points
+from qbench.passes.imported import AnnotateTwinPass, RealizeTwinPass, find_twin
 from qbench.runtime.interpreter import run
 from tests.frontends.models import node, reference, save
 
@@ -264,8 +266,9 @@ def test_a_quantized_number_without_axes_makes_none(tmp_path: Path) -> None:
     close(graph, path, x)
 
 
-def test_integers_are_resized_by_interpolation_as_what_they_mean(tmp_path: Path) -> None:
-    """As between onnxruntime's own operators; it rounds down there."""
+@pytest.mark.parametrize("zero_point", [np.uint8(120), np.int8(-9)])
+def test_stored_integers_are_interpolated_as_between_onnxruntimes_operators(tmp_path: Path, zero_point: Any) -> None:
+    """It cuts off what is behind the point; the integers' scales can be tuned as all others."""
     resized = node("Resize", ["q", "", "twice"], ["r"], "resize", mode="linear")
     nodes = [
         node("QuantizeLinear", ["x", "s", "z"], ["q"], "in"),
@@ -273,8 +276,15 @@ def test_integers_are_resized_by_interpolation_as_what_they_mean(tmp_path: Path)
         node("DequantizeLinear", ["r", "s", "z"], ["y"], "out"),
     ]
     twice = np.array([1, 1, 2, 2], np.float32)
-    graph, path = load(tmp_path, nodes, {"s": np.float32(0.03), "z": np.uint8(120), "twice": twice})
-    close(graph, path, X, steps=0.03)
+    graph, path = load(tmp_path, nodes, {"s": np.float32(0.03), "z": zero_point, "twice": twice})
+    assert ops(graph) == {"quantize": 1, "resize_linear": 1, "dequantize": 1}
+    close(graph, path, X)
+    template = find_twin(graph)
+    annotated = AnnotateTwinPass(template)(template.twin)
+    own = {name: graph.qparams[template.values[name]] for name in points(annotated)}
+    assert run(RealizeTwinPass(template)(bind_qparams(annotated, own)), {"x": X})["y"].tolist() == (
+        run(graph, {"x": X})["y"].tolist()
+    )
     whole = {"x": (TensorProto.UINT8, (1, 3, 8, 8))}
     alone = [node("Resize", ["x", "", "twice"], ["y"], "resize", mode="linear")]
     with pytest.raises(UnsupportedOpsError, match="'x' holds uint8, and nothing says which real numbers"):
