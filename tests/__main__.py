@@ -25,6 +25,8 @@ from typing import IO
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 PYTHON = (sys.executable, "-m")
+PYTEST = (*PYTHON, "pytest", "-q", "-n", "auto")
+WITHOUT_NOTEBOOKS = (*PYTEST, "-p", "no:nbval")  # which takes as long to load as all other plugins
 BOUNDED = ("add", "border", "conv", "depthwise", "move", "pool", "rounding", "table")
 MALLOC_DEBUG = find_library("c_malloc_debug")
 GUARDED = (
@@ -54,15 +56,15 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "format": (*PYTHON, "ruff", "format", "--check", "."),
     "types": (*PYTHON, "pyright", "--warnings", "--pythonpath", sys.executable),
     "layers": (str(Path(sys.executable).with_name("lint-imports")), "--cache-dir", str(CACHE / "import-linter")),
-    "tests": (*PYTHON, "pytest", "tests", "-q", "-n", "auto", "--durations=10"),
+    "tests": (*WITHOUT_NOTEBOOKS, "tests", "--durations=10"),
     "fuzz": (*PYTHON, "tests.fuzz", "--minutes", "0.5"),
     "stress": (*PYTHON, "tests.stress", "--minutes", "1"),
-    "python": (*PYTHON, "pytest", "tests/kernels", "-q", "-n", "auto"),
-    "bounds": (*PYTHON, "pytest", *(f"tests/kernels/test_{name}.py" for name in BOUNDED), "-q", "-n", "auto"),
-    "guard": (*PYTHON, "pytest", *(f"tests/{name}" for name in GUARDED), "-q", "-n", "auto"),
-    "malloc": (*PYTHON, "pytest", *(f"tests/runtime/{name}" for name in PROGRAMS), "-q", "-n", "auto"),
+    "python": (*WITHOUT_NOTEBOOKS, "tests/kernels"),
+    "bounds": (*WITHOUT_NOTEBOOKS, *(f"tests/kernels/test_{name}.py" for name in BOUNDED)),
+    "guard": (*WITHOUT_NOTEBOOKS, *(f"tests/{name}" for name in GUARDED)),
+    "malloc": (*WITHOUT_NOTEBOOKS, *(f"tests/runtime/{name}" for name in PROGRAMS)),
     "notebooks": (
-        *(*PYTHON, "pytest", "notebooks", "-q", "-n", "auto", "--dist", "loadfile"),
+        *(*PYTEST, "notebooks", "--dist", "loadfile"),
         *("--nbval-lax", "--nbval-current-env"),
         *("--nbval-sanitize-with", "tests/nbval.cfg", "--nbval-cell-timeout=120"),
     ),
