@@ -97,11 +97,12 @@ class Run:
         for name, (found, totals) in schedule.tallied.items():
             self._lend(found, self._tallies[name].found, 0)
             self._lend(totals, self._tallies[name].totals, 0)
-        self._nan = {name: zeros((samples,), np.int64) for name in schedule.checked}
-        self._beyond = {name: zeros((samples,), np.int64) for name in schedule.pointing}
-        for flags, buffers in ((self._nan, schedule.checked), (self._beyond, schedule.pointing)):
-            for name, buffer in buffers.items():
-                self._lend(buffer, flags[name], 8)
+        watching = *schedule.pointing.values(), *schedule.checked.values()
+        self._flags = zeros((len(watching), samples), np.int64)
+        """What was seen by those who look for indices that point beyond, and behind them for NaN, in each sample."""
+        start, step = self._flags.ctypes.data, self._flags.strides[0]
+        for row, buffer in enumerate(watching):
+            self._lent[buffer] = buffer, start + row * step, 8
         self._took = zeros((len(schedule.instructions),), np.int64) if timed else None
         self.interpreted_seconds: dict[str, float] = {}
         """What each interpreted step took, for all samples."""
@@ -114,12 +115,12 @@ class Run:
 
     def results(self) -> dict[str, Array]:
         """The outputs and the kept values, when the run is done; DataError for NaN to quantize and indices beyond."""
-        for name, bad in self._beyond.items():
-            if bad.any():
-                raise DataError(self._about_pointers(name, int(bad.argmax())))
-        for name, bad in self._nan.items():
-            if bad.any():
-                raise NotANumberError(name, int(bad.argmax()))
+        if self._flags.any():
+            row = int(self._flags.any(axis=1).argmax())
+            name = (*self._schedule.pointing, *self._schedule.checked)[row]
+            sample = int(self._flags[row].argmax())
+            beyond = row < len(self._schedule.pointing)
+            raise DataError(self._about_pointers(name, sample)) if beyond else NotANumberError(name, sample)
         for name, tally in self._tallies.items():
             if name in self._schedule.tallied:
                 tally.samples += self._samples

@@ -4,7 +4,7 @@ import numpy as np
 
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
-from qbench.kernels.split import share
+from qbench.kernels.split import at, share
 
 
 @makes_kernels
@@ -19,22 +19,28 @@ def pack_kernel(width: int) -> Kernel:
     """
 
     def pack(args, bases, thread, threads):
+        depth, step, down = args.depth, args.x_channel, args.x_depth
         panels = -(-args.channels // width)
-        begin, end = share(args.groups * panels * args.depth, thread, threads)
-        for line in range(begin, end):
-            group, panel, k = line // (panels * args.depth), line // args.depth % panels, line % args.depth
-            count, step = min(args.channels - panel * width, width), args.x_channel
-            at = group * args.x_group + k * args.x_depth + panel * width * step
-            x = view(bases, args.x + at * 4, (count - 1) * step + 1, np.float32)
-            out = view(bases, args.out + line * width * 4, width, np.float32)
-            if step == 1:
-                for c in range(count):
-                    out[c] = x[c]
+        line, end = share(args.groups * panels * depth, thread, threads)
+        while line < end:
+            k, panel, group = line % depth, line // depth % panels, line // depth // panels
+            lines, count = min(depth - k, end - line), min(args.channels - panel * width, width)
+            start = group * args.x_group + k * down + panel * width * step
+            x = view(bases, args.x + start * 4, (lines - 1) * down + (count - 1) * step + 1, np.float32)
+            out = view(bases, args.out + line * width * 4, lines * width, np.float32)
+            if count == width and step == 1:
+                for i in range(lines):
+                    for c in range(width):
+                        out[at(i * width + c)] = x[at(i * down + c)]
+            elif count == width:
+                for i in range(lines):
+                    for c in range(width):
+                        out[at(i * width + c)] = x[at(i * down + c * step)]
             else:
-                for c in range(count):
-                    out[c] = x[c * step]
-            for c in range(count, width):
-                out[c] = np.float32(0)
+                for i in range(lines):
+                    for c in range(width):
+                        out[at(i * width + c)] = x[at(i * down + c * step)] if c < count else np.float32(0)
+            line += lines
 
     names = ("x", "out", "groups", "depth", "channels", "x_group", "x_depth", "x_channel")
     return Kernel(f"float.pack.{width}", record(**dict.fromkeys(names, "i8")), pack)

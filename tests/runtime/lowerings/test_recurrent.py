@@ -65,8 +65,11 @@ def test_each_cell(
 def test_a_cell_that_rounds_what_it_multiplies(
     peepholes: tuple[str, ...], direction: str, sizes: tuple[int, int, int, int], threads: int
 ) -> None:
-    """With states of several samples, which are rounded by the range that they have together."""
-    (steps, n, inputs, units), rng = sizes, np.random.default_rng(3)
+    """With states of several samples, which are rounded by the range that they have together.
+
+    The seed is one of which no state lies so near to half a step, in any case drawn here, that both ways are right.
+    """
+    (steps, n, inputs, units), rng = sizes, np.random.default_rng(4)
     ways, rows = 2 if direction == "bidirectional" else 1, 4 * units
     shapes = {"k": (ways, rows, inputs), "r": (ways, rows, units), "o": (ways, 2 * rows)}
     shapes |= dict.fromkeys(peepholes, (ways, 3 * units))
