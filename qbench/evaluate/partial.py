@@ -68,7 +68,7 @@ def partial_run(
         if not {*program.graph.outputs} <= {*known} | needed:
             needed |= {*program.graph.inputs}  # a run makes every output that it is not given
         feeds = {name: chunk.feeds[name] for name in program.graph.inputs if name in needed}
-        results = program.run(feeds, start=known, keep=kept, sample=some, threads=threads, cancel=cancel)
+        results = program.run(feeds, start=known, keep=kept, sample=some, threads=threads, cancel=cancel, finite=False)
         for name in whole:
             if name in keep and _is_finite(results[name]):  # a run takes no others to start from
                 cache.put((keys[name], chunk.digest), results[name])

@@ -14,6 +14,8 @@ RANK = 6
 """Axes of a copy; enough for depth_to_space, which splits two of four axes."""
 
 _TILE = 16
+_FEW = 8
+"""So many neighbours and more are copied together, though each row then costs a loop of its own."""
 _LINES = 256
 """So many pixels of a few channels stay in the first cache until all channels are there."""
 _WORDS = (2, 4, 8)
@@ -134,7 +136,9 @@ def _extent(size: Any, stride: Any) -> Any:
 def _copy_rows(
     x: Any, a: Any, x_row: Any, xs: Any, out: Any, b: Any, out_row: Any, outs: Any, rows: Any, count: Any, flip: Any
 ) -> None:
-    if xs == 1 and outs == 1:
+    if count < _FEW <= rows:
+        _copy_columns(x, a, x_row, xs, out, b, out_row, outs, rows, count, flip)
+    elif xs == 1 and outs == 1:
         for row in range(rows):
             for i in range(count):
                 out[at(b + row * out_row + i)] = x[at(a + row * x_row + i)] ^ flip
@@ -145,13 +149,26 @@ def _copy_rows(
 
 
 @register_jitable
+def _copy_columns(
+    x: Any, a: Any, x_row: Any, xs: Any, out: Any, b: Any, out_row: Any, outs: Any, rows: Any, count: Any, flip: Any
+) -> None:
+    """A few columns one by one, of so many rows at a time that these stay in the first cache."""
+    for row in range(0, rows, _LINES):
+        for j in range(count):
+            start, to = a + j * xs, b + j * outs
+            if x_row == 1:
+                for i in range(row, min(row + _LINES, rows)):
+                    out[at(to + i * out_row)] = x[at(start + i)] ^ flip
+            else:
+                for i in range(row, min(row + _LINES, rows)):
+                    out[at(to + i * out_row)] = x[at(start + i * x_row)] ^ flip
+
+
+@register_jitable
 def _transpose(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, lines: Any, columns: Any, flip: Any) -> None:
     """``out[line, column] = x[column, line]``, in tiles that stay in the first cache; few columns one by one."""
     if columns < _TILE:
-        for line in range(0, lines, _LINES):
-            for j in range(columns):
-                for i in range(line, min(line + _LINES, lines)):
-                    out[at(b + i * outs + j)] = x[at(a + j * xs + i)] ^ flip
+        _copy_columns(x, a, 1, xs, out, b, outs, 1, lines, columns, flip)
         return
     for column in range(0, columns, _TILE):
         wide = min(_TILE, columns - column)

@@ -182,4 +182,4 @@ class _Stretch:
 
 def _run(programs: Programs, values: Values, left: Values) -> Values:
     feeds = {name: values[name] for name in programs.graph.inputs}
-    return {**left, **programs.of(feeds).run(feeds, threads=1)}
+    return {**left, **programs.of(feeds).run(feeds, threads=1, finite=False)}

@@ -18,6 +18,7 @@ def check_feeds(
     feeds: Mapping[str, Array],
     start: Mapping[str, Array] | None = None,
     needed: Iterable[str] | None = None,
+    finite: bool = True,
 ) -> dict[str, int]:
     """Raise DataError unless the feeds are exactly the graph's inputs, with their types and finite values.
 
@@ -31,6 +32,8 @@ def check_feeds(
         Further values that are known, checked alike.
     needed
         The inputs that must be fed: all, unless given.
+    finite
+        Whether values are looked at, too.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def check_feeds(
         if len(accepted) >= _REMEMBERED:
             accepted.clear()
         accepted[kinds] = sizes
-    for role, known in (("input", feeds), ("value", start)):
+    for role, known in (("input", feeds), ("value", start)) if finite else ():
         for name, array in known.items():
             if is_float(graph.types[name].dtype) and not np.isfinite(array).all():
                 raise DataError(f"{role} {shown(name)} has {_bad(array)}; remove or replace them")

@@ -45,6 +45,7 @@ class Program(Plan):
         observe: Mapping[str, Tally] | None = None,
         cancel: Cancel | None = None,
         threads: int | None = None,
+        finite: bool = True,
     ) -> dict[str, Array]:
         """Run the steps that the outputs and the kept values need. Any number of threads may call this at once.
 
@@ -69,6 +70,8 @@ class Program(Plan):
             As many as there are processors, unless given; fewer take part while other runs have the processors. A
             batch of at least so many samples is divided among them, else they share each instruction. The result has
             the same bits for any number.
+        finite
+            Whether NaN and infinity are refused in `x` and `start`; not where these are what another network made.
 
         Returns
         -------
@@ -85,7 +88,7 @@ class Program(Plan):
         Cancelled
             `cancel` was set.
         """
-        schedule, arrays, samples = self._prepared(x, start or {}, keep, sample, observe or {})
+        schedule, arrays, samples = self._prepared(x, start or {}, keep, sample, observe or {}, finite)
         if samples == 0:
             return self._nothing(schedule)
         threads = default_threads() if threads is None else _checked("threads", threads)
@@ -134,6 +137,7 @@ class Program(Plan):
         keep: Iterable[str],
         sample: int | Mapping[str, int] | None,
         observe: Mapping[str, Tally] | None = None,
+        finite: bool = True,
     ) -> tuple[Schedule, dict[str, Array], int]:
         """The schedule, the arrays that are known, and the number of samples in them."""
         inputs = self.graph.inputs
@@ -155,7 +159,7 @@ class Program(Plan):
             if len(self._schedules) >= _MANY_SCHEDULES:
                 self._schedules.clear()
             self._schedules[key] = schedule
-        sizes = check_feeds(self.graph, feeds, start, schedule.inputs)
+        sizes = check_feeds(self.graph, feeds, start, schedule.inputs, finite)
         return schedule, {**feeds, **start}, next(iter(sizes.values()), 1)
 
     def _nothing(self, schedule: Schedule) -> dict[str, Array]:

@@ -47,8 +47,8 @@ class Programs:
         self._lock = threading.Lock()
 
     def of(self, feeds: Mapping[str, Array]) -> Program:
-        """The program for these feeds; DataError where they do not fit the graph."""
-        sizes = check_feeds(self.graph, feeds) if self._open or self._batch is None else {}
+        """The program for these feeds; DataError where their types do not fit the graph."""
+        sizes = check_feeds(self.graph, feeds, finite=False) if self._open or self._batch is None else {}
         sizes = {symbol: size for symbol, size in sizes.items() if symbol != self._batch}
         key = frozenset(sizes.items())
         with self._lock:

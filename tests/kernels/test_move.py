@@ -76,6 +76,18 @@ def test_images_of_few_channels_are_turned_to_channels_last(rows, lines, columns
     np.testing.assert_array_equal(out, turned)
 
 
+@pytest.mark.parametrize("item", ITEMS)
+@given(rows=st.integers(1, 600), columns=st.integers(1, 9), apart=st.integers(0, 4), threads=threads)
+def test_a_few_neighbours_of_many_pixels(item, rows, columns, apart, threads) -> None:
+    source = numbers(item, rows * (columns + apart)).reshape(rows, columns + apart)
+    target = np.zeros((rows, 2 * columns + 1), source.dtype)
+    x, out = source[:, :columns], target[:, 1 : columns + 1]
+    kernel, fields = copy_of(item, x.ctypes.data, out.ctypes.data, x.shape, strides_of(x), strides_of(out), 1)
+    launch(kernel, threads, **fields)
+    np.testing.assert_array_equal(out, x ^ source.dtype.type(fields["flip"]))
+    assert not target[:, 0].any() and not target[:, columns + 1 :].any()
+
+
 @given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=3), threads=threads)
 def test_a_repeated_element(shape, threads) -> None:
     out = np.zeros(shape, np.uint16)

@@ -276,3 +276,25 @@ def test_a_constant_that_is_expanded_to_the_batch():
     report = Session(graph, x, x, config=SEQUENTIAL).run(progress=False)
     nearest = Session(graph, x, x, config=NEAREST).run(progress=False)
     assert report.output.sqnr_db > nearest.output.sqnr_db
+
+
+def test_what_is_nan_between_layers_and_taken_out_behind():
+    """As a division by zero that a file makes, and picks something else for."""
+    rng = np.random.default_rng(4)
+    nodes = [
+        node("nn.dense", ["x", "first.weight"], "first"),
+        node("nn.relu", ["first"], "r"),
+        node("divide", ["r", "r"], "ratio"),
+        node("nn.dense", ["r", "second.weight"], "second"),
+        node("is_nan", ["ratio"], "bad"),
+        node("where", ["bad", "second", "ratio"], "mended"),
+        node("nn.dense", ["mended", "third.weight"], "y"),
+    ]
+    names = "first", "second", "third"
+    constants = {f"{name}.weight": rng.normal(size=(6, 6)).astype(np.float32) for name in names}
+    types = {"x": TensorType(("N", 6), "float32")}
+    graph = build("ratio", types, ("y",), nodes, {name: Constant(array) for name, array in constants.items()})
+    x = rng.normal(size=(24, 6)).astype(np.float32)
+    session = Session(graph, x, config=SEQUENTIAL)
+    assert "rounded sequentially" in session.encodings["third.weight"].reason
+    assert session.run(progress=False).output.sqnr_db > 10

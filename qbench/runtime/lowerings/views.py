@@ -1,6 +1,6 @@
 """Ops that only say how the same memory is to be read: no instructions, unless a gap has to be closed first."""
 
-import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -16,6 +16,7 @@ from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, lowers
 from qbench.runtime.lowerings.operands import plain_layout
 from qbench.runtime.step import Instruction, Place
+from qbench.runtime.step import row_major as row_major_strides
 
 
 class _View(Lowering):
@@ -32,29 +33,69 @@ class _View(Lowering):
 
 @lowers(Reshaping)
 class ReshapeLowering(_View):
-    """Row-major memory under another shape."""
+    """The same memory under another shape: as it lies, where axes that become others lie side by side, or row-major."""
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        output = self.step.outputs[0]
-        rank, made = len(shape_of(self.graph, self.source)), len(shape_of(self.graph, output))
-        return Layouts({self.source: row_major(rank)}, {output: row_major(made)})
+        output, here = self.step.outputs[0], plain_layout(home[self.source])
+        before, after = shape_of(self.graph, self.source), shape_of(self.graph, output)
+        axes = reshaped_axes(before, after, here.axes)
+        if axes is None:
+            return Layouts({self.source: row_major(len(before))}, {output: row_major(len(after))})
+        return Layouts({self.source: here}, {output: Layout(axes)})
 
     def alias(self, places: Mapping[str, Place], layouts: Mapping[str, Layout]) -> Mapping[str, Place] | None:
         """The same memory, where it has no gaps."""
         output, place = self.step.outputs[0], places[self.source]
-        shape = shape_of(self.graph, output)
         if not place.contiguous:
             return None
-        strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-        return {output: replace(place, shape=shape, strides=strides, axes=row_major(len(shape)).axes)}
+        axes = layouts[output].axes
+        shape = tuple(shape_of(self.graph, output)[axis] for axis in axes)
+        return {output: replace(place, shape=shape, strides=row_major_strides(shape), axes=axes)}
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         """A copy that closes the gaps, where there are any."""
         source, target = site.places[self.source], site.places[self.step.outputs[0]]
         if source.contiguous:
             return []
-        strides = tuple(math.prod(source.shape[place + 1 :]) for place in range(len(source.shape)))
+        strides = row_major_strides(source.shape)
         return copy_instructions(source, replace(target, shape=source.shape, strides=strides, axes=source.axes))
+
+
+def reshaped_axes(before: tuple[int, ...], after: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...] | None:
+    """In which order the axes of another shape lie in the same memory; None where no order is right.
+
+    Parameters
+    ----------
+    before, after
+        Two shapes of as many elements.
+    axes
+        In which order those of the first lie in memory.
+    """
+    order = [axis for axis in axes if before[axis] != 1]
+    if order == sorted(order):
+        return row_major(len(after)).axes
+    if 0 in before:
+        return None
+    old, new = deque(sorted(order)), deque(axis for axis, size in enumerate(after) if size != 1)
+    groups: dict[int, tuple[list[int], list[int]]] = {}  # the fewest axes that become others, by their first
+    while old:
+        some, others = [old.popleft()], [new.popleft()]
+        here, there = before[some[0]], after[others[0]]
+        while here != there:
+            if here < there:
+                some.append(old.popleft())
+                here *= before[some[-1]]
+            else:
+                others.append(new.popleft())
+                there *= after[others[-1]]
+        groups[some[0]] = some, others
+    found = [axis for axis, size in enumerate(after) if size == 1]
+    while order:
+        some, others = groups.get(order[0], ([], []))
+        if not some or order[: len(some)] != some:
+            return None
+        found, order = [*found, *others], order[len(some) :]
+    return tuple(found)
 
 
 @lowers(Transpose)
