@@ -32,7 +32,7 @@ from qbench.runtime.lowerings.windows import input_offsets, offsets_of_rows
 from qbench.runtime.memory import SLACK
 from qbench.runtime.step import Instruction, Place
 
-_FEW = 4
+_FEW = 16
 """With at most so many channels, a row of the window is read as one tap."""
 
 _MOST = 254
