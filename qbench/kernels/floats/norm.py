@@ -1,9 +1,14 @@
 """Layer, RMS and local response normalization along rows; instance normalization of channels."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from qbench.kernels.floats import rows
 from qbench.kernels.floats.functions import exp
-from qbench.kernels.floats.storage import FloatType, storage
+from qbench.kernels.floats.storage import FloatType, Storage, storage
+from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
@@ -11,6 +16,38 @@ from qbench.kernels.split import at, share
 from qbench.kernels.stack import stack_array
 
 _LANES = 16
+
+
+def _sums(kept: Storage) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """:func:`~qbench.kernels.floats.rows.total` and `squares` of rows as they are kept."""
+    if kept.dtype == np.float32:
+        return rows.total, rows.squares
+    of_each, of_squares = _sum_of_halves(kept, squared=False), _sum_of_halves(kept, squared=True)
+    return register_jitable(lambda x: of_each(x, np.float32(0))), of_squares
+
+
+def _sum_of_halves(kept: Storage, squared: bool) -> Callable[..., Any]:
+    load = kept.load
+
+    @register_jitable
+    def term(x, i, mean):
+        away = load(x, i) - mean
+        return away * away if squared else away
+
+    @register_jitable
+    def summed(x, mean):
+        a = b = c = d = 0.0  # sums that wait for nothing but themselves
+        whole = len(x) // 4 * 4
+        for i in range(0, whole, 4):
+            a += term(x, i, mean)
+            b += term(x, i + 1, mean)
+            c += term(x, i + 2, mean)
+            d += term(x, i + 3, mean)
+        for i in range(whole, len(x)):
+            a += term(x, i, mean)
+        return a + b + c + d
+
+    return summed
 
 
 @makes_kernels
@@ -25,36 +62,17 @@ def norm_kernel(centred: bool, dtype: FloatType, level: Level) -> Kernel:
     """
     kept = storage(dtype, level)
     element, size, load, store = kept.dtype, kept.size, kept.load, kept.store
+    total, squares = _sums(kept)
 
     def run(args, bases, thread, threads):
-        begin, end = share(args.rows, thread, threads)
         columns = args.columns
-        whole = columns // 4 * 4
         gamma = view(bases, args.gamma, columns, np.float32)
         beta = view(bases, args.beta, columns, np.float32)
-        for row in range(begin, end):
+        for row in range(*share(args.rows, thread, threads)):
             x = view(bases, args.x + row * args.x_row * size, columns, element)
             y = view(bases, args.y + row * args.y_row * size, columns, element)
-            mean = np.float32(0)
-            if centred:
-                a = b = c = d = 0.0  # sums that wait for nothing but themselves, in double precision
-                for i in range(0, whole, 4):
-                    a += load(x, i)
-                    b += load(x, i + 1)
-                    c += load(x, i + 2)
-                    d += load(x, i + 3)
-                for i in range(whole, columns):
-                    a += load(x, i)
-                mean = np.float32((a + b + c + d) / columns)
-            a = b = c = d = 0.0
-            for i in range(0, whole, 4):
-                a += (load(x, i) - mean) * (load(x, i) - mean)
-                b += (load(x, i + 1) - mean) * (load(x, i + 1) - mean)
-                c += (load(x, i + 2) - mean) * (load(x, i + 2) - mean)
-                d += (load(x, i + 3) - mean) * (load(x, i + 3) - mean)
-            for i in range(whole, columns):
-                a += (load(x, i) - mean) * (load(x, i) - mean)
-            root = np.sqrt(np.float32((a + b + c + d) / columns) + args.epsilon)
+            mean = np.float32(total(x) / columns if centred else 0)
+            root = np.sqrt(np.float32(squares(x, mean) / columns) + args.epsilon)
             for i in range(columns):
                 normal = np.divide(load(x, i) - mean, root) * gamma[i]
                 store(y, i, normal + beta[i] if centred else normal)
@@ -154,31 +172,16 @@ def row_norm_kernel(dtype: FloatType, level: Level) -> Kernel:
     """
     kept = storage(dtype, level)
     element, size, load, store = kept.dtype, kept.size, kept.load, kept.store
+    total, squares = _sums(kept)
 
     def run(args, bases, thread, threads):
         columns, channels = args.columns, args.channels
-        whole = columns // _LANES * _LANES
         gamma, beta = view(bases, args.gamma, channels, np.float32), view(bases, args.beta, channels, np.float32)
-        sums = stack_array(_LANES, np.float64)
         for row in range(*share(args.rows, thread, threads)):
             x = view(bases, args.x + row * columns * size, columns, element)
             y = view(bases, args.y + row * columns * size, columns, element)
-            sums[:] = 0.0
-            for start in range(0, whole, _LANES):
-                for lane in range(_LANES):
-                    sums[lane] += load(x, at(start + lane))
-            for i in range(whole, columns):
-                sums[0] += load(x, at(i))
-            mean = np.float32(sums.sum() / columns)
-            sums[:] = 0.0
-            for start in range(0, whole, _LANES):
-                for lane in range(_LANES):
-                    away = load(x, at(start + lane)) - mean
-                    sums[lane] += away * away
-            for i in range(whole, columns):
-                away = load(x, at(i)) - mean
-                sums[0] += away * away
-            root = np.sqrt(np.float32(sums.sum() / columns) + args.epsilon)
+            mean = np.float32(total(x) / columns)
+            root = np.sqrt(np.float32(squares(x, mean) / columns) + args.epsilon)
             scale, offset = np.divide(gamma[at(row % channels)], root), beta[at(row % channels)]
             for i in range(columns):
                 store(y, at(i), (load(x, at(i)) - mean) * scale + offset)

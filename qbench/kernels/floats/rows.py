@@ -12,6 +12,7 @@ from qbench.kernels.jit import arrays, cgutils, intrinsic, overload, register_ji
 
 LANES = 16
 _KIND, _WHOLE, _BITS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES), ir.IntType(LANES)
+_WIDE = ir.VectorType(ir.DoubleType(), LANES)
 _BLOCK = 32 * LANES  # elements among which one is looked for at a time
 _Pass = Callable[[ir.IRBuilder, Any, Any], None]
 
@@ -30,6 +31,16 @@ def powers(x: Any, above: Any, y: Any) -> Any:
     """``y = exp(x - above)``, and the sum of that; `above` is as large as each x."""
     y[:] = np.exp(x - above)
     return y.sum(dtype=np.float32)
+
+
+def total(x: Any) -> Any:
+    """The sum, in double precision."""
+    return x.sum(dtype=np.float64)
+
+
+def squares(x: Any, mean: Any) -> Any:
+    """The sum, in double precision, of the squares of what is left without a mean."""
+    return np.square(x - mean).sum(dtype=np.float64)
 
 
 def first_greatest(x: Any) -> Any:
@@ -193,6 +204,52 @@ def _powers(context, x, above, y):
         return _folded(b, b.load(sums), b.fadd)
 
     return types.float32(x, types.float32, y), generate
+
+
+def _sum_of(term: Callable[[ir.IRBuilder, Any, Any], Any]) -> Any:
+    """A Numba function of a row and a number: the sum of a term of each element and the number."""
+
+    @intrinsic
+    def sum_of(context, x, number):
+        def generate(context, b, signature, arguments):
+            place, count = _place(context, b, signature.args[0], arguments[0])
+            given, sums = vector(b, _KIND, arguments[1]), cgutils.alloca_once_value(b, splat(_WIDE, 0.0))
+
+            def whole(b: ir.IRBuilder, offset: Any, mask: Any) -> None:
+                made = term(b, _load(b, place, offset, mask, 0.0), given)
+                made = made if mask is None else b.select(mask, made, splat(_KIND, 0.0))
+                b.store(b.fadd(b.load(sums), b.fpext(made, _WIDE)), sums)
+
+            _sweep(b, count, whole)
+            return _folded(b, b.load(sums), b.fadd)
+
+        return types.float64(x, types.float32), generate
+
+    return sum_of
+
+
+def _square(b: ir.IRBuilder, x: Any, mean: Any) -> Any:
+    away = b.fsub(x, mean)
+    return b.fmul(away, away)
+
+
+_total, _squares = _sum_of(lambda b, x, _: x), _sum_of(_square)
+
+
+@overload(total)
+def _compiled_total(x):
+    def call(x):
+        return _total(x, np.float32(0))
+
+    return call
+
+
+@overload(squares)
+def _compiled_squares(x, mean):
+    def call(x, mean):
+        return _squares(x, mean)
+
+    return call
 
 
 @overload(largest)
