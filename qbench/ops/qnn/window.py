@@ -143,8 +143,9 @@ class QnnResizeLinear(QnnOp):
         resize = self.as_op(Resize2d, method="linear")
         sizes = types[0].shape[2:]
         tables = [self._table(resize, axis, sizes[axis]) for axis in (0, 1)]
-        rounding = {"ties_to_even": self.ties_to_even, "toward_zero": self.toward_zero}
-        op = IntegerResizeLinear(zero_point=self.one_zero_point(0), **rounding)
+        op = IntegerResizeLinear(
+            zero_point=self.one_zero_point(0), ties_to_even=self.ties_to_even, toward_zero=self.toward_zero
+        )
         return Lowered.of(op, rows=tables[0], columns=tables[1])
 
     @staticmethod
