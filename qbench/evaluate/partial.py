@@ -70,7 +70,7 @@ def partial_run(
         feeds = {name: chunk.feeds[name] for name in program.graph.inputs if name in needed}
         results = program.run(feeds, start=known, keep=kept, sample=some, threads=threads, cancel=cancel, finite=False)
         for name in whole:
-            if name in keep and _is_finite(results[name]):  # a run takes no others to start from
+            if name in keep and _is_finite(results[name]):  # what a run starts from is quantized unseen
                 cache.put((keys[name], chunk.digest), results[name])
         sampled |= {name: results.pop(name) for name in some}
         known = results | known

@@ -16,7 +16,7 @@ from qbench.runtime.lowerings.copy import copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, lowers
 from qbench.runtime.lowerings.operands import plain_layout
 from qbench.runtime.step import Instruction, Place
-from qbench.runtime.step import row_major as row_major_strides
+from qbench.runtime.step import row_major as dense_strides
 
 
 class _View(Lowering):
@@ -50,14 +50,14 @@ class ReshapeLowering(_View):
             return None
         axes = layouts[output].axes
         shape = tuple(shape_of(self.graph, output)[axis] for axis in axes)
-        return {output: replace(place, shape=shape, strides=row_major_strides(shape), axes=axes)}
+        return {output: replace(place, shape=shape, strides=dense_strides(shape), axes=axes)}
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         """A copy that closes the gaps, where there are any."""
         source, target = site.places[self.source], site.places[self.step.outputs[0]]
         if source.contiguous:
             return []
-        strides = row_major_strides(source.shape)
+        strides = dense_strides(source.shape)
         return copy_instructions(source, replace(target, shape=source.shape, strides=strides, axes=source.axes))
 
 
