@@ -27,7 +27,7 @@ def move(site: Site) -> Form:
 
 def _interpolated(site: Site, attrs: dict[str, Attr]) -> tuple[str, dict[str, Attr]]:
     op, known = "qnn.resize_linear", all(isinstance(size, int) for size in site.operands[0].type.shape[2:])
-    if attrs["method"] != "linear" or site.semantics == "onnx" or not known:
+    if attrs["method"] != "linear" or attrs.get("antialias") or site.semantics == "onnx" or not known:
         whose = f" in {site.semantics}" if site.semantics else ""
         raise NoForm(f"unsupported: {attrs['method']} interpolation has no integer form{whose}")
     kept = {key: value for key, value in attrs.items() if key in OPS[op].attributes()}

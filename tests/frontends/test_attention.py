@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
+from qbench.frontends import load
+from qbench.runtime.interpreter import run
 from tests.frontends.models import check, model, node, random, save
 
 B, S, P, H, N = 2, 5, 3, 16, 4
@@ -100,6 +103,44 @@ def test_onnx(tmp_path: Path, kind: str) -> None:
     own(tmp_path, "Attention", feeds, 3 if kind == "past" else 1, "", **attrs)
 
 
+LATER = {
+    "a row that sees nothing": {"mask": np.tril(np.ones((S, S), bool), -1)},
+    "two masks that leave nothing": {"mask": np.triu(np.ones((S, S), bool), 1), "is_causal": 1},
+    "a mask of the first keys": {"mask": np.ones((S, S - 2), bool), "lengths": np.array([3, 2])},
+    "lengths": {"mask": random(S, S, seed=4), "lengths": np.array([4, 2])},
+    "causal up to lengths": {"lengths": np.array([4, 3]), "is_causal": 1},
+    "windows": {"left_window_size": 1, "right_window_size": 2},
+    "a causal window over a past": {"past": True, "left_window_size": 2, "is_causal": 1},
+    "capped before it is masked": {"mask": random(S, S, seed=4), "softcap": 0.5},
+}
+
+
+@pytest.mark.parametrize("kind", LATER)
+def test_onnx_later(tmp_path: Path, kind: str) -> None:
+    """What opsets 24 and 25 have said since, and onnxruntime not yet; the reference is ONNX's own."""
+    given = dict(LATER[kind])
+    past = given.pop("past", None)
+    feeds = {
+        "q": random(B, S, H),
+        "k": random(B, S, H, seed=1),
+        "v": random(B, S, H, seed=2),
+        "mask": given.pop("mask", None),
+    }
+    feeds |= {"pk": PAST[0], "pv": PAST[1]} if past else {"pk": None, "pv": None}
+    feeds["lengths"] = given.pop("lengths", None)
+    fed = {name: array for name, array in feeds.items() if array is not None}
+    kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in fed.items()}
+    outputs = ["y", "keys", "values"] if past else ["y"]
+    one = node(
+        "Attention", [name if name in fed else "" for name in feeds], outputs, q_num_heads=N, kv_num_heads=N, **given
+    )
+    proto = model([one], {name: array.shape for name, array in fed.items()}, outputs, opset=25, dtypes=kinds)
+    want = ReferenceEvaluator(proto).run(None, fed)
+    for name, expected in zip(outputs, want, strict=True):
+        got = run(load(save(proto, tmp_path)), fed)[name]
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("whose", ["onnx", "first", "each"])
 def test_rotary(tmp_path: Path, interleaved: int, whose: str) -> None:
@@ -155,7 +196,7 @@ def test_a_batch_that_is_transposed(tmp_path: Path) -> None:
     own(tmp_path, "FusedMatMul", feeds, 1, "com.microsoft", transBatchA=1)
 
 
-@pytest.mark.parametrize("kind", ["plain", "packed", "turned", "turned in pairs", "past", "capped"])
+@pytest.mark.parametrize("kind", ["plain", "packed", "turned", "turned in pairs", "past", "capped", "window"])
 def test_fewer_heads_of_keys(tmp_path: Path, kind: str) -> None:
     """As decoders that onnxruntime's generator runs: the rotation is inside, lengths come as an input."""
     few, size = 2, 16
@@ -172,7 +213,7 @@ def test_fewer_heads_of_keys(tmp_path: Path, kind: str) -> None:
     if turned:
         feeds |= {"wcos": np.cos(angles), "wsin": np.sin(angles)}
     attrs = {"do_rotary": int(turned), "rotary_interleaved": int(kind == "turned in pairs")}
-    attrs |= {"softcap": 2.0} if kind == "capped" else {}
+    attrs |= {"softcap": 2.0} if kind == "capped" else {"local_window_size": 2} if kind == "window" else {}
     own(tmp_path, "GroupQueryAttention", feeds, 3, "com.microsoft", num_heads=N, kv_num_heads=few, **attrs)
 
 

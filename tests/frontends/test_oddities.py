@@ -125,6 +125,14 @@ def test_functions_that_cannot_be_inlined(tmp_path: Path, body: list[str], opset
         load(save(with_function(body, opset), tmp_path))
 
 
+@pytest.mark.parametrize("signs", [{}, {"detect_negative": 0}, {"detect_positive": 0}])
+def test_what_is_infinite(tmp_path: Path, signs: dict[str, int]) -> None:
+    nodes = [node("Div", ["x", "by"], ["h"]), node("IsInf", ["h"], ["is"], **signs), node("Cast", ["is"], ["y"], to=1)]
+    proto = model(nodes, {"x": ["N", 4]}, constants={"by": np.float32([0, 1, 0, 2])}, opset=20)
+    with np.errstate(divide="ignore"):
+        check(save(proto, tmp_path), {"x": np.float32([[1, 2, -3, 4], [-1, 0, 3, 4]])})
+
+
 def test_nan_fills_places_that_mean_nothing(tmp_path: Path) -> None:
     nodes = [node("Greater", ["x", "zero"], ["is_up"]), node("Where", ["is_up", "x", "none"], ["y"])]
     constants = {"zero": np.float32(0), "none": np.float32(np.nan)}

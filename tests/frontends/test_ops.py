@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,9 @@ def unary() -> list[Case]:
         Case("HardSigmoid", {"x": X}),
         Case("HardSigmoid", {"x": X}, {"alpha": 1 / 6, "beta": 0.5}),
         Case("ThresholdedRelu", {"x": X}, {"alpha": 0.3}),
+        Case("Shrink", {"x": X}),
+        Case("Shrink", {"x": X}, {"bias": 0.3, "lambd": 0.7}),
+        Case("IsInf", {"x": X}, opset=20),
         Case("Gelu", {"x": X}, opset=20),
         Case("Gelu", {"x": X}, {"approximate": "tanh"}, 20),
         Case("Swish", {"x": X}, {"alpha": 1.5}, 24),
@@ -139,6 +143,19 @@ def convolutions() -> list[Case]:
         Case("ConvTranspose", {"x": X, "cw": wt}, {"strides": [2, 3], "auto_pad": "SAME_LOWER"}),
         Case("ConvTranspose", {"x": X, "cw": random(4, 2, 3, 3)}, {"group": 2, "dilations": [2, 1]}),
         Case("ConvTranspose", {"x": LINE, "cw": random(3, 2, 4)}, {"strides": [2]}),
+        Case("DeformConv", {"x": X, "cw": random(6, 4, 3, 3), "offset": random(2, 18, 4, 6)}, {}, 19),
+        Case(
+            "DeformConv",
+            {
+                "x": X,
+                "cw": random(6, 2, 3, 2),
+                "off": random(2, 24, 3, 6),
+                "cb": random(6),
+                "mask": random(2, 12, 3, 6),
+            },
+            {"offset_group": 2, "group": 2, "strides": [2, 1], "pads": [1, 0, 0, 1], "dilations": [1, 3]},
+            19,
+        ),
     ]
 
 
@@ -197,6 +214,7 @@ def norms() -> list[Case]:
         Case("LRN", {"x": X}, {"size": 3, "alpha": 0.1}),
         Case("LpNormalization", {"x": X}, {"axis": 1}),
         Case("LpNormalization", {"x": X}, {"p": 1}),
+        Case("LpNormalization", {"x": X * (np.arange(4) > 1)[:, None, None].astype(np.float32)}, {"axis": 3}),
         Case("MeanVarianceNormalization", {"x": X}),
     ]
 
@@ -214,6 +232,12 @@ def reductions() -> list[Case]:
         Case("ReduceSum", {"x": X}, {"noop_with_empty_axes": 1}, 13),
         Case("ReduceMean", {"x": X, "": NONE}, {"keepdims": 0}, 18),
         Case("ArgMax", {"x": X}, {"axis": -1}),
+        Case("ArgMax", {"x": X.round()}, {"axis": 2, "select_last_index": 1}),
+        Case("ArgMin", {"x": X.round()}, {"axis": 1, "keepdims": 0, "select_last_index": 1}),
+        Case("Hardmax", {"x": X.round()}, {"axis": 1}),
+        Case("Hardmax", {"x": X.round()}, {"axis": 3}, 11),
+        Case("ReduceMax", {"x": X > 1, "c": ints(1)}, opset=20),
+        Case("ReduceMin", {"x": X > -1, "c": ints(2, 3)}, {"keepdims": 0}, 20),
         Case("ArgMin", {"x": X}, {"axis": 1, "keepdims": 0}),
     ]
 
@@ -293,6 +317,13 @@ def resizes() -> list[Case]:
             none = np.zeros(0, np.float32)
             sizes = {"x": X, "c0": none, "c1": none, "c2": ints(2, 4, 9, 5)}
             cases.append(Case("Resize", sizes, attrs, 11, batch=False))
+    factors = ((0.5, 0.6), (0.21, 1.7), (1.0, 0.9))
+    for mode, bound in product(("linear", "cubic"), (0, 1)):
+        attrs = {"mode": mode, "antialias": 1, "exclude_outside": bound}
+        cases += [Case("Resize", {"x": X, "": NONE, "c": np.float32([1, 1, a, b])}, attrs, 18) for a, b in factors]
+    cases.append(
+        Case("Resize", {"x": X, "": NONE, "c": np.float32([1, 1, 2, 3])}, {"mode": "cubic", "exclude_outside": 1}, 18)
+    )
     for nearest in ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil"):
         attrs = {"nearest_mode": nearest, "coordinate_transformation_mode": "asymmetric"}
         cases.append(Case("Resize", {"x": X, "": NONE, "c": np.float32([1, 1, 2.5, 0.7])}, attrs, 19))

@@ -62,6 +62,8 @@ def resize2d(writer: Writer, node: Node) -> None:
         coordinate_transformation_mode=op.coordinate_transformation_mode,
         nearest_mode=op.nearest_mode if op.method == "nearest" else None,
         cubic_coeff_a=op.cubic_coeff_a if op.method == "cubic" else None,
+        antialias=1 if op.antialias else None,
+        exclude_outside=1 if op.exclude_outside else None,
     )
 
 

@@ -95,7 +95,7 @@ def pool2d(writer: Writer, node: Node) -> None:
 def resize2d(writer: Writer, node: Node) -> None:
     """RESIZE_BILINEAR or RESIZE_NEAREST_NEIGHBOR."""
     op = writer.op(node)
-    linear = node.op == "qnn.resize_linear" or op.method == "linear"
+    linear = node.op == "qnn.resize_linear" or op.bilinear
     mode = op.coordinate_transformation_mode
     if not linear:
         mode = _NEAREST.get((mode, op.nearest_mode)) if op.method == "nearest" else None

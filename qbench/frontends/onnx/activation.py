@@ -118,6 +118,25 @@ def thresholded_relu(builder: Builder, node: SourceNode, x: Value) -> Value:
     return builder.emit("where", above, x, _like(x, 0))
 
 
+@converter("Shrink", "input", "bias lambd")
+def shrink(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """Elements outside of -lambd and lambd, nearer to zero by a bias; zero within."""
+    bias, bound = _like(x, node.real("bias", 0.0)), node.real("lambd", 0.5)
+    high = builder.emit(
+        "where", builder.emit("greater", x, _like(x, bound)), builder.emit("subtract", x, bias), _like(x, 0)
+    )
+    return builder.emit("where", builder.emit("less", x, _like(x, -bound)), builder.emit("add", x, bias), high)
+
+
+@converter("IsInf", "X", "detect_negative detect_positive")
+def is_inf(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """Whether an element is infinite, of either sign or of both."""
+    negative, positive = (node.flag(f"detect_{sign}", True) for sign in ("negative", "positive"))
+    if negative != positive:
+        return builder.emit("equal", x, _like(x, np.inf if positive else -np.inf))
+    return builder.emit("equal", builder.emit("abs", x), _like(x, np.inf if positive else -1))
+
+
 @converter("Clip", "input min? max?", "min max")
 def clip(builder: Builder, node: SourceNode, x: Value, low: Value | None, high: Value | None) -> Value:
     """Bounds are attributes before opset 11, then inputs; either may be absent."""

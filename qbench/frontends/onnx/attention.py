@@ -1,4 +1,6 @@
-"""Attention as one node, with positions and masks: ONNX's own (opset 23) and onnxruntime's, taken apart."""
+"""Attention as one node, with positions and masks: ONNX's own (opset 23 and later) and onnxruntime's, taken apart."""
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -6,6 +8,7 @@ from qbench.errors import ModelError
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.dynamic import matmul_integer_to_float
 from qbench.frontends.onnx.linear import matmul
+from qbench.frontends.onnx.masks import Places, as_long_as, both, filler, some
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.ir.sizes import size_of
@@ -64,8 +67,8 @@ def _packed(
     if past is not None:
         keys, values = (builder.emit("take", past, np.asarray(i), axis=0) for i in range(2))
         k, v = (builder.emit("concatenate", a, b, axis=2) for a, b in ((keys, k), (values, v)))
-    before = 0 if past is None else past.shape[3]
-    y = _attended(builder, node, q, k, v, (_kept(builder, node, mask, k), added), node.flag("unidirectional"), before)
+    seen = Places(q, k, 0 if past is None else past.shape[3]).causal(builder, node)
+    y = _joined(builder, _attended(builder, node, q, k, v, (filler(builder, node, mask, k), added), seen))
     if len(node.outputs) < 2 or not node.outputs[1]:
         return (y,)
     pair = [builder.emit("expand_dims", value, axes=(0,)) for value in (k, v)]
@@ -103,7 +106,9 @@ def multi_head_attention(
             builder.emit("add", part, offset) if part.rank == 3 else part
             for part, offset in zip(parts, offsets, strict=True)
         ]
-    return _with_past(builder, node, parts, (past_key, past_value), mask, added)
+    q, k, v, places = _with_past(builder, node, parts, (past_key, past_value))
+    masks = filler(builder, node, mask, k), added
+    return _joined(builder, _attended(builder, node, q, k, v, masks, places.causal(builder, node))), k, v
 
 
 @converter(
@@ -118,8 +123,8 @@ def group_query_attention(
     positions: Value | None, added: Value | None,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Queries of more heads than keys and values, turned by their positions; `lengths` says which keys are the last."""
-    if node.integer("local_window_size", -1) != -1 or node.flag("smooth_softmax"):
-        raise Unsupported("a local window, or a smooth softmax")
+    if node.flag("smooth_softmax"):
+        raise Unsupported("a smooth softmax")
     heads, few = node.integer("num_heads", 0), node.integer("kv_num_heads", 0)
     if heads < 1 or few < 1:
         raise ModelError(f"node {node} has {heads} heads of queries and {few} of keys")
@@ -140,53 +145,54 @@ def group_query_attention(
         for old, new in zip((past_key, past_value), parts[1:], strict=True)
     )
     at = builder.emit("arange", stop=keys.shape[2], dtype=lengths.dtype)
-    seen = builder.emit("less_equal", at, builder.emit("reshape", lengths, newshape=(lengths.shape[0], 1, 1, 1)))
-    hidden = builder.emit("where", seen, np.asarray(0, q.dtype), np.asarray(-np.inf, q.dtype))
-    return _attended(builder, node, parts[0], keys, values, (hidden, added), True, before), keys, values
+    there = builder.emit("less_equal", at, builder.emit("reshape", lengths, newshape=(lengths.shape[0], 1, 1, 1)))
+    left = max(node.integer("local_window_size", -1), 0) - 1  # counts the query's own key
+    seen = both(builder, there, Places(parts[0], keys, before).seen(builder, left, right=0))
+    y = _attended(builder, node, parts[0], keys, values, (added,), seen)
+    return _joined(builder, y), keys, values
 
 
 @converter(
     "Attention",
-    "Q K V mask? past_key? past_value?",
-    "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision",
+    "Q K V mask? past_key? past_value? lengths?",
+    "is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap softmax_precision left_window_size "
+    "right_window_size",
 )
 def attention(
-    builder: Builder,
-    node: SourceNode,
-    q: Value,
-    k: Value,
-    v: Value,
-    mask: Value | None,
-    past_key: Value | None,
-    past_value: Value | None,
-) -> tuple[Value, ...]:
-    """A mask of truth values says what is seen, any other is added."""
+    builder: Builder, node: SourceNode, q: Value, k: Value, v: Value, mask: Value | None, past_key: Value | None,
+    past_value: Value | None, lengths: Value | None,
+) -> tuple[Value, ...]:  # fmt: skip
+    """A mask of truth values says what is seen, any other is added; a query that sees nothing makes zeros."""
+    wide = q.rank == 3
+    q, k, v, places = _with_past(builder, node, [q, k, v], (past_key, past_value))
+    left, right = (node.integer(f"{side}_window_size", -1) for side in ("left", "right"))
+    places = replace(places, lengths=lengths)
+    seen = places.seen(builder, left, 0 if node.flag("is_causal") else right)
+    mask = mask and as_long_as(builder, mask, k.shape[2])
     if mask is not None and mask.dtype == "bool":
-        hidden = np.asarray(-np.inf, q.dtype)
-        mask = builder.emit("where", mask, np.asarray(0, q.dtype), hidden)
-    return _with_past(builder, node, [q, k, v], (past_key, past_value), None, mask)
+        mask, seen = None, both(builder, mask, seen)
+        blind = seen
+    else:
+        blind = seen if lengths is not None or left >= 0 else None
+    sees = blind and some(builder, blind, (blind.rank - 1,))
+    if seen is not None and sees is not None:  # what sees nothing sees all first: no NaN to calibrate on
+        seen = builder.emit("logical_or", seen, builder.emit("logical_not", sees))
+    y = _attended(builder, node, q, k, v, (mask,), seen)
+    y = y if sees is None else builder.emit("where", sees, y, np.asarray(0, y.dtype))
+    return (_joined(builder, y) if wide else y), k, v
 
 
 def _with_past(
-    builder: Builder,
-    node: SourceNode,
-    parts: list[Value],
-    past: tuple[Value | None, Value | None],
-    mask: Value | None,
-    added: Value | None,
-) -> tuple[Value, ...]:
-    """What comes out, and the keys and values up to now."""
-    wide = parts[0].rank == 3
+    builder: Builder, node: SourceNode, parts: list[Value], past: tuple[Value | None, Value | None]
+) -> tuple[Value, Value, Value, Places]:
+    """Queries, and the keys and values up to now, their heads apart."""
     counts = ("q_num_heads", "kv_num_heads", "kv_num_heads") if "q_num_heads" in node.attrs else ("num_heads",) * 3
     q, k, v = (_heads(builder, node, part, count) for part, count in zip(parts, counts, strict=True))
-    before = past[0].shape[2] if past[0] is not None else 0
     k, v = (
         new if old is None else builder.emit("concatenate", old, new, axis=2)
         for old, new in zip(past, (k, v), strict=True)
     )
-    causal = node.flag("is_causal") or node.flag("unidirectional")
-    y = _attended(builder, node, q, k, v, (_kept(builder, node, mask, k), added), causal, before)
-    return (y if wide else _heads_apart(builder, y, q)), k, v
+    return q, k, v, Places(q, k, 0 if past[0] is None else past[0].shape[2])
 
 
 def _heads(builder: Builder, node: SourceNode, x: Value, count: str = "num_heads") -> Value:
@@ -200,27 +206,10 @@ def _heads(builder: Builder, node: SourceNode, x: Value, count: str = "num_heads
     return builder.emit("transpose", apart, axes=(0, 2, 1, 3))
 
 
-def _heads_apart(builder: Builder, y: Value, like: Value) -> Value:
-    apart = builder.emit("reshape", y, newshape=(*y.shape[:2], like.size(1), y.size(2) // like.size(1)))
-    return builder.emit("transpose", apart, axes=(0, 2, 1, 3))
-
-
-def _kept(builder: Builder, node: SourceNode, mask: Value | None, k: Value) -> Value | None:
-    """What onnxruntime's mask adds to the scores: 1 keeps a key, or a number says how many are kept."""
-    if mask is None:
-        return None
-    if mask.rank == 1:
-        if mask.shape[0] != k.shape[0]:
-            raise Unsupported("a mask of where sequences begin and end; export a mask of 0 and 1")
-        lengths = builder.emit("expand_dims", mask, axes=(1,))
-        at = builder.emit("arange", stop=k.shape[2], dtype=mask.dtype)
-        keeps = builder.emit("less", at, lengths)
-    else:
-        keeps = builder.emit("greater", mask, np.asarray(0, mask.dtype))
-    axes = {2: (1, 2), 3: (1,), 4: ()}.get(keeps.rank, ())
-    keeps = builder.emit("expand_dims", keeps, axes=axes) if axes else keeps
-    hidden = np.asarray(node.real("mask_filter_value", -10000.0), k.dtype)
-    return builder.emit("where", keeps, np.asarray(0, k.dtype), hidden)
+def _joined(builder: Builder, y: Value) -> Value:
+    """(batch, length, all) of (batch, heads, length, size)."""
+    y = builder.emit("transpose", y, axes=(0, 2, 1, 3))
+    return builder.emit("reshape", y, newshape=(*y.shape[:2], y.size(2) * y.size(3)))
 
 
 def _attended(
@@ -230,10 +219,9 @@ def _attended(
     k: Value,
     v: Value,
     added: tuple[Value | None, ...],
-    causal: bool,
-    before: Dim = 0,
+    seen: Value | None,
 ) -> Value:
-    """The attention itself, heads joined at the end."""
+    """The attention itself: (batch, heads, queries, size)."""
     if any(node.outputs[3:]):
         raise Unsupported("the scores as an output")
     groups = q.size(1) // k.size(1)
@@ -242,23 +230,15 @@ def _attended(
     scale = node.real("scale", 0.0) or q.size(3) ** -0.5
     scores = builder.emit("nn.batch_matmul", q, k, transpose_rhs=True)
     scores = builder.emit("multiply", scores, np.asarray(scale, q.dtype))
-    for mask in added:
-        scores = scores if mask is None else builder.emit("add", scores, mask)
     cap = node.real("softcap", 0.0)
     if cap:
         bent = builder.emit("tanh", builder.emit("multiply", scores, np.asarray(1 / cap, q.dtype)))
         scores = builder.emit("multiply", bent, np.asarray(cap, q.dtype))
-    if causal:
-        rows = builder.emit("arange", start=before, stop=(size_of(before) + size_of(q.shape[2])).dim)
-        seen = builder.emit("less_equal", builder.emit("arange", stop=k.shape[2]), _column(builder, rows))
+    for mask in added:
+        scores = scores if mask is None else builder.emit("add", scores, mask)
+    if seen is not None:
         scores = builder.emit("where", seen, scores, np.asarray(-np.inf, q.dtype))
-    y = builder.emit("nn.batch_matmul", builder.emit("nn.softmax", scores), v)
-    y = builder.emit("transpose", y, axes=(0, 2, 1, 3))
-    return builder.emit("reshape", y, newshape=(*y.shape[:2], y.size(2) * y.size(3)))
-
-
-def _column(builder: Builder, vector: Value) -> Value:
-    return builder.emit("expand_dims", vector, axes=(1,))
+    return builder.emit("nn.batch_matmul", builder.emit("nn.softmax", scores), v)
 
 
 def _repeated(builder: Builder, x: Value, times: int) -> Value:

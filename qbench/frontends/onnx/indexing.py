@@ -43,6 +43,16 @@ def cumsum(builder: Builder, node: SourceNode, x: Value, axis: Value) -> Value:
     return builder.emit("cumsum", x, axis=x.axis(along), **attrs)
 
 
+@converter("Hardmax", "input", "axis")
+def hardmax(builder: Builder, node: SourceNode, x: Value) -> Value:
+    """1 at the first of the largest along an axis, else 0; before opset 13 of all axes from that one on."""
+    axis = x.axis(node.integer("axis", -1 if node.opset >= 13 else 1))
+    if node.opset < 13 and axis != x.rank - 1:
+        raise Unsupported("several axes together")
+    best = builder.emit("argmax", x, axis=axis, keepdims=False)
+    return builder.emit("one_hot", best, np.asarray([0, 1], x.dtype), places=x.size(axis), axis=axis)
+
+
 @converter("OneHot", "indices depth values", "axis")
 def one_hot(builder: Builder, node: SourceNode, x: Value, depth: Value, values: Value) -> Value:
     """A new axis."""

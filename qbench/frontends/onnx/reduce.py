@@ -1,6 +1,8 @@
 """Reductions over axes."""
 
-from qbench.frontends.onnx.builder import Builder, Unsupported, Value
+import numpy as np
+
+from qbench.frontends.onnx.builder import Builder, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 
@@ -23,8 +25,12 @@ def _reduction(onnx_op: str, op: str, before: str = "", after: str = "") -> None
             x = builder.emit("multiply", x, x)
         elif before:
             x = builder.emit(before, x)
+        kept = node.flag("keepdims", True)
+        if where and x.dtype == "bool":
+            numbers = builder.emit(op, builder.emit("cast", x, dtype="int32"), axes=where, keepdims=kept)
+            return builder.emit("cast", numbers, dtype="bool")
         if where:
-            x = builder.emit(op, x, axes=where, keepdims=node.flag("keepdims", True))
+            x = builder.emit(op, x, axes=where, keepdims=kept)
         return builder.emit(after, x) if after else x
 
 
@@ -55,9 +61,11 @@ def _arg(onnx_op: str, op: str) -> None:
     @converter(onnx_op, "data", "axis keepdims select_last_index")
     def convert(builder: Builder, node: SourceNode, x: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
         axis, keepdims = x.axis(node.integer("axis", 0)), node.flag("keepdims", True)
-        if node.flag("select_last_index"):
-            raise Unsupported("select_last_index")
-        return builder.emit(op, x, axis=axis, keepdims=keepdims)
+        if not node.flag("select_last_index"):
+            return builder.emit(op, x, axis=axis, keepdims=keepdims)
+        turned = builder.emit("strided_slice", x, begin=(-1,), end=(-(2**31) + 1,), strides=(-1,), axes=(axis,))
+        index = builder.emit(op, turned, axis=axis, keepdims=keepdims)
+        return builder.emit("subtract", np.asarray(x.size(axis) - 1, np.int64), index)
 
 
 _arg("ArgMax", "argmax")

@@ -31,9 +31,6 @@ def resize(
     builder: Builder, node: SourceNode, x: Value, roi: Value | None, scales: Value | None, sizes: Value | None
 ) -> Value:
     """In opset 10 the second input is scales; from 11 on either scales or sizes are given."""
-    for name, plain in (("exclude_outside", 0), ("antialias", 0)):
-        if node.integer(name, plain) != plain:
-            raise Unsupported(f"{name}={node.integer(name, plain)}")
     if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise Unsupported("keep_aspect_ratio_policy other than stretch")
     scales = roi if node.opset == 10 else scales
@@ -92,7 +89,11 @@ def _resize(
     q = builder.meaning(x)  # as in files of onnxruntime's operators
     if q is None:
         raise Unsupported(f"{shown(x.name)} holds {x.dtype}, and nothing says which real numbers these mean")
-    if attrs["method"] == "linear" and all(isinstance(size, int) for size in image.shape[2:]):
+    if (
+        attrs["method"] == "linear"
+        and "antialias" not in attrs
+        and all(isinstance(size, int) for size in image.shape[2:])
+    ):
         known = {key: value for key, value in attrs.items() if key != "method"}
         builder.qparams.setdefault(image.name, q)
         y = builder.emit_quantized("qnn.resize_linear", image, q, toward_zero=True, **known)
@@ -101,7 +102,7 @@ def _resize(
     return flat_again(builder, y, rank)
 
 
-def _mode(node: SourceNode) -> dict[str, str | float]:
+def _mode(node: SourceNode) -> dict[str, Attr]:
     method = _METHODS.get(node.text("mode", "nearest"))
     if method is None:
         raise Unsupported(f"mode {node.text('mode', '')}")
@@ -110,7 +111,13 @@ def _mode(node: SourceNode) -> dict[str, str | float]:
     coordinates = node.text("coordinate_transformation_mode", "half_pixel")
     if coordinates == "tf_crop_and_resize":
         raise Unsupported("coordinate_transformation_mode tf_crop_and_resize")
-    attrs: dict[str, str | float] = {"method": method, "coordinate_transformation_mode": coordinates}
+    attrs: dict[str, Attr] = {"method": method, "coordinate_transformation_mode": coordinates}
+    if node.flag("antialias") and method != "nearest":
+        attrs["antialias"] = True
+    if node.flag("exclude_outside") and (
+        method == "cubic" or "antialias" in attrs
+    ):  # one of two is as good as the edge
+        attrs["exclude_outside"] = True
     if method == "nearest":
         attrs["nearest_mode"] = node.text("nearest_mode", "round_prefer_floor")
     if method == "cubic":

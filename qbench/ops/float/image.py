@@ -30,6 +30,8 @@ class Resize2d(FloatOp):
     nearest_mode: NearestMode = "round_prefer_floor"
     cubic_coeff_a: float = -0.75
     scales: tuple[float, float] | None = None
+    antialias: bool = False
+    exclude_outside: bool = False
 
     def infer(self, data: TensorType) -> TensorType:
         if self.method != "nearest":
@@ -51,9 +53,16 @@ class Resize2d(FloatOp):
         exact = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
         return self.coordinate_transformation_mode in exact and self.scales in (None, (1.0, 1.0))
 
+    @property
+    def bilinear(self) -> bool:
+        """Whether it is made of the two nearest rows and columns."""
+        return self.method == "linear" and not self.antialias
+
     def obstacle(self, *types: TensorType) -> str:
         if self.method == "cubic":
             return "unsupported: cubic resizing has no integer form"
+        if self.method == "linear" and not self.bilinear:
+            return "unsupported: antialiased resizing has no integer form"
         is_open = any(isinstance(dim, str) for dim in (*types[0].shape[1:], *self.size))
         return f"unsupported: resizing of {OPEN_SIZE}" if is_open else ""
 
@@ -63,7 +72,8 @@ class Resize2d(FloatOp):
         require(made <= _MOST, f"{self.name}: size={self.size} is more than {_MOST} along an axis")
         scale = made / size if self.scales is None else self.scales[axis]
         mode = self.coordinate_transformation_mode
-        return interpolation(self.method, size, made, scale, mode, self.nearest_mode, self.cubic_coeff_a)
+        bounds = {"antialias": self.antialias, "exclude_outside": self.exclude_outside}
+        return interpolation(self.method, size, made, scale, mode, self.nearest_mode, self.cubic_coeff_a, **bounds)
 
 
 @register

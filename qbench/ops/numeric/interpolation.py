@@ -1,9 +1,10 @@
 """Interpolation along one axis: which input elements make an output element, and with which weights.
 
-Coordinates and rounding follow the ONNX specification of Resize, version 19, without antialiasing. Positions beyond the
-edge repeat the edge.
+Coordinates and rounding follow the ONNX specification of Resize, version 19. Positions beyond the edge repeat the edge,
+or weigh nothing.
 """
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -25,6 +26,9 @@ def interpolation(
     coordinates: Coordinates,
     nearest_mode: NearestMode,
     cubic_coeff_a: float,
+    *,
+    antialias: bool = False,
+    exclude_outside: bool = False,
 ) -> tuple[Array, Array]:
     """Indices (int64) and weights (float64) of the neighbours of each output element, both of shape (out, neighbours).
 
@@ -34,19 +38,26 @@ def interpolation(
         Number of elements before and after.
     scale
         Output pixels per input pixel.
+    antialias
+        Whether a smaller image is made of all pixels that each of its pixels covers, not only of the nearest.
+    exclude_outside
+        Whether what lies beyond the edge weighs nothing.
     """
     places = _positions(size, out, scale, coordinates)
     if method == "nearest":
         indices = _nearest(places, nearest_mode)[:, np.newaxis]
         return np.clip(indices, 0, size - 1), np.ones((out, 1))
+    shrunk = min(scale, 1.0) if antialias else 1.0
+    reach = math.ceil((1 if method == "linear" else 2) / shrunk)
     first = np.floor(places).astype(np.int64)
-    ratio = places - first
-    if method == "linear":
-        offsets, weights = (0, 1), [1 - ratio, ratio]
-    else:
-        offsets, weights = (-1, 0, 1, 2), _cubic(ratio, cubic_coeff_a)
-    indices = first[:, np.newaxis] + np.array(offsets)
-    return np.clip(indices, 0, size - 1), np.stack(weights, axis=1)
+    indices = first[:, np.newaxis] + np.arange(1 - reach, 1 + reach)
+    away = np.abs((indices - places[:, np.newaxis]) * shrunk)
+    weights = np.maximum(1 - away, 0) if method == "linear" else _cubic(away, cubic_coeff_a)
+    if exclude_outside:
+        weights = np.where((indices >= 0) & (indices < size), weights, 0)
+    if antialias or exclude_outside:
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return np.clip(indices, 0, size - 1), weights
 
 
 def interpolate(data: Array, indices: Array, weights: Array, axis: int) -> Array:
@@ -88,13 +99,8 @@ def _nearest(places: Array, mode: NearestMode) -> Array:
     return rounded.astype(np.int64)
 
 
-def _cubic(ratio: Array, a: float) -> list[Array]:
-    """Weights of the four neighbours by Keys' kernel (1981) with the coefficient `a`."""
-
-    def near(x: Array) -> Array:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x: Array) -> Array:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(ratio + 1), near(ratio), near(1 - ratio), far(2 - ratio)]
+def _cubic(x: Array, a: float) -> Array:
+    """Keys' kernel (1981) with the coefficient `a`, of distances."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
