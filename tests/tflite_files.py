@@ -40,6 +40,10 @@ OPTIONS = {
     "REDUCE_MAX": "ReducerOptions",
     "REDUCE_MIN": "ReducerOptions",
     "REDUCE_PROD": "ReducerOptions",
+    "REDUCE_ALL": "ReducerOptions",
+    "REDUCE_ANY": "ReducerOptions",
+    "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions",
     "MAXIMUM": "MaximumMinimumOptions",
     "MINIMUM": "MaximumMinimumOptions",
     "L2_NORMALIZATION": "L2NormOptions",
@@ -275,7 +279,8 @@ def _operator(b: flatbuffers.Builder, code: int, op: Operator, inputs: list[int]
     input_vector, output_vector = b.CreateNumpyVector(_ints(inputs)), b.CreateNumpyVector(_ints(outputs))
     table = OPTIONS.get(op.op, "".join(map(str.capitalize, op.op.replace("2D", "2d").split("_"))) + "Options")
     table = table.replace("2dOptions", "2DOptions")
-    kind = 0 if op.custom else getattr(tflite.BuiltinOptions, table, 0)
+    later = hasattr(tflite.BuiltinOptions2, table)
+    kind = 0 if op.custom else getattr(tflite.BuiltinOptions2 if later else tflite.BuiltinOptions, table, 0)
     if op.options and not (kind or op.custom):
         raise ValueError(f"{op.op} has no options table")
     custom = b.CreateByteVector(flexbuffers.Dumps(op.options)) if op.custom and op.options else None
@@ -287,8 +292,8 @@ def _operator(b: flatbuffers.Builder, code: int, op: Operator, inputs: list[int]
     if custom is not None:
         tflite.OperatorAddCustomOptions(b, custom)
     if options is not None:
-        tflite.OperatorAddBuiltinOptionsType(b, kind)
-        tflite.OperatorAddBuiltinOptions(b, options)
+        (tflite.OperatorAddBuiltinOptions2Type if later else tflite.OperatorAddBuiltinOptionsType)(b, kind)
+        (tflite.OperatorAddBuiltinOptions2 if later else tflite.OperatorAddBuiltinOptions)(b, options)
     return int(tflite.OperatorEnd(b))
 
 
@@ -296,12 +301,14 @@ def _options(b: flatbuffers.Builder, table: str, fields: Mapping[str, Any]) -> i
     module = importlib.import_module(f"tflite.{table}")
     values = {
         "".join(map(str.capitalize, name.split("_"))): b.CreateString(value)
-        if name == "shared_name"
+        if name in ("shared_name", "name")
         else _enumerated(value)
         for name, value in fields.items()
     }
     vectors = {
-        name: b.CreateNumpyVector(_ints(value)) for name, value in values.items() if isinstance(value, (tuple, list))
+        name: b.CreateByteVector(value) if isinstance(value, bytes) else b.CreateNumpyVector(_ints(value))
+        for name, value in values.items()
+        if isinstance(value, (bytes, tuple, list))
     }
     getattr(module, f"{table}Start")(b)
     for name, value in {**values, **vectors}.items():

@@ -34,7 +34,7 @@ _BY_NAME: dict[str, Family] = {
     "sum": total,
     "qnn.quantize": requantized,
     **dict.fromkeys(("maximum", "minimum"), extremum),
-    **dict.fromkeys(("divide", "power"), binary),
+    **dict.fromkeys(("divide", "power", "squared_difference"), binary),
     **dict.fromkeys(("argmax", "argmin"), argument),
 }
 """Ops that calibration leaves in float, while files may have quantizers around them."""

@@ -52,7 +52,8 @@ def binary(site: Site) -> Form:
     for q in site.all_per_tensor():
         if q.dtype not in _NARROW:
             raise NoForm(f"unsupported: no integer form of this op on {q.dtype}")
-    return straight(site, "qnn.binary", (0, 1), {"function": site.node.op})
+    attrs: dict[str, Attr] = {"function": site.node.op, **site.arithmetic.spoken}
+    return straight(site, "qnn.binary", (0, 1), attrs)
 
 
 def _with_number(site: Site) -> Form | None:

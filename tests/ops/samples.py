@@ -105,7 +105,7 @@ SAMPLES: dict[str, Sample] = {
         *((1, 8, 4), (1, 8, 3), (8, 4)), symbolic=False, classes=2, most=6, overlap=0.5, least=-0.5, scales=(1.0,) * 4
     ),
 }
-for _op in ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum"):
+for _op in ("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "squared_difference"):
     SAMPLES[_op] = sample((2, 3), (3,))
 for _op in ("equal", "less", "less_equal", "greater", "greater_equal"):
     SAMPLES[_op] = sample((2, 3), (3,))
@@ -133,6 +133,7 @@ for _op in (
         "ceil",
         "round",
         "reciprocal",
+        "rsqrt",
         "sin",
         "cos",
     ),

@@ -119,6 +119,12 @@ BINARY = {
 }
 
 
+def test_the_square_of_a_difference_and_the_inverse_of_a_root() -> None:
+    lhs, rhs = draw((3, 4)), draw((4,), 1)
+    np.testing.assert_allclose(one("squared_difference", lhs, rhs), (lhs - rhs) ** 2, rtol=1e-6)
+    np.testing.assert_allclose(one("rsqrt", lhs * lhs), 1 / np.abs(lhs), rtol=1e-5)
+
+
 @pytest.mark.parametrize("op", BINARY)
 @given(mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4), st.sampled_from(["float32", "int64"]))
 @settings(max_examples=20, deadline=None)

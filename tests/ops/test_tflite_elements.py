@@ -79,9 +79,30 @@ def test_elu_which_has_no_reference_kernel(q: QParams, out: QParams) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("approximate", [False, True])
+@few
+@given(q=qparams("int8"), out=qparams("int8"))
+def test_gelu(approximate: bool, q: QParams, out: QParams) -> None:
+    x, parameters = every("int8"), (("approximate", "tanh"),) if approximate else ()
+    found = ours("qnn.unary", [x], [q], out, function="nn.gelu", parameters=parameters, semantics="tflite")
+    wanted = reference("GELU", [(x, q)], out, shape=x.shape, approximate=approximate)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@few
+@given(seed=SEED, shape=SHAPES, data=st.data())
+def test_squared_differences(seed: int, shape: tuple[int, ...], data: st.DataObject) -> None:
+    lhs, rhs, out = (data.draw(qparams("int8")) for _ in range(3))
+    assume(4 * max(lhs.scales[0], rhs.scales[0]) ** 2 < 2**14 * out.scales[0])
+    x, y = some(seed, "int8", (3, 5, 7)), some(seed + 1, "int8", shape)
+    found = ours("qnn.binary", [x, y], [lhs, rhs], out, function="squared_difference", semantics="tflite")
+    wanted = reference("SQUARED_DIFFERENCE", [(x, lhs), (y, rhs)], out, shape=(3, 5, 7))
+    np.testing.assert_array_equal(found, wanted, strict=True)
+
+
 def test_functions_that_tflite_lacks_are_tables_of_their_own_meaning() -> None:
     q, x = QParams(0.1, 0, "int8"), every("int8")
-    tables = [ours("qnn.unary", [x], [q], q, function="nn.gelu", semantics=whose) for whose in ("tflite", "tvm")]
+    tables = [ours("qnn.unary", [x], [q], q, function="sin", semantics=whose) for whose in ("tflite", "tvm")]
     np.testing.assert_array_equal(*tables)
 
 

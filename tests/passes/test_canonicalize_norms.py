@@ -78,6 +78,12 @@ def test_layer_norm(nodes: list[Node], residual: bool) -> None:
     assert last.attrs["epsilon"] == pytest.approx(1e-3) and set(last.sources) == {n.name for n in nodes} - {"x"}
 
 
+def test_parameters_with_the_axes_of_the_data() -> None:
+    parameters = {name: array.reshape(1, 1, WIDTH) for name, array in (("gamma", GAMMA), ("beta", BETA))}
+    result = canonical(graph(*LAYER["TensorFlow"], x=("N", 3, WIDTH), **CONSTANTS | parameters))
+    assert ops(result) == ["nn.layer_norm"]
+
+
 @pytest.mark.parametrize("nodes", RMS.values(), ids=RMS.keys())
 def test_rms_norm(nodes: list[Node]) -> None:
     result = canonical(graph(*nodes, x=(2, 3, WIDTH), **CONSTANTS, eighth=c(1 / WIDTH)))

@@ -47,6 +47,19 @@ def pad(writer: Writer, node: Node) -> None:
     writer.emit("Pad", inputs, node.outputs, node.name, mode=op.mode)
 
 
+@exporter("rsqrt")
+def rsqrt(writer: Writer, node: Node) -> None:
+    """1 divided by the square root."""
+    writer.emit("Reciprocal", [writer.step(node, "Sqrt", writer.inputs(node))], node.outputs, node.name)
+
+
+@exporter("squared_difference")
+def squared_difference(writer: Writer, node: Node) -> None:
+    """The difference, times itself."""
+    difference = writer.step(node, "Sub", writer.inputs(node))
+    writer.emit("Mul", [difference, difference], node.outputs, node.name)
+
+
 @exporter("image.resize2d")
 def resize2d(writer: Writer, node: Node) -> None:
     """Sizes, or the scales where the coordinates follow those."""

@@ -21,12 +21,13 @@ _TABLES = {
     "nn.leaky_relu": ("LEAKY_RELU", "LeakyReluOptions"),
     "nn.relu": ("RELU", ""),
     "round": ("ROUND", ""),
+    "rsqrt": ("RSQRT", ""),
     "sigmoid": ("LOGISTIC", ""),
     "sin": ("SIN", ""),
     "sqrt": ("SQRT", ""),
     "tanh": ("TANH", ""),
 }
-_INTEGER = ("sigmoid", "tanh", "nn.hard_swish", "nn.leaky_relu")
+_INTEGER = ("sigmoid", "tanh", "nn.hard_swish", "nn.leaky_relu", "rsqrt")
 """Functions with kernels of their own for integers; the others become tables."""
 _FIXED = {"sigmoid": (1 / 256, -128), "tanh": (1 / 128, 0)}
 _REAL_PAIRS = {
@@ -37,7 +38,9 @@ _REAL_PAIRS = {
     "maximum": ("MAXIMUM", "MaximumMinimumOptions"),
     "minimum": ("MINIMUM", "MaximumMinimumOptions"),
     "power": ("POW", "PowOptions"),
+    "squared_difference": ("SQUARED_DIFFERENCE", "SquaredDifferenceOptions"),
 }
+_NOT_FUSING = ("MAXIMUM", "MINIMUM", "POW", "SQUARED_DIFFERENCE")
 _PAIRS = _REAL_PAIRS | {f"qnn.{name}": _REAL_PAIRS[name] for name in ("add", "subtract", "multiply")}
 
 
@@ -92,15 +95,27 @@ def _looked_up(writer: Writer, node: Node, layout: Layout) -> None:
     writer.emit("GATHER", [stored, wide], [writer.make(node.output, layout)], "GatherOptions")
 
 
+@exporter("qnn.binary")
+def binary(writer: Writer, node: Node) -> None:
+    """A squared difference, the only one that TFLite has integer arithmetic for and the others not."""
+    op = writer.op(node)
+    if (op.function, op.semantics) != ("squared_difference", "tflite"):
+        raise Inexpressible(f"{op.function} of two tensors of integers")
+    _pair(writer, node, op.function)
+
+
 @exporter(*_PAIRS)
 def pair(writer: Writer, node: Node) -> None:
     """Arithmetic on two tensors, with NumPy's broadcasting."""
-    code, table = _PAIRS[node.op]
+    _pair(writer, node, node.op)
+
+
+def _pair(writer: Writer, node: Node, op: str) -> None:
+    code, table = _PAIRS[op]
     if node.op in ("qnn.add", "qnn.subtract") and writer.op(node).semantics != "tflite":
         raise Inexpressible("sums in another arithmetic than TFLite's")
     layout = writer.layout(*node.inputs)
-    fusing = "MaximumMinimum" not in table and table != "PowOptions"
-    after = followers(writer, node) if fusing else None
+    after = None if code in _NOT_FUSING else followers(writer, node)
     inputs = [writer.read(value, layout) for value in node.inputs]
     options = {} if after is None else {"fused_activation_function": after.activation}
     output = node.output if after is None else after.output

@@ -97,6 +97,6 @@ def squared_difference(builder: Builder, op: SourceOperator, lhs: Value, rhs: Va
     """The square of the difference."""
     operands = aligned(builder, lhs, rhs)
     if is_quantized(builder, lhs, rhs):
-        raise Unsupported("a quantized squared difference")
+        return quantized(builder, "squared_difference", operands, nchw=_nchw(operands))
     value = builder.emit("subtract", *operands, nchw=_nchw(operands))
     return builder.emit("multiply", value, value)

@@ -1,4 +1,4 @@
-"""What a file keeps in more than one function: branches, which both run, and the states of streaming models."""
+"""What a file keeps in more than one function: named parts, branches, which both run, loops, and states of streams."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ _LOG = logging.getLogger(__name__)
 FUNCTION_OPTIONS = {
     "CALL_ONCE": ("init_subgraph_index",),
     "IF": ("then_subgraph_index", "else_subgraph_index"),
+    "STABLEHLO_COMPOSITE": ("decomposition_subgraph_index",),
     "WHILE": ("cond_subgraph_index", "body_subgraph_index"),
 }
 """The operators that name other functions, and the options that do."""
@@ -23,8 +24,9 @@ SILENT = frozenset({"CALL_ONCE", "ASSIGN_VARIABLE"})
 def flattened(functions: Sequence[SourceModel]) -> SourceModel:
     """The first function of a file with all that it asks of the others.
 
-    Both branches of an IF run, and their results are chosen from. A variable, which the model reads as its last run has
-    left it, becomes an input and an output; one that nothing assigns, the constant that it is at first.
+    A composite is what it is made of. Both branches of an IF run, and their results are chosen from. A variable, which
+    the model reads as its last run has left it, becomes an input and an output; one that nothing assigns, the constant
+    that it is at first. Loops stay, and the functions that they name.
 
     Parameters
     ----------
@@ -58,7 +60,8 @@ class _Branches:
                 f"the model has {len(self.functions)} subgraphs, {unused} of which the first does not use; qbench reads"
                 " models with one function: export the one that is wanted"
             )
-        return replace(main, tensors=tuple(self.tensors), operators=tuple(self.operators))
+        operators, functions = tuple(self.operators), tuple(self.functions)
+        return replace(main, tensors=tuple(self.tensors), operators=operators, functions=functions)
 
     def _take(self, operators: Sequence[SourceOperator], place: Mapping[int, int]) -> None:
         for op in operators:
@@ -66,9 +69,17 @@ class _Branches:
             if op.op == "IF":
                 self._choose(known)
                 continue
-            for option in FUNCTION_OPTIONS.get(op.op, ()):
-                self._use(op, option)
+            if op.op == "STABLEHLO_COMPOSITE":
+                self._called(known, FUNCTION_OPTIONS[op.op][0], known.inputs, known.output_numbers)
+                continue
+            self._keep(op)
             self.operators.append(known)
+
+    def _keep(self, op: SourceOperator) -> None:
+        """Use the functions that an operator names as they are, and those that they name."""
+        for option in FUNCTION_OPTIONS.get(op.op, ()):
+            for inner in self._use(op, option).operators:
+                self._keep(inner)
 
     def _choose(self, op: SourceOperator) -> None:
         if not op.inputs:
@@ -79,12 +90,16 @@ class _Branches:
             chosen = SourceOperator(name, "SELECT_V2", (condition, *results), (number,), (name,), "", {})
             self.operators.append(chosen)
 
-    def _called(self, op: SourceOperator, option: str, given: Sequence[int]) -> list[int]:
-        """The numbers of what a function makes of some tensors, once its operators stand behind those before."""
+    def _called(self, op: SourceOperator, option: str, given: Sequence[int], made: Sequence[int] = ()) -> list[int]:
+        """The numbers of what a function makes of some tensors, once its operators stand behind those before.
+
+        `made` are numbers for its results, where they have some already.
+        """
         function = self._use(op, option)
         if len(function.inputs) != len(given) or len(function.outputs) != len(op.outputs):
             raise ModelError(f"operator {op}: its function takes or makes another number of tensors than it")
         place = {number: len(self.tensors) + number for number in range(len(function.tensors))}
+        place |= dict(zip(function.outputs, made, strict=bool(made)))
         place |= dict(zip(function.inputs, given, strict=True))
         self.tensors += function.tensors
         self._take(function.operators, place)

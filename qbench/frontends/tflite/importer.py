@@ -1,11 +1,13 @@
 """The import itself: operators in order, each folded, converted or put on the list of what is not supported."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.sizes import Unresolved
 from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
 from qbench.frontends.tflite.folding import fold_sizes
+from qbench.frontends.tflite.functions import FUNCTION_OPTIONS
 from qbench.frontends.tflite.kinds import hybrid_weights
 from qbench.frontends.tflite.source import ABSENT, SourceModel, SourceOperator, SourceTensor
 from qbench.frontends.tflite.table import CONVERTERS
@@ -15,6 +17,9 @@ from qbench.ir.graph import Graph
 from qbench.ir.types import Dim, TensorType
 from qbench.quant.arithmetic import dequantize
 from qbench.quant.semantics import Semantics
+
+MOST_TURNS = 1000
+"""No loop is written out that turns more often."""
 
 
 def import_model(
@@ -82,7 +87,10 @@ class _Importer:
 
     def _attempt(self, op: SourceOperator) -> None:
         try:
-            self._take(op)
+            if op.op == "WHILE":
+                self._turn(op)
+            else:
+                self._take(op)
         except Unsupported as error:
             self.unsupported.append(f"{op}: {error}" if str(error) else str(op))
         except QBenchError as error:
@@ -118,6 +126,52 @@ class _Importer:
             made = convert(builder, op, values)
             made = made if all(value.array is not None for value in made) else builder.finish(made)
         self.values.update(zip(op.output_numbers, made, strict=True))
+
+    def _turn(self, op: SourceOperator) -> None:
+        """A loop written out: a copy of its body for each turn, as long as its condition is a known truth value."""
+        condition, body = (self.source.functions[op.integer(name)] for name in FUNCTION_OPTIONS["WHILE"])
+        state = [self.values[number] for number in op.inputs]
+        for turn in range(MOST_TURNS + 1):
+            (goes_on,) = self._called(op, condition, state, turn)
+            if goes_on.constant is None:
+                raise Unsupported("it ends when its data say so; only loops whose turns can be counted are written out")
+            if not goes_on.constant.all():
+                break
+            state = self._called(op, body, state, turn)
+        else:
+            raise Unsupported(f"it turns more than {MOST_TURNS} times")
+        made = dict(zip(op.output_numbers, state, strict=True))
+        self.values |= made
+        computed = [number for number, value in made.items() if value.array is None]
+        if computed:
+            self.builder.start(op, [self.source.tensors[number] for number in computed])
+            self.values.update(zip(computed, self.builder.finish([made[n] for n in computed]), strict=True))
+
+    def _called(self, op: SourceOperator, function: SourceModel, given: Sequence[Value], turn: int) -> list[Value]:
+        """What a function makes of some values; its tensors get names of their own in each turn."""
+        if len(function.inputs) != len(given):
+            raise ModelError(f"operator {op}: a function of it takes {len(function.inputs)} tensors, not {len(given)}")
+        tensors = tuple(
+            tensor if tensor.array is not None else replace(tensor, name=self.builder.fresh(f"{tensor.name}.{turn}"))
+            for tensor in function.tensors
+        )
+        outside, found = (self.source, self.values), len(self.unsupported)
+        self.source = replace(function, tensors=tensors, functions=self.source.functions)
+        self.values = {
+            number: self.builder.known(tensor.array, tensor.name, tensor.qparams)
+            for number, tensor in enumerate(tensors)
+            if tensor.array is not None
+        } | dict(zip(function.inputs, given, strict=True))
+        for inner in function.operators:
+            name, outputs = f"{inner.name}.{turn}", tuple(tensors[number].name for number in inner.output_numbers)
+            self._attempt(replace(inner, name=name, outputs=outputs))
+        made = [self.values.get(number) for number in function.outputs]
+        self.source, self.values = outside
+        if len(self.unsupported) > found:
+            raise Unsupported("what its body uses")
+        if None in made:
+            raise ModelError(f"operator {op}: a function of it makes fewer tensors than it says")
+        return [value for value in made if value is not None]
 
     def _real(self, number: int) -> Value:
         """A constant that is stored as integers, as the real numbers that they stand for."""

@@ -1,6 +1,7 @@
 """A TFLite file to plain data. Whatever is wrong with the file becomes a ModelError here."""
 
 import importlib
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -86,7 +87,6 @@ class _Reader:
         tensors = [
             self._tensor(tensor, names[index], buffers, index in computed) for index, tensor in enumerate(tables)
         ]
-        self._refuse(tables, names)
         return SourceModel(name, tuple(tensors), tuple(operators), inputs, outputs)
 
     def _guard(self, table: Any) -> Any:
@@ -136,6 +136,9 @@ class _Reader:
                 array = read_array(content, name, sizes, dtype, self.budget)
             else:
                 array = self._dense(self._guard(sparsity), content, name, sizes, dtype)
+        if table.IsVariable():  # what an operator keeps from run to run; zeros at first, and here in each run
+            self.budget.spend(4 * math.prod(sizes))
+            array = np.zeros(sizes, numpy_dtype(dtype) if is_dtype(dtype) else np.float32)
         quantization = table.Quantization()
         qparams = None if quantization is None else read_qparams(self._guard(quantization), name, sizes, dtype)
         shape = tuple(None if -1 in pair else pair[0] for pair in zip(sizes, signature, strict=True))
@@ -186,18 +189,13 @@ class _Reader:
         custom = array_of(table.CustomOptionsAsNumpy())
         if custom is not None and custom.size:
             return "custom", custom_options(custom.tobytes())
-        number, union = table.BuiltinOptionsType(), table.BuiltinOptions()
-        if not number or union is None:
-            return "", {}
-        kind = names_of(self.parser.BuiltinOptions).get(number, f"options {number}")
-        table_class = getattr(self.parser, kind, None)
-        return kind, {} if table_class is None else read_options(table_class, self.data, union.Pos, self.budget)
-
-    def _refuse(self, tables: Sequence[Any], names: Sequence[str]) -> None:
-        found = [shown(name) for name, table in zip(names, tables, strict=True) if table.IsVariable()]
-        if found:
-            more = f" and {len(found) - 8} more" if len(found) > 8 else ""
-            raise ModelError(f"variable tensors are not supported: {', '.join(found[:8])}{more}")
+        for union in ("BuiltinOptions", "BuiltinOptions2"):
+            number, options = getattr(table, f"{union}Type")(), getattr(table, union)()
+            if number and options is not None:
+                kind = names_of(getattr(self.parser, union)).get(number, f"options {number}")
+                fields = getattr(self.parser, kind, None)
+                return kind, {} if fields is None else read_options(fields, self.data, options.Pos, self.budget)
+        return "", {}
 
 
 def _check_numbers(numbers: Sequence[int], names: Sequence[str], who: str) -> None:

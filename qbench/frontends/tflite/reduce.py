@@ -7,7 +7,15 @@ from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
 
-_OPS = {"MEAN": "mean", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "SUM": "sum"}
+_OPS = {
+    "MEAN": "mean",
+    "REDUCE_ALL": "min",
+    "REDUCE_ANY": "max",
+    "REDUCE_MAX": "max",
+    "REDUCE_MIN": "min",
+    "REDUCE_PROD": "prod",
+    "SUM": "sum",
+}
 
 
 @converter(" ".join(_OPS), "x axes", "ReducerOptions keep_dims")
@@ -21,6 +29,9 @@ def reduction(builder: Builder, op: SourceOperator, x: Value, axes: Value) -> Va
         data = builder.filed(x)
     attrs: dict[str, Attr] = {"axes": tuple(sorted(data.axis(axis) for axis in wanted)), "keepdims": keep}
     nchw = data.nchw and keep
+    if x.dtype == "bool":
+        numbers = builder.emit(name, builder.emit("cast", data, dtype="int32"), nchw=nchw, attrs=attrs)
+        return builder.emit("cast", numbers, dtype="bool")
     plain = is_plain_integer(x) and builder.q is None and name != "mean"
     if plain or not is_quantized(builder, x):
         return builder.emit(name, data, nchw=nchw, attrs=attrs)

@@ -85,10 +85,11 @@ class SourceOperator:
 
 @dataclass(frozen=True, eq=False)
 class SourceModel:
-    """A whole file: tensors by number, operators in the file's order."""
+    """A whole file: tensors by number, operators in the file's order, and by number the functions that these name."""
 
     name: str
     tensors: tuple[SourceTensor, ...]
     operators: tuple[SourceOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    functions: tuple["SourceModel", ...] = ()

@@ -15,7 +15,19 @@ from qbench.quant.activations import ACTIVATION_BOUNDS
 
 _INTEGER = frozenset(
     {
-        *("abs", "clip", "exp", "log", "nn.elu", "nn.hard_swish", "nn.leaky_relu", "nn.relu", "rsqrt", "sigmoid"),
+        *(
+            "abs",
+            "clip",
+            "exp",
+            "log",
+            "nn.elu",
+            "nn.gelu",
+            "nn.hard_swish",
+            "nn.leaky_relu",
+            "nn.relu",
+            "rsqrt",
+            "sigmoid",
+        ),
         "tanh",
     }
 )

@@ -26,6 +26,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "maximum": _operator(lambda a, b: a if a > b or a != a else b),
     "minimum": _operator(lambda a, b: a if a < b or a != a else b),
     "power": _operator(lambda a, b: np.power(a, b)),
+    "squared_difference": _operator(lambda a, b: (a - b) * (a - b)),
     "square": _operator(lambda a, b: a * a),
     "cube": _operator(lambda a, b: np.float32(np.float64(a) * np.float64(a) * np.float64(a))),
     "prelu": _operator(lambda a, b: a if a > np.float32(0) else a * b),

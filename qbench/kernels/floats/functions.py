@@ -176,6 +176,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": _function(lambda x, a, b: np.ceil(x)),
     "round": _function(lambda x, a, b: np.rint(x)),
     "reciprocal": _function(lambda x, a, b: f32(1) / x),
+    "rsqrt": _function(lambda x, a, b: f32(1) / np.sqrt(x)),
     "sign": _function(lambda x, a, b: np.sign(x)),
 }
 """``f(x, alpha, beta) -> float32`` by the name of the op without its dialect; ``clamp`` bounds x by both."""

@@ -66,6 +66,17 @@ class Multiply(Binary):
 
 
 @register
+class SquaredDifference(Binary):
+    """The square of ``lhs - rhs``."""
+
+    name = "squared_difference"
+    commutes = True
+
+    def compute(self, lhs: Array, rhs: Array) -> Array:
+        return np.square(lhs - rhs)
+
+
+@register
 class Power(Binary):
     """``lhs`` to the power of ``rhs``."""
 

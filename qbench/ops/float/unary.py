@@ -55,7 +55,10 @@ _declare("floor", np.floor, "The largest integer that is not above the element."
 _declare("ceil", np.ceil, "The smallest integer that is not below the element.")
 _declare("round", np.rint, "The nearest integer, halves to even.")
 _RECIPROCAL = _declare("reciprocal", np.reciprocal, "1 divided by the element; infinity at 0.")
+_RSQRT = _declare(
+    "rsqrt", lambda x: 1 / np.sqrt(x), "1 divided by the square root; infinity at 0, NaN below.", never_negative=True
+)
 _declare("sign", np.sign, "-1, 0 or 1.", of_integers=True)
 
-STEEP = (_LOG, _SQRT, _RECIPROCAL)
+STEEP = (_LOG, _SQRT, _RECIPROCAL, _RSQRT)
 """Without a bound on their slope: near 0, one step of 8 bits changes the result by any amount."""

@@ -4,12 +4,14 @@ import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import numpy_dtype
-from qbench.ir.op import OPS, register
+from qbench.ir.op import OPS, Array, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.float.elementwise import SquaredDifference
 from qbench.ops.integer.table import IntegerPairTable
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
 from qbench.ops.tflite.prelu import tflite_prelu
+from qbench.ops.tflite.squared_difference import tflite_squared_difference
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.semantics import Semantics
 
@@ -18,7 +20,8 @@ from qbench.quant.semantics import Semantics
 class QnnBinary(QnnOp):
     """Dequantize both, apply a float op in float32, quantize: 8-bit tensors of any qparams.
 
-    A pair for which the function has no value, as 0 / 0, gives the zero point.
+    A pair for which the function has no value, as 0 / 0, gives the zero point. TFLite has integer arithmetic of its own
+    for squared differences.
     """
 
     name = "qnn.binary"
@@ -26,6 +29,7 @@ class QnnBinary(QnnOp):
     operands = ("lhs", "rhs")
     function: str
     """Name of the float op: subtract, divide, power..."""
+    semantics: Semantics = "tvm"
 
     @property
     def float_form(self) -> str:
@@ -35,6 +39,10 @@ class QnnBinary(QnnOp):
         target = self.q_out()
         if self.function not in OPS:
             raise GraphError(f"there is no op {self.function} to make a table of")
+        if self.semantics == "tflite" and self.function == SquaredDifference.name:
+            lhs, rhs = self._codes(0)[:, None], self._codes(1)[None, :]
+            table = tflite_squared_difference(lhs, rhs, (self.q_in(0), self.q_in(1)), target)
+            return Lowered.of(IntegerPairTable(), table=table)
         reals = [self._reals(index) for index in (0, 1)]
         function = OPS[self.function]()
         (values,) = function.compute_all((reals[0][:, None], reals[1][None, :]))
@@ -42,10 +50,14 @@ class QnnBinary(QnnOp):
 
     def _reals(self, index: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         q, zero_point = self.q_in(index), self.one_zero_point(index)
+        return dequantize(self._codes(index), QParams(q.scales[0], zero_point, q.dtype))
+
+    def _codes(self, index: int) -> Array:
+        """All integers of an operand."""
+        q, _ = self.q_in(index), self.one_zero_point(index)
         if q.qmax - q.qmin > 255:
             raise GraphError(f"{self.name} takes integers of 8 bits, not {q.dtype}")
-        codes = np.arange(q.qmin, q.qmax + 1).astype(numpy_dtype(q.dtype))
-        return dequantize(codes, QParams(q.scales[0], zero_point, q.dtype))
+        return np.arange(q.qmin, q.qmax + 1).astype(numpy_dtype(q.dtype))
 
 
 @register

@@ -4,6 +4,7 @@
 bits, are computed in integers.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -129,11 +130,26 @@ def _sigmoid(x: Integers, parameters: Parameters, source: QParams, target: QPara
 def _tanh(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
     if source.dtype == "int16":
         return tanh_int16(x, source.scales[0])
-    return _curve(x, source, target, _in_double(np.tanh))
+    return _curve(x, source, target, _tanh_of)
 
 
 def _elu(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
     return _curve(x, source, target, lambda real: np.where(real < 0, _in_double(np.expm1)(real), real))
+
+
+def _gelu(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
+    """By the complementary error function, which does not cancel out far below zero; or by tanh."""
+    half, one = np.float32(0.5), np.float32(1)
+    if parameters.get("approximate", "none") == "tanh":
+        factor, bend = np.float32(math.sqrt(2 / math.pi)), np.float32(0.044715)
+        return _curve(
+            x,
+            source,
+            target,
+            lambda v: half * v * (one + _tanh_of(np.asarray(factor * (v + bend * v * v * v), np.float32))),
+        )
+    inverse = np.float32(-math.sqrt(0.5))
+    return _curve(x, source, target, lambda v: half * v * _erfc(np.asarray(v * inverse, np.float32)))
 
 
 def _exponential(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
@@ -155,6 +171,8 @@ def _in_double(function: Callable[..., Any]) -> Callable[[NDArray[np.float32]], 
 
 
 _exp = _in_double(np.exp)
+_erfc = _in_double(np.vectorize(math.erfc))
+_tanh_of = _in_double(np.tanh)
 
 
 def _curve(
@@ -195,6 +213,7 @@ TFLITE_FUNCTIONS: dict[str, Callable[[Integers, Parameters, QParams, QParams], I
     "nn.leaky_relu": _leaky_relu,
     "nn.hard_swish": _hard_swish,
     "nn.elu": _elu,
+    "nn.gelu": _gelu,
     "sigmoid": _sigmoid,
     "tanh": _tanh,
     "exp": _exponential,

@@ -234,7 +234,7 @@ def _replaced(rw: Rewriter, around: _Around, last: Node) -> bool:
     for op, attrs, sizes, parameters in _forms(around, last.output):
         if all(_broadcasts(parameter, sizes) for parameter in parameters):
             names = [
-                _constant(rw, f"{last.name}.{kind}", np.broadcast_to(parameter, sizes).astype(dtype), named)
+                _constant(rw, f"{last.name}.{kind}", _filled(parameter, sizes).astype(dtype), named)
                 for kind, parameter in zip(("gamma", "beta"), parameters, strict=False)
             ]
             return fuse(rw, tuple(nodes), op, (data, *names), epsilon=float(around.epsilon or 0.0), **attrs)
@@ -271,6 +271,12 @@ def _broadcasts(parameter: Coefficient, sizes: tuple[int, ...]) -> bool:
     return len(own) <= len(sizes) and all(
         size in (1, wanted) for size, wanted in zip(reversed(own), reversed(sizes), strict=False)
     )
+
+
+def _filled(parameter: Coefficient, sizes: tuple[int, ...]) -> Coefficient:
+    """A parameter that broadcasts, with each of its numbers; it may have axes of size 1 in front."""
+    more = max(parameter.ndim - len(sizes), 0)
+    return np.broadcast_to(parameter, (1,) * more + sizes).reshape(sizes)
 
 
 def _constant(rw: Rewriter, name: str, array: Array, named: set[str]) -> str:

@@ -19,6 +19,7 @@ from qbench.ops.integer.requantize import IntegerAdd, IntegerAddFloat32, Requant
 from qbench.ops.integer.table import IntegerTable
 from qbench.ops.onnx.add import OnnxAdd
 from qbench.ops.tflite.add import TfliteAdd
+from qbench.ops.tflite.prelu import TflitePrelu
 from qbench.runtime import interpreter
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
@@ -34,7 +35,7 @@ _MANY = 64
 _SUMS = IntegerAdd, IntegerAddFloat32, OnnxAdd, TfliteAdd
 
 
-@lowers(IntegerTable, Clip, Relu, Requantize, IntegerMultiply)
+@lowers(IntegerTable, Clip, Relu, Requantize, IntegerMultiply, TflitePrelu)
 class LookupLowering(Lowering):
     """The whole step as one table, or one for each index of an axis."""
 

@@ -1,4 +1,4 @@
-"""TFLite's softmax along the last axis of 8-bit values."""
+"""TFLite's softmax of 8-bit values along the last axis, or along channels of images, which are last in its files."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.tflite_softmax import tflite_softmax_kernel
 from qbench.ops.tflite.softmax import TfliteSoftmax
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import Layout, row_major, shape_of
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.step import Instruction
@@ -27,22 +27,25 @@ class TfliteSoftmaxLowering(Lowering):
         assert isinstance(op, TfliteSoftmax)
         self.data, self.table = step.head.inputs
         self.shape = shape_of(graph, self.data)
-        if op.axis % len(self.shape) != len(self.shape) - 1 or op.dtype not in ("int8", "uint8"):
-            raise Refused("it is not along the last axis, or its result has 16 bits")
+        rank = len(self.shape)
+        self.order = CHANNELS_LAST if rank == 4 and op.axis % rank == 1 else row_major(rank)
+        if op.axis % rank != self.order.axes[-1] or op.dtype not in ("int8", "uint8"):
+            raise Refused("it is not along the last axis or an image's channels, or its result has 16 bits")
         if self.table not in graph.constants:
             raise Refused("its table is no constant")
-        if math.prod(self.shape) == 0 or self.shape[-1] >= 2**12:
+        self.count = self.shape[self.order.axes[-1]]
+        if math.prod(self.shape) == 0 or self.count >= 2**12:
             raise Refused("its rows are empty, or sums of them could leave 32 bits")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        order = row_major(len(self.shape))
-        return Layouts({self.data: order}, {self.step.outputs[0]: order})
+        return Layouts({self.data: self.order}, {self.step.outputs[0]: self.order})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         table = np.ascontiguousarray(self.graph.constants[self.table].array)
-        source, target = gapless(site, self.data), gapless(site, self.step.outputs[0], output=True)
+        axes = self.order.axes
+        source, target = gapless(site, self.data, axes), gapless(site, self.step.outputs[0], axes, output=True)
         made = instruction(
             tflite_softmax_kernel(), self.step.outputs[0], x=source.place.reference, y=target.place.reference,
-            table=site.constant(table), rows=math.prod(self.shape[:-1]), count=self.shape[-1],
+            table=site.constant(table), rows=math.prod(self.shape) // self.count, count=self.count,
         )  # fmt: skip
         return [*source.copies, made, *target.copies]

@@ -82,7 +82,6 @@ BROKEN: dict[str, tuple[bytes, list[str]]] = {
     "twin inputs": (model(*quantized(), inputs=["x", "x"]), ["'x'", "twice", "inputs"]),
     "input that is made": (model(*quantized(), inputs=["x", "c"]), ["'c'", "there already"]),
     "missing input": (model(*quantized(), inputs=[]), ["'c'", "'x'", "made by nothing"]),
-    "variable": (changed("c", variable=True), ["variable", "'c'"]),
     "sparse": (changed("w", sparse=Sparsity((), (), ())), ["sparse", "'w'"]),
     "no such buffer": (changed("w", buffer=99), ["'w'", "buffer 99"]),
     "short buffer": (changed("w", raw=b"123"), ["'w'", "54 bytes", "has 3"]),

@@ -235,6 +235,13 @@ def test_reductions(tmp_path: Path, shape: list[int], data: st.DataObject, op: s
     one_op(tmp_path, op, reals(*shape, low=0.9, high=1.1), ints(axes), keep_dims=keep)
 
 
+@pytest.mark.parametrize("op", ["REDUCE_ALL", "REDUCE_ANY"])
+@pytest.mark.parametrize("axes", [(1,), (0, 3), (1, 2)])
+def test_reductions_of_truth_values(tmp_path: Path, op: str, axes: tuple[int, ...]) -> None:
+    x = reals(2, 3, 4, 5) > (-2 if op == "REDUCE_ALL" else 2)
+    one_op(tmp_path, op, x, ints(axes), dtype="bool", keep_dims=True)
+
+
 @EXAMPLES
 @given(st.tuples(Sizes, Sizes), st.tuples(Sizes, Sizes), st.sampled_from(["align_corners", "half_pixel_centers", ""]))
 def test_resize_bilinear(tmp_path: Path, size: tuple[int, int], to: tuple[int, int], mode: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flatbuffers import flexbuffers
 
 from qbench.errors import ModelError, UnsupportedOpsError
 from qbench.frontends import load
@@ -137,10 +138,84 @@ def test_what_makes_no_sense(tmp_path: Path, data: bytes, told: str) -> None:
         load(save(data, tmp_path))
 
 
-def test_a_loop_is_named_as_unsupported(tmp_path: Path) -> None:
-    loop = operator("WHILE", ["x"], cond_subgraph_index=1, body_subgraph_index=2)
-    x, y = Tensor("x", (2,)), Tensor("y", (2,))
-    body = Function([x, y], [operator("RELU", ["x"])], ["x"], ["y"])
-    data = model([x, y], [loop], functions=[body, body])
-    with pytest.raises(UnsupportedOpsError, match="WHILE"):
+STEPS, UNITS = 3, 4
+
+
+def looping(compared: str = "i", *, bound: int = STEPS, step: int = 1) -> bytes:
+    """``h = relu(w @ x[i] + h)`` for each row of x, as Keras writes recurrent layers."""
+    state = [Tensor("i", (), "int32"), Tensor("h", (1, UNITS)), Tensor("x", (STEPS, 2))]
+    names = [tensor.name for tensor in state]
+    condition = Function(
+        [*state, constant("axes", np.int32([0, 1])), Tensor("sum", ()), Tensor("whole", (), "int32"),
+         constant("bound", np.int32(bound)), Tensor("on", (), "bool")],
+        [operator("SUM", ["x", "axes"], ["sum"], keep_dims=False), operator("CAST", ["sum"], ["whole"]),
+         operator("LESS", [compared, "bound"], ["on"])],
+        names, ["on"],
+    )  # fmt: skip
+    body = Function(
+        [*state, constant("step", np.int32(step)), Tensor("next", (), "int32"), Tensor("row", (2,)),
+         constant("flat", np.int32([1, 2])), Tensor("column", (1, 2)), Tensor("made", (1, UNITS)),
+         constant("w", RNG.normal(size=(UNITS, 2)).astype(np.float32)), Tensor("sum", (1, UNITS)),
+         Tensor("new", (1, UNITS))],
+        [operator("ADD", ["i", "step"], ["next"]), operator("GATHER", ["x", "i"], ["row"]),
+         operator("RESHAPE", ["row", "flat"], ["column"]), operator("FULLY_CONNECTED", ["column", "w"], ["made"]),
+         operator("ADD", ["made", "h"], ["sum"]), operator("RELU", ["sum"], ["new"])],
+        names, ["next", "new", "x"],
+    )  # fmt: skip
+    tensors = [
+        *(Tensor("x", (STEPS, 2)), constant("first", np.int32(0)), constant("zero", np.zeros((1, UNITS), np.float32))),
+        *(Tensor("last", (), "int32"), Tensor("y", (1, UNITS)), Tensor("same", (STEPS, 2))),
+    ]
+    loop = operator(
+        "WHILE", ["first", "zero", "x"], ["last", "y", "same"], cond_subgraph_index=1, body_subgraph_index=2
+    )
+    return model(tensors, [loop], functions=[condition, body])
+
+
+def test_a_loop_is_written_out(tmp_path: Path) -> None:
+    x = RNG.normal(size=(STEPS, 2)).astype(np.float32)
+    graph = check(save(looping(), tmp_path), {"x": x})
+    assert [node.op for node in graph.nodes].count("nn.dense") == STEPS
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [(looping("whole"), "it ends when its data say so"), (looping(step=0), "turns more than 1000 times")],
+)
+def test_loops_whose_turns_cannot_be_counted(tmp_path: Path, data: bytes, told: str) -> None:
+    with pytest.raises(UnsupportedOpsError, match=f"WHILE.*{told}"):
         load(save(data, tmp_path))
+
+
+def test_a_composite_is_what_it_is_made_of(tmp_path: Path) -> None:
+    inner = Function([Tensor("x", (2, 3)), Tensor("r", (2, 3)), Tensor("n", (2, 3))],
+                     [operator("RELU", ["x"], ["r"]), operator("NEG", ["r"], ["n"])], ["x"], ["n"])  # fmt: skip
+    tensors = [Tensor("x", (2, 3)), Tensor("c", (2, 3)), Tensor("y", (2, 3))]
+    named = {"name": "odml.part", "composite_attributes": bytes(flexbuffers.Dumps({}))}
+    both = [
+        operator("STABLEHLO_COMPOSITE", ["x"], ["c"], **named, decomposition_subgraph_index=1),
+        operator("ABS", ["c"]),
+    ]
+    graph = check(
+        save(model(tensors, both, functions=[inner]), tmp_path), {"x": RNG.normal(size=(2, 3)).astype(np.float32)}
+    )
+    assert [node.op for node in graph.nodes] == ["nn.relu", "negative", "abs"]
+
+
+@pytest.mark.parametrize("kind", ["plain", "time major", "no input gate", "peepholes"])
+def test_an_lstm_starts_at_zero(tmp_path: Path, kind: str) -> None:
+    shape = (STEPS, 2, 5) if kind == "time major" else (2, STEPS, 5)
+    sizes = {f"w{gate}": (UNITS, 5) for gate in "ifco"} | {f"r{gate}": (UNITS, UNITS) for gate in "ifco"}
+    sizes |= {f"p{gate}": (UNITS,) for gate in "ifo"} | {f"b{gate}": (UNITS,) for gate in "ifco"}
+    absent = set() if kind == "peepholes" else {"pi", "pf", "po"}
+    absent |= {"wi", "ri", "bi"} if kind == "no input gate" else set()
+    names = [name if name not in absent else "" for name in sizes]
+    weights = [constant(name, RNG.normal(size=sizes[name]).astype(np.float32) / 2) for name in names if name]
+    states = [Tensor(name, (2, UNITS), variable=True) for name in ("hidden", "cell")]
+    tensors = [Tensor("x", shape), *weights, *states, Tensor("y", (*shape[:2], UNITS))]
+    given = ["x", *names, "", "", "hidden", "cell", "", "", "", ""]
+    options = {"fused_activation_function": "TANH", "cell_clip": 10.0, "time_major": kind == "time major"}
+    one = operator("UNIDIRECTIONAL_SEQUENCE_LSTM", given, **options)
+    x = RNG.normal(size=shape).astype(np.float32)
+    graph = check(save(model(tensors, [one]), tmp_path), {"x": x})
+    assert [node.op for node in graph.nodes].count("nn.lstm") == 1

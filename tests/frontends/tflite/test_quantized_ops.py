@@ -131,6 +131,16 @@ def test_mean_and_sum(tmp_path: Path, dtype: str, op: str, keep: bool) -> None:
         compare(tmp_path, parts, operator(op, ["x", "a"], keep_dims=keep))
 
 
+def test_functions_of_which_only_8_bits_have_kernels(tmp_path: Path) -> None:
+    x, y = tensor("x", "int8", *IMAGE), tensor("y", "int8", 1)
+    other = tensor("z", "int8", *IMAGE, scale=0.033, zero=7)
+    compare(tmp_path, [x, other, y], operator("SQUARED_DIFFERENCE", ["x", "z"]))
+    compare(tmp_path, [x, y], operator("GELU", ["x"], approximate=True))
+    compare(tmp_path, [tensor("x", "uint8", *IMAGE), tensor("y", "uint8", 1)], operator("GELU", ["x"]))
+    positive = tensor("x", "int8", *IMAGE, zero=-128)
+    compare(tmp_path, [positive, y], operator("RSQRT", ["x"]))
+
+
 FIXED = {  # scales and zero points that TFLite demands
     "LOGISTIC": {"int8": (1 / 256, -128), "uint8": (1 / 256, 0), "int16": (1 / 32768, 0)},
     "TANH": {"int8": (1 / 128, 0), "uint8": (1 / 128, 128), "int16": (1 / 32768, 0)},
@@ -178,7 +188,7 @@ def test_quantize_and_dequantize(tmp_path: Path, dtype: str) -> None:
     check(save(model([real, q, Tensor("y", IMAGE)], ops), tmp_path), {"x": x})
 
 
-@pytest.mark.parametrize("op", ["NEG", "GELU", "SQRT", "SQUARE", "FLOOR"])
+@pytest.mark.parametrize("op", ["NEG", "SQRT", "SQUARE", "FLOOR"])
 def test_what_litert_does_not_compute_in_integers_is_refused(tmp_path: Path, op: str) -> None:
     parts = [tensor("x", "int8", *IMAGE), tensor("y", "int8", 1)]
     with pytest.raises(UnsupportedOpsError, match=rf"'y' \({op}\)"):

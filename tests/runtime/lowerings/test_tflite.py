@@ -89,14 +89,34 @@ def test_means_and_sums(seed: int, op: str, dtype: DType, axes: tuple[int, ...],
 
 
 @few
-@given(seed=SEED, dtype=EIGHT, shape=st.sampled_from([(3, 10), (1, 1001), (2, 4, 5)]))
-def test_softmax(seed: int, dtype: DType, shape: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(seed)
+@given(
+    seed=SEED, dtype=EIGHT, case=st.sampled_from([((3, 10), -1), ((1, 1001), -1), ((2, 4, 5), -1), ((2, 7, 3, 5), 1)])
+)  # fmt: skip
+def test_softmax(seed: int, dtype: DType, case: tuple[tuple[int, ...], int]) -> None:
+    rng, (shape, axis) = np.random.default_rng(seed), case
     x, out = some(rng, dtype, shape), QParams(1 / 256, np.iinfo(dtype).min, dtype)
-    graph = legal(
-        {"x": x}, {"x": q_of(rng, dtype, -4, 1), "y": out}, [("qnn.softmax", "x", "y", {"semantics": "tflite"})]
-    )
+    attrs = {"semantics": "tflite"} | ({"axis": axis} if axis != -1 else {})
+    agree(legal({"x": x}, {"x": q_of(rng, dtype, -4, 1), "y": out}, [("qnn.softmax", "x", "y", attrs)]), {"x": x})
+
+
+@few
+@given(seed=SEED, dtype=EIGHT, shape=st.sampled_from([(5, 1, 1), (1, 1, 1), (1, 1, 4)]))
+def test_prelu(seed: int, dtype: DType, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(seed)
+    x, slopes = some(rng, dtype, (2, 5, 3, 4)), some(rng, dtype, shape)
+    qs = {name: q_of(rng, dtype) for name in "xay"}
+    graph = legal({"x": x}, qs, [("qnn.prelu", "x a", "y", {"semantics": "tflite"})], {"a": slopes})
     agree(graph, {"x": x})
+
+
+@few
+@given(seed=SEED, shape=st.sampled_from([(2, 5, 3, 4), (1, 5, 1, 1), (3, 1)]))
+def test_squared_difference(seed: int, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = some(rng, "int8", (2, 5, 3, 4)), some(rng, "int8", shape)
+    qs = {"x": q_of(rng, "int8"), "y": q_of(rng, "int8"), "z": q_of(rng, "int8", 0, 1)}
+    attrs = {"function": "squared_difference", "semantics": "tflite"}
+    agree(legal({"x": x, "y": y}, qs, [("qnn.binary", "x y", "z", attrs)]), {"x": x, "y": y})
 
 
 @few
