@@ -143,6 +143,15 @@ def convolutions() -> list[Case]:
         Case("ConvTranspose", {"x": X, "cw": wt}, {"strides": [2, 3], "auto_pad": "SAME_LOWER"}),
         Case("ConvTranspose", {"x": X, "cw": random(4, 2, 3, 3)}, {"group": 2, "dilations": [2, 1]}),
         Case("ConvTranspose", {"x": LINE, "cw": random(3, 2, 4)}, {"strides": [2]}),
+        Case("Col2Im", {"x": random(2, 12, 12), "c0": ints(6, 8), "c1": ints(2, 2)}, {"strides": [2, 2]}, 18),
+        Case("Col2Im", {"x": random(2, 12, 9), "c0": ints(7, 6), "c1": ints(2, 2)}, {"strides": [2, 2]}, 18),
+        Case("Col2Im", {"x": random(2, 18, 15), "c0": ints(5, 7), "c1": ints(3, 3)}, {}, 18),
+        Case(
+            "Col2Im",
+            {"x": random(2, 12, 12), "c0": ints(5, 7), "c1": ints(2, 3)},
+            {"strides": [2, 1], "pads": [1, 0, 1, 1], "dilations": [1, 2]},
+            18,
+        ),
         Case("DeformConv", {"x": X, "cw": random(6, 4, 3, 3), "offset": random(2, 18, 4, 6)}, {}, 19),
         Case(
             "DeformConv",

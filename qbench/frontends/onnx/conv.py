@@ -1,6 +1,8 @@
 """Convolutions, of one dimension to three."""
 
-from qbench.frontends.onnx.builder import Builder, Value
+import numpy as np
+
+from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.frontends.onnx.volumes import conv3d
@@ -52,6 +54,27 @@ def conv_transpose(builder: Builder, node: SourceNode, x: Value, w: Value, bias:
     if bias is not None:
         y = builder.emit("nn.bias_add", y, bias)
     return flat_again(builder, y, rank)
+
+
+@converter("Col2Im", "input image_shape block_shape", "dilations pads strides")
+def col2im(builder: Builder, node: SourceNode, x: Value, image: Value, block: Value) -> Value:
+    """Patches side by side, added up where they overlap: a transposed convolution by the taps of each channel."""
+    size, kernel = image.integers(), block.integers()
+    if len(size) != 2:
+        raise Unsupported(f"patches of {len(size)} dimensions; only 2 are supported")
+    strides, dilation = (node.integers(name) or (1, 1) for name in ("strides", "dilations"))
+    pads, taps = node.integers("pads") or (0, 0, 0, 0), kernel[0] * kernel[1]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    room = [size[i] + pads[i] + pads[i + 2] - reach[i] for i in range(2)]
+    counts = [room[i] // strides[i] + 1 for i in range(2)]
+    channels = x.size(1) // taps
+    columns = builder.emit("reshape", x, newshape=(x.shape[0], channels * taps, *counts))
+    rest = tuple(room[i] % strides[i] for i in range(2))
+    if kernel == strides and kernel[0] == kernel[1] and dilation == (1, 1) and not any((*pads, *rest)):
+        return builder.emit("nn.depth_to_space", columns, block_size=kernel[0], mode="CRD")
+    one = np.tile(np.eye(taps, dtype=x.dtype), (channels, 1)).reshape(channels * taps, 1, *kernel)
+    attrs = {"strides": strides, "dilation": dilation, "padding": pads, "output_padding": rest, "groups": channels}
+    return builder.emit("nn.conv2d_transpose", columns, one, **attrs)
 
 
 def _attrs(where: Window) -> dict[str, tuple[int, ...]]:
