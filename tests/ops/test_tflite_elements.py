@@ -100,6 +100,21 @@ def test_squared_differences(seed: int, shape: tuple[int, ...], data: st.DataObj
     np.testing.assert_array_equal(found, wanted, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@few
+@given(seed=SEED, shape=SHAPES, data=st.data())
+def test_quotients(dtype: str, seed: int, shape: tuple[int, ...], data: st.DataObject) -> None:
+    lhs, rhs, out = (data.draw(qparams(dtype)) for _ in range(3))
+    assume(lhs.scales[0] / (rhs.scales[0] * out.scales[0]) < 2**10)
+    x, y = some(seed, dtype, (3, 5, 7)), some(seed + 1, dtype, shape)
+    y = np.where(y == rhs.zero_points[0], y + 1 if rhs.zero_points[0] < 9 else y - 1, y).astype(dtype)
+    found = ours("qnn.binary", [x, y], [lhs, rhs], out, function="divide", semantics="tflite")
+    wanted = reference("DIV", [(x, lhs), (y, rhs)], out, shape=(3, 5, 7))
+    a, b = (np.frexp(np.abs(v - np.float64(q.zero_points[0])))[1] for v, q in ((x, lhs), (y, rhs)))
+    defined = b - a <= 1 + np.frexp(lhs.scales[0] / (rhs.scales[0] * out.scales[0]))[1]
+    np.testing.assert_array_equal(found[defined], wanted[defined])
+
+
 def test_functions_that_tflite_lacks_are_tables_of_their_own_meaning() -> None:
     q, x = QParams(0.1, 0, "int8"), every("int8")
     tables = [ours("qnn.unary", [x], [q], q, function="sin", semantics=whose) for whose in ("tflite", "tvm")]

@@ -7,6 +7,7 @@ from qbench.exporters.tflite.writer import TO_NHWC, Inexpressible, Layout, Write
 from qbench.ir.graph import Node
 from qbench.ir.op import OPS, bind
 from qbench.ops.qnn.base import QnnOp
+from qbench.ops.tflite.pairs import TFLITE_PAIRS
 
 _TABLES = {
     "abs": ("ABS", "AbsOptions"),
@@ -97,9 +98,9 @@ def _looked_up(writer: Writer, node: Node, layout: Layout) -> None:
 
 @exporter("qnn.binary")
 def binary(writer: Writer, node: Node) -> None:
-    """A squared difference, the only one that TFLite has integer arithmetic for and the others not."""
+    """What TFLite has integer arithmetic for and the others not."""
     op = writer.op(node)
-    if (op.function, op.semantics) != ("squared_difference", "tflite"):
+    if op.semantics != "tflite" or op.function not in TFLITE_PAIRS:
         raise Inexpressible(f"{op.function} of two tensors of integers")
     _pair(writer, node, op.function)
 

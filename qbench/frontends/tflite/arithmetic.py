@@ -67,10 +67,10 @@ def mul(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
 
 @converter("DIV", "lhs rhs", "DivOptions fused_activation_function")
 def div(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
-    """The quotient; of integers, rounded towards zero."""
+    """The quotient; of integers that count, rounded towards zero."""
     operands = aligned(builder, lhs, rhs)
     if not _plain(builder, lhs, rhs) and is_quantized(builder, lhs, rhs):
-        raise Unsupported("quantized division")
+        return activated(builder, op, quantized(builder, "divide", operands, nchw=_nchw(operands)))
     return activated(builder, op, builder.emit("divide", *operands, nchw=_nchw(operands)))
 
 

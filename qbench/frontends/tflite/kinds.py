@@ -48,8 +48,9 @@ def hybrid_weights(inputs: Sequence[SourceTensor], output: SourceTensor) -> list
     is to compute is for its config to say.
     """
     weights = [t for t in inputs if t.array is not None and t.qparams is not None and t.dtype != "int32"]
-    reals = [t for t in (*inputs, output) if t.dtype == "float32" and t.array is None]
-    return weights if len(reals) > 1 else []
+    rest = [t for t in inputs if t not in weights]
+    is_hybrid = output.dtype == "float32" and len(inputs) > 1 and all(t.qparams is None for t in rest)
+    return weights if is_hybrid else []
 
 
 def same_integers(builder: Builder, *operands: Value) -> None:

@@ -114,8 +114,12 @@ def fully_connected(builder: Builder, op: SourceOperator, x: Value, w: Value, bi
         flat = _flattened(builder, x)
         rows = dim_product((number // inner, symbol)) if symbol else number // inner
         data = builder.emit("reshape", flat, q=x.q, nchw=False, newshape=(rows, inner))
+    axis = data.rank - 1
+    if w.constant is None and not is_quantized(builder, data, w):
+        product = _summed(builder, "nn.batch_matmul", data, builder.filed(w), bias, axis, {"transpose_rhs": True})
+        return activated(builder, op, product)
     weight = _weight(w, w.constant, 0, 0) if w.constant is not None else builder.filed(w)
-    return activated(builder, op, _summed(builder, "nn.dense", data, weight, bias, data.rank - 1, {}))
+    return activated(builder, op, _summed(builder, "nn.dense", data, weight, bias, axis, {}))
 
 
 def _flattened(builder: Builder, x: Value) -> Value:

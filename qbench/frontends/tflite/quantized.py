@@ -1,5 +1,6 @@
 """Quantized operators: the integer form of a float op, in TFLite's arithmetic, emitted into the graph."""
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from qbench.errors import ModelError, shown
@@ -9,6 +10,8 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Node
 from qbench.ir.op import bind
 from qbench.ir.types import TensorType
+
+_LOG = logging.getLogger(__name__)
 
 
 def quantized(
@@ -79,7 +82,7 @@ def _emitted(
 
     for step in form.steps:
         if step.q is not None and step.q.dtype == "int64" and operands[0].dtype != "int16":
-            raise Unsupported(f"sums with {shown(operands[1].name)} may leave 32 bits, where LiteRT wraps around")
+            _LOG.warning("sums with %s may leave 32 bits, where LiteRT wraps around", shown(operands[1].name))
         label = "" if step.what in ("made", "averaged") else step.what
         inputs = [value(given) for given in step.inputs]
         attrs = {**step.attrs, **own}

@@ -15,6 +15,7 @@ from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
 
 _END = 2**31 - 1
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @converter("CONCATENATION", "*", "ConcatenationOptions axis fused_activation_function")
@@ -154,8 +155,9 @@ def pad(builder: Builder, op: SourceOperator, x: Value, paddings: Value, value: 
         fill = float(value.constant.item())
         if value.q is not None and builder.is_real:
             fill = (fill - value.q.zero_points[0]) * value.q.scales[0]
-        if not np.isfinite(fill):
+        if np.isnan(fill):
             raise ModelError(f"operator {op} pads with {fill}")
+        fill = float(np.clip(fill, -_LARGEST, _LARGEST))  # PyTorch's converter pads with -inf in front of a max pool
     return _padded(builder, op, x, paddings, {"mode": "constant", "pad_value": fill})
 
 

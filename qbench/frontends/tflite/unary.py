@@ -7,7 +7,7 @@ import numpy as np
 from qbench.errors import ModelError, shown
 from qbench.frontends.tflite.arithmetic import aligned
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value, type_of
-from qbench.frontends.tflite.kinds import clipped, is_quantized
+from qbench.frontends.tflite.kinds import clipped, is_plain_integer, is_quantized
 from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
@@ -37,7 +37,7 @@ _INTEGER = frozenset(
 def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -> Value:
     """A function of one element: an op of floats, or a table of integers."""
     data = builder.natural(x)
-    if not is_quantized(builder, x):
+    if (is_plain_integer(x) and builder.q is None) or not is_quantized(builder, x):
         return builder.emit(function, data, attrs=attrs)
     if function not in _INTEGER:
         raise Unsupported("LiteRT has no such operator on quantized integers")

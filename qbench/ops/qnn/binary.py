@@ -7,11 +7,11 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import OPS, Array, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.ops.float.elementwise import SquaredDifference
+from qbench.ops.integer.requantize import saturate
 from qbench.ops.integer.table import IntegerPairTable
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
+from qbench.ops.tflite.pairs import TFLITE_PAIRS
 from qbench.ops.tflite.prelu import tflite_prelu
-from qbench.ops.tflite.squared_difference import tflite_squared_difference
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.semantics import Semantics
 
@@ -21,7 +21,7 @@ class QnnBinary(QnnOp):
     """Dequantize both, apply a float op in float32, quantize: 8-bit tensors of any qparams.
 
     A pair for which the function has no value, as 0 / 0, gives the zero point. TFLite has integer arithmetic of its own
-    for squared differences.
+    for some functions, see :data:`~qbench.ops.tflite.pairs.TFLITE_PAIRS`.
     """
 
     name = "qnn.binary"
@@ -39,10 +39,10 @@ class QnnBinary(QnnOp):
         target = self.q_out()
         if self.function not in OPS:
             raise GraphError(f"there is no op {self.function} to make a table of")
-        if self.semantics == "tflite" and self.function == SquaredDifference.name:
-            lhs, rhs = self._codes(0)[:, None], self._codes(1)[None, :]
-            table = tflite_squared_difference(lhs, rhs, (self.q_in(0), self.q_in(1)), target)
-            return Lowered.of(IntegerPairTable(), table=table)
+        if self.semantics == "tflite" and self.function in TFLITE_PAIRS:
+            lhs, rhs = (self._codes(index).astype(np.int64) - self.one_zero_point(index) for index in (0, 1))
+            steps = TFLITE_PAIRS[self.function](lhs[:, None], rhs[None, :], (self.q_in(0), self.q_in(1)), target)
+            return Lowered.of(IntegerPairTable(), table=saturate(steps + target.zero_points[0], target.dtype))
         reals = [self._reals(index) for index in (0, 1)]
         function = OPS[self.function]()
         (values,) = function.compute_all((reals[0][:, None], reals[1][None, :]))

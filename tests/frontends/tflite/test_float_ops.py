@@ -11,9 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qbench.frontends import load
 from qbench.ir.graph import Graph
+from qbench.passes.canonicalize import CanonicalizePass
+from qbench.runtime.interpreter import run
 from tests.frontends.tflite.checking import Array, check, save
-from tests.tflite_files import Resolver, Tensor, constant, model, operator
+from tests.tflite_files import Resolver, Tensor, constant, litert, model, operator
 
 EXAMPLES = settings(
     max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
@@ -240,6 +243,23 @@ def test_reductions(tmp_path: Path, shape: list[int], data: st.DataObject, op: s
 def test_reductions_of_truth_values(tmp_path: Path, op: str, axes: tuple[int, ...]) -> None:
     x = reals(2, 3, 4, 5) > (-2 if op == "REDUCE_ALL" else 2)
     one_op(tmp_path, op, x, ints(axes), dtype="bool", keep_dims=True)
+
+
+@pytest.mark.parametrize("op", ["ABS", "NEG", "SIGN"])
+def test_functions_of_counts(tmp_path: Path, op: str) -> None:
+    one_op(tmp_path, op, np.arange(-4, 5, dtype=np.int32), dtype="int32")
+
+
+def test_a_border_of_minus_infinity_is_that_of_a_max_pool(tmp_path: Path) -> None:
+    """As PyTorch's converter writes a max pool with padding."""
+    pads, least = np.int32([[0, 0], [1, 1], [1, 1], [0, 0]]), np.float32(-np.inf)
+    tensors = [Tensor("x", (1, 8, 8, 3)), constant("p", pads), constant("v", least), Tensor("b"), Tensor("y")]
+    window = {"filter_width": 3, "filter_height": 3, "stride_w": 2, "stride_h": 2, "padding": "VALID"}
+    both = [operator("PADV2", ["x", "p", "v"], ["b"]), operator("MAX_POOL_2D", ["b"], **window)]
+    path, x = save(model(tensors, both), tmp_path), reals(1, 8, 8, 3) - 9
+    graph = CanonicalizePass()(load(path))
+    assert [node.op for node in graph.nodes if "pad" in node.op] == []
+    np.testing.assert_array_equal(run(graph, {"x": x})["y"], litert(path.read_bytes(), {"x": x})["y"])
 
 
 @EXAMPLES
