@@ -15,6 +15,10 @@ KINDS = {"bool": "u1", "int32": "i4", "int64": "i8", "float32": "f4"}
 """NumPy's letters for the memory of each dtype that these kernels know: a bool is a byte, 0 or 1."""
 SAMPLED = {"uint8": "u1", "int16": "i2", "uint16": "i2"}
 """Those of images and sounds, which casts read; uint16 lies with its sign bit flipped."""
+CODES = SAMPLED | {"int8": "u1"}
+"""Those of which one can be chosen as they lie: some with their sign bit flipped, which keeps their order."""
+CHOOSING = ("where", "maximum", "minimum")
+"""Functions whose result is one of their operands."""
 
 
 def _of(body: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from qbench.ir.graph import Graph
@@ -49,6 +50,12 @@ CHANNELS_LAST = Layout((0, 2, 3, 1))
 def row_major(rank: int) -> Layout:
     """The order of NumPy and of model files."""
     return Layout(tuple(range(rank)))
+
+
+def kept_first(rank: int, reduced: Collection[int]) -> Layout:
+    """The axes that a reduction keeps in their order, those that it reduces behind them."""
+    kept = (axis for axis in range(rank) if axis not in reduced)
+    return Layout((*kept, *sorted(reduced)))
 
 
 def natural(rank: int) -> Layout:

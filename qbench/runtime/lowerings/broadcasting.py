@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind, is_op
 from qbench.kernels.levels import Level
@@ -14,7 +12,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major
 from qbench.runtime.lowerings.floats.places import borderless, strides_within
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site
-from qbench.runtime.lowerings.operands import common_layouts, need_walks, repeated, rows_of_walk, walks_of
+from qbench.runtime.lowerings.operands import as_stored, common_layouts, need_walks, repeated, rows_of_walk, walks_of
 from qbench.runtime.step import Place, Rows
 
 
@@ -71,7 +69,7 @@ class BroadcastLowering(Lowering):
             place = self.seen(index, site.places[name])
             strides = strides_within(place, result.natural_shape, result.axes)
             return _Read((place.reference, place.dtype.itemsize), strides)
-        array = np.ascontiguousarray(constant.array)
+        array = as_stored(constant.array)
         place = self.seen(index, Place.dense(0, array.dtype, array.shape))
         array, strides = repeated(array, strides_within(place, result.natural_shape, result.axes), result)
         return _Read((site.constant(array), array.itemsize), strides)

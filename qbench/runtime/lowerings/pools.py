@@ -32,7 +32,7 @@ from qbench.ops.numeric.windows import Window, pool_counts
 from qbench.ops.onnx.pool import OnnxAvgPool2d
 from qbench.ops.tflite.average import TfliteAvgPool2d, TfliteMean
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
+from qbench.runtime.layout import CHANNELS_LAST, Layout, kept_first, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
 from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, clamp, flip, reach, rescaling
@@ -227,22 +227,30 @@ class SumLowering(_Summed):
         rank = len(self.shape)
         self.op, self.summed = op, {axis % rank for axis in op.axes}
         order = CHANNELS_LAST if rank == 4 and self.summed == {2, 3} else row_major(rank)
-        self.layout = order
-        where = [place for place, axis in enumerate(order.axes) if axis in self.summed]
-        if where[-1] - where[0] + 1 != len(where):
-            raise Refused("its axes are no neighbours")
-        sizes = [self.shape[axis] for axis in order.axes]
-        outer, middle, inner = (
-            math.prod(part) for part in (sizes[: where[0]], sizes[where[0] : where[-1] + 1], sizes[where[-1] + 1 :])
-        )
+        groups = self._groups(order)
+        if groups is None:
+            order = kept_first(rank, self.summed)
+            groups = self._groups(order)
+        assert groups is not None
+        self.layout, (before, summed, kept) = order, groups
+        outer, middle, inner = (math.prod(self.shape[axis] for axis in axes) for axes in (before, summed, kept))
         self.sizes = outer, middle, inner
-        kept = [axis for axis in order.axes[where[-1] + 1 :] if self.shape[axis] != 1]
         channels, axis = (self.shape[kept[0]], kept[0]) if len(kept) == 1 else (1, 0)
         if not op.keepdims:
             axis -= sum(other < axis for other in self.summed)
         self.found = self._mean(op, channels) if isinstance(op, TfliteMean) else self.rescaled(channels, axis)
         self.bound = middle * reach(self.dtype, op.data_zero_point)
         self.end = self.finish(self.found, self.bound)
+
+    def _groups(self, order: Layout) -> tuple[list[int], list[int], list[int]] | None:
+        """The axes in front of those that are summed, these, and those behind; None where others lie between them.
+
+        Axes of size 1 lie anywhere.
+        """
+        axes = [axis for axis in order.axes if self.shape[axis] != 1]
+        where = [place for place, axis in enumerate(axes) if axis in self.summed] or [len(axes)]
+        end = where[0] + len(where)
+        return None if where[-1] + 1 != end else (axes[: where[0]], axes[where[0] : end], axes[end:])
 
     def _mean(self, op: TfliteMean, channels: int) -> Rescaling:
         dtype: DType = "uint8" if self.plain else op.dtype

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
-from qbench.kernels.typed import FUNCTIONS, KINDS, SAMPLED, typed_kernel
+from qbench.kernels.typed import CHOOSING, CODES, FUNCTIONS, KINDS, SAMPLED, typed_kernel
 from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.elementwise import Binary
 from qbench.ops.float.logic import Comparison, IsNan, Logical, Where
@@ -23,15 +23,16 @@ class TypedLowering(BroadcastLowering):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         op, self.output = bind(step.head), step.outputs[0]
-        known = KINDS | SAMPLED if isinstance(op, Cast) else KINDS
+        made = KINDS | CODES if self.function in CHOOSING else KINDS
+        known = KINDS | SAMPLED if isinstance(op, Cast) else made
         dtypes, dtype = [graph.types[name].dtype for name in step.head.inputs], graph.types[self.output].dtype
-        if unknown := ({*dtypes} - known.keys()) | ({dtype} - KINDS.keys()):
+        if unknown := ({*dtypes} - known.keys()) | ({dtype} - made.keys()):
             raise Refused(f"there is no kernel for {', '.join(sorted(unknown))}")
         function = "to_bool" if isinstance(op, Cast) and op.dtype == "bool" else self.function
-        function = f"unsigned_{function}" if dtypes == ["uint16"] else function
+        function = f"unsigned_{function}" if isinstance(op, Cast) and dtypes == ["uint16"] else function
         if function not in FUNCTIONS:
             raise Refused(f"there is no kernel for {step.head.op}")
-        self.kernel = typed_kernel(function, tuple(known[dtype] for dtype in dtypes), KINDS[dtype])
+        self.kernel = typed_kernel(function, tuple(known[dtype] for dtype in dtypes), made[dtype])
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         return [instruction(self.kernel, self.output, **walk) for walk in self.walks(site, "abc")]

@@ -24,6 +24,18 @@ def test_of_two(op: str, dtype: str) -> None:
     assert_agree(graph_of({"x": x}, [node(op, "k x", "z")], "z", k=y[0, 0, 0, 2]), {"x": x})
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_one_of_narrow_integers(dtype: str, constant: bool) -> None:
+    """They lie with their sign bit flipped, or not."""
+    limits = np.iinfo(dtype)
+    x, y = (RNG.integers(limits.min, limits.max, shape, dtype, endpoint=True) for shape in ((2, 3, 5, 4), (3, 1, 4)))
+    feeds, known = ({"x": x}, {"y": y}) if constant else ({"x": x, "y": y}, {})
+    assert_agree(graph_of(feeds, [node("maximum", "x y", "m"), node("minimum", "x m", "z")], "z", **known), feeds)
+    chosen = {**feeds, "c": x > np.mean(limits.max)}
+    assert_agree(graph_of(chosen, [node("where", "c x y", "z")], "z", **known), chosen, threads=2)
+
+
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 def test_quotients_of_integers_are_rounded_towards_zero(dtype: str) -> None:
     """Zero where something is divided by zero; the least number over -1 is itself, and no processor's error."""

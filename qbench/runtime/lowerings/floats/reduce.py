@@ -14,7 +14,7 @@ from qbench.kernels.levels import Level
 from qbench.ops.float.pool import GlobalAvgPool2d, GlobalMaxPool2d
 from qbench.ops.float.reduce import Max, Mean, Min, Prod, Reduction, Sum
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
+from qbench.runtime.layout import CHANNELS_LAST, Layout, kept_first, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import float_type, need_work, result, widened
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless, plain_layout
@@ -42,9 +42,8 @@ class _Reduce(Lowering):
         axes = op.axes if isinstance(op, Reduction) else (2, 3)
         self.axes = {axis % self.rank for axis in axes}
         layouts = [CHANNELS_LAST] if self.rank == 4 else []
-        self.fitting = [layout for layout in (*layouts, row_major(self.rank)) if self._fits(layout)]
-        if not self.fitting:
-            raise Refused("what it reduces does not lie together")
+        layouts += [row_major(self.rank), kept_first(self.rank, self.axes)]
+        self.fitting = next(layout for layout in layouts if self._fits(layout))
 
     def _fits(self, layout: Layout) -> bool:
         shape = shape_of(self.graph, self.data)
@@ -55,7 +54,7 @@ class _Reduce(Lowering):
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         here = plain_layout(home[self.data])
-        layout = here if self._fits(here) else self.fitting[0]
+        layout = here if self._fits(here) else self.fitting
         made = layout if self.keeps else row_major(self.graph.types[self.output].rank)
         return Layouts({self.data: layout}, {self.output: made})
 
