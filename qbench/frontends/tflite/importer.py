@@ -3,13 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.sizes import Unresolved
 from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
+from qbench.frontends.tflite.cells import Cell, cell_of
 from qbench.frontends.tflite.folding import fold_sizes
 from qbench.frontends.tflite.functions import FUNCTION_OPTIONS
 from qbench.frontends.tflite.kinds import hybrid_weights
-from qbench.frontends.tflite.source import ABSENT, SourceModel, SourceOperator, SourceTensor
+from qbench.frontends.tflite.source import ABSENT, Array, SourceModel, SourceOperator, SourceTensor
 from qbench.frontends.tflite.table import CONVERTERS
 from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, is_dtype
@@ -128,24 +131,59 @@ class _Importer:
         self.values.update(zip(op.output_numbers, made, strict=True))
 
     def _turn(self, op: SourceOperator) -> None:
-        """A loop written out: a copy of its body for each turn, as long as its condition is a known truth value."""
+        """A loop: a recurrent layer where it is one, else a copy of its body for each turn."""
         condition, body = (self.source.functions[op.integer(name)] for name in FUNCTION_OPTIONS["WHILE"])
+        state = [self.values[number] for number in op.inputs]
+        layer = self._layer(op, condition, body)
+        if layer is None:
+            state = self._turns(op, condition, body)
+            known = [place for place, value in enumerate(state) if value.array is not None]
+        else:
+            known = layer[0].counters
+        numbers = [number for place, number in enumerate(op.output_numbers) if place not in known]
+        self.builder.start(op, [self.source.tensors[number] for number in numbers])
+        state = state if layer is None else layer[0].emitted(self.builder, state, layer[1])
+        self.values.update(zip(op.output_numbers, state, strict=True))
+        if numbers:
+            computed = self.builder.finish([self.values[number] for number in numbers])
+            self.values.update(zip(numbers, computed, strict=True))
+
+    def _turns(self, op: SourceOperator, condition: SourceModel, body: SourceModel) -> list[Value]:
+        """What is left after the last turn, as long as the condition is a known truth value."""
         state = [self.values[number] for number in op.inputs]
         for turn in range(MOST_TURNS + 1):
             (goes_on,) = self._called(op, condition, state, turn)
             if goes_on.constant is None:
                 raise Unsupported("it ends when its data say so; only loops whose turns can be counted are written out")
             if not goes_on.constant.all():
-                break
+                return state
             state = self._called(op, body, state, turn)
-        else:
-            raise Unsupported(f"it turns more than {MOST_TURNS} times")
-        made = dict(zip(op.output_numbers, state, strict=True))
-        self.values |= made
-        computed = [number for number, value in made.items() if value.array is None]
-        if computed:
-            self.builder.start(op, [self.source.tensors[number] for number in computed])
-            self.values.update(zip(computed, self.builder.finish([made[n] for n in computed]), strict=True))
+        raise Unsupported(f"it turns more than {MOST_TURNS} times")
+
+    def _layer(self, op: SourceOperator, condition: SourceModel, body: SourceModel) -> tuple[Cell, int] | None:
+        """The recurrent layer that a loop is, and how many steps it takes: all of its data."""
+        given = [self.values[number] for number in op.inputs]
+        self.builder.start(op, [self.source.tensors[number] for number in op.output_numbers])
+
+        def computed(function: SourceModel, arrays: Sequence[Array]) -> list[Array | None]:
+            return [value.constant for value in self._called(op, function, list(map(self.builder.known, arrays)), 0)]
+
+        cell = cell_of(body, computed)
+        if cell is None:
+            return None
+        steps = given[cell.data].shape[0]
+        firsts = [given[place].constant for place in cell.counters]
+        if not isinstance(steps, int) or given[cell.data].array is not None:
+            return None
+        if not all(first is not None and first == 0 for first in firsts):
+            return None
+        for turn, goes_on in ((0, True), (steps - 1, True), (steps, False)):
+            count = self.builder.known(np.asarray(turn, np.int32))
+            at = [count if place in cell.counters else value for place, value in enumerate(given)]
+            (found,) = self._called(op, condition, at, turn)
+            if found.constant is None or bool(found.constant.all()) != goes_on:
+                return None
+        return cell, steps
 
     def _called(self, op: SourceOperator, function: SourceModel, given: Sequence[Value], turn: int) -> list[Value]:
         """What a function makes of some values; its tensors get names of their own in each turn."""

@@ -11,6 +11,7 @@ from qbench.errors import ModelError, UnsupportedOpsError
 from qbench.frontends import load
 from qbench.runtime.interpreter import run
 from tests.frontends.tflite.checking import check, save
+from tests.frontends.tflite.loops import STEPS, UNITS, looping, recurrent
 from tests.tflite_files import Function, Operator, Tensor, constant, model, operator
 
 RNG = np.random.default_rng(5)
@@ -138,40 +139,6 @@ def test_what_makes_no_sense(tmp_path: Path, data: bytes, told: str) -> None:
         load(save(data, tmp_path))
 
 
-STEPS, UNITS = 3, 4
-
-
-def looping(compared: str = "i", *, bound: int = STEPS, step: int = 1) -> bytes:
-    """``h = relu(w @ x[i] + h)`` for each row of x, as Keras writes recurrent layers."""
-    state = [Tensor("i", (), "int32"), Tensor("h", (1, UNITS)), Tensor("x", (STEPS, 2))]
-    names = [tensor.name for tensor in state]
-    condition = Function(
-        [*state, constant("axes", np.int32([0, 1])), Tensor("sum", ()), Tensor("whole", (), "int32"),
-         constant("bound", np.int32(bound)), Tensor("on", (), "bool")],
-        [operator("SUM", ["x", "axes"], ["sum"], keep_dims=False), operator("CAST", ["sum"], ["whole"]),
-         operator("LESS", [compared, "bound"], ["on"])],
-        names, ["on"],
-    )  # fmt: skip
-    body = Function(
-        [*state, constant("step", np.int32(step)), Tensor("next", (), "int32"), Tensor("row", (2,)),
-         constant("flat", np.int32([1, 2])), Tensor("column", (1, 2)), Tensor("made", (1, UNITS)),
-         constant("w", RNG.normal(size=(UNITS, 2)).astype(np.float32)), Tensor("sum", (1, UNITS)),
-         Tensor("new", (1, UNITS))],
-        [operator("ADD", ["i", "step"], ["next"]), operator("GATHER", ["x", "i"], ["row"]),
-         operator("RESHAPE", ["row", "flat"], ["column"]), operator("FULLY_CONNECTED", ["column", "w"], ["made"]),
-         operator("ADD", ["made", "h"], ["sum"]), operator("RELU", ["sum"], ["new"])],
-        names, ["next", "new", "x"],
-    )  # fmt: skip
-    tensors = [
-        *(Tensor("x", (STEPS, 2)), constant("first", np.int32(0)), constant("zero", np.zeros((1, UNITS), np.float32))),
-        *(Tensor("last", (), "int32"), Tensor("y", (1, UNITS)), Tensor("same", (STEPS, 2))),
-    ]
-    loop = operator(
-        "WHILE", ["first", "zero", "x"], ["last", "y", "same"], cond_subgraph_index=1, body_subgraph_index=2
-    )
-    return model(tensors, [loop], functions=[condition, body])
-
-
 def test_a_loop_is_written_out(tmp_path: Path) -> None:
     x = RNG.normal(size=(STEPS, 2)).astype(np.float32)
     graph = check(save(looping(), tmp_path), {"x": x})
@@ -185,6 +152,22 @@ def test_a_loop_is_written_out(tmp_path: Path) -> None:
 def test_loops_whose_turns_cannot_be_counted(tmp_path: Path, data: bytes, told: str) -> None:
     with pytest.raises(UnsupportedOpsError, match=f"WHILE.*{told}"):
         load(save(data, tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru", "rnn"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_loop_that_is_a_recurrent_layer(tmp_path: Path, kind: str, whole: bool) -> None:
+    graph = check(
+        save(recurrent(kind, whole=whole), tmp_path), {"x": RNG.normal(size=(STEPS, 1, 3)).astype(np.float32)}
+    )
+    assert [node.op for node in graph.nodes].count(f"nn.{kind}") == 1
+    assert "nn.dense" not in [node.op for node in graph.nodes]
+
+
+def test_a_loop_with_gates_of_its_own_is_written_out(tmp_path: Path) -> None:
+    x = RNG.normal(size=(STEPS, 1, 3)).astype(np.float32)
+    graph = check(save(recurrent("lstm", gates="LOGISTIC LOGISTIC RELU LOGISTIC"), tmp_path), {"x": x})
+    assert [node.op for node in graph.nodes].count("relu") + [node.op for node in graph.nodes].count("nn.relu") == STEPS
 
 
 def test_a_composite_is_what_it_is_made_of(tmp_path: Path) -> None:
