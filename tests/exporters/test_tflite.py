@@ -14,7 +14,9 @@ from qbench.frontends import load
 from qbench.ir.build import build, rebuild
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.op import OPS
 from qbench.ir.types import TensorType
+from qbench.ops.float.recurrent import Recurrent
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
@@ -484,3 +486,25 @@ def test_picks_that_tflite_has_not_are_named(op: str, attrs: dict[str, Attr], wh
     graph = build("picks", kinds, ["y"], [Node("pick", op, ("x",), ("y", "z"), FrozenMap(attrs))], {})
     with pytest.raises(ExportError, match=why):
         tflite_model(graph)
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs"), [("nn.lstm", {}), ("nn.gru", {}), ("nn.gru", {"linear_before_reset": True}), ("nn.rnn", {})]
+)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_recurrent_layers_are_written_out(op: str, attrs: dict[str, Attr], direction: str) -> None:
+    rng, kind = np.random.default_rng(0), OPS[op]
+    assert issubclass(kind, Recurrent)
+    ways, steps, batch, units, rows = 1 + (direction == "bidirectional"), 4, 2, 3, 3 * kind.gates
+    shapes = {"w": (ways, rows, 5), "r": (ways, rows, units), "b": (ways, 2 * rows)}
+    constants = {name: Constant(rng.normal(size=shape).astype(np.float32)) for name, shape in shapes.items()}
+    states = ["h", "c"][: kind.states]
+    feeds = {"x": rng.normal(size=(steps, batch, 5)).astype(np.float32)}
+    feeds |= {name: rng.normal(size=(ways, batch, units)).astype(np.float32) for name in states}
+    outputs = ("y", *(f"last {name}" for name in states))
+    layer = Node("layer", op, ("x", *shapes, *states), outputs, FrozenMap({**attrs, "direction": direction}))
+    types = {name: TensorType(array.shape, "float32") for name, array in feeds.items()}
+    graph = build("recurrent", types, outputs, [layer], constants)
+    theirs = litert(tflite_model(graph), feeds)
+    for name, array in run(graph, feeds).items():
+        np.testing.assert_allclose(theirs[name], array, rtol=1e-4, atol=1e-5)

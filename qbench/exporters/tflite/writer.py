@@ -161,6 +161,10 @@ class Writer:
         known = self.tensors[like]
         return self._add(Tensor(self.fresh(name), known.shape, dtype or known.dtype, q))
 
+    def between(self, name: str, shape: tuple[int, ...]) -> int:
+        """A float32 tensor between two operators; -1 stands for an open size."""
+        return self._add(Tensor(self.fresh(name), shape, "float32", None))
+
     def fresh(self, name: str) -> str:
         """A name that nothing else has."""
         result = fresh(name, self._taken)

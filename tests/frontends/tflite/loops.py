@@ -101,7 +101,8 @@ def recurrent(kind: str, *, whole: bool = True, gates: str = "LOGISTIC LOGISTIC 
             operator("ADD", ["a1", "g1"], ["rs"]), operator("LOGISTIC", ["rs"], ["rr"]),
             operator("MUL", ["rr", "g2"], ["rg"]), operator("ADD", ["a2", "rg"], ["ns"]),
             operator("TANH", ["ns"], ["n"]), operator("MUL", ["z", "h"], ["zh"]),
-            operator("SUB", ["unit", "z"], ["left"]), operator("MUL", ["left", "n"], ["zn"]), operator("ADD", ["zh", "zn"], ["new"]),
+            operator("SUB", ["unit", "z"], ["left"]), operator("MUL", ["left", "n"], ["zn"]),
+            operator("ADD", ["zh", "zn"], ["new"]),
         ]  # fmt: skip
     else:
         steps += [operator("RESHAPE", ["rh", "flat"], ["rhf"]), operator("ADD", ["wx", "rhf"], ["sum"])]
