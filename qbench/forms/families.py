@@ -6,12 +6,13 @@ from qbench.forms.averages import average, total
 from qbench.forms.form import Form
 from qbench.forms.moves import argument, choose, join, move, requantized
 from qbench.forms.normalizations import normalization
-from qbench.forms.pairs import arithmetic, binary, extremum, lone_bias
+from qbench.forms.pairs import arithmetic, binary, comparison, extremum, lone_bias
 from qbench.forms.products import products
 from qbench.forms.site import NoForm, Site
 from qbench.forms.tables import clamp, log_softmax, softmax, table
 from qbench.forms.widths import has_two_widths, of_one_width
 from qbench.ir.op import OPS, Epilogue, QuantRule
+from qbench.ops.float.logic import COMPARISONS
 
 Family = Callable[[Site], Form]
 
@@ -36,6 +37,7 @@ _BY_NAME: dict[str, Family] = {
     **dict.fromkeys(("maximum", "minimum"), extremum),
     **dict.fromkeys(("divide", "power", "squared_difference"), binary),
     **dict.fromkeys(("argmax", "argmin"), argument),
+    **dict.fromkeys(COMPARISONS, comparison),
 }
 """Ops that calibration leaves in float, while files may have quantizers around them."""
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from qbench.forms.form import Form, Step, narrowed, said, straight
+from qbench.forms.form import Form, Step, narrowed, said, single, straight
 from qbench.forms.moves import brought
 from qbench.forms.products import biased, elementwise_product
 from qbench.forms.site import NoForm, Site
@@ -54,6 +54,13 @@ def binary(site: Site) -> Form:
             raise NoForm(f"unsupported: no integer form of this op on {q.dtype}")
     attrs: dict[str, Attr] = {"function": site.node.op, **site.arithmetic.spoken}
     return straight(site, "qnn.binary", (0, 1), attrs)
+
+
+def comparison(site: Site) -> Form:
+    """equal, less...: only TFLite compares integers."""
+    if site.semantics != "tflite" or any(q.dtype not in _NARROW for q in site.all_per_tensor()):
+        raise NoForm(site.op.float_reason)
+    return single(site, "qnn.compare", (0, 1), None, {"function": site.node.op, **site.arithmetic.spoken})
 
 
 def _with_number(site: Site) -> Form | None:

@@ -100,6 +100,30 @@ def test_squared_differences(seed: int, shape: tuple[int, ...], data: st.DataObj
     np.testing.assert_array_equal(found, wanted, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@few
+@given(data=st.data())
+def test_opposites(dtype: str, data: st.DataObject) -> None:
+    q, out = data.draw(qparams(dtype)), data.draw(qparams(dtype))
+    x = every(dtype)
+    found = ours("qnn.unary", [x], [q], out, function="negative", semantics="tflite")
+    np.testing.assert_array_equal(found, reference("NEG", [(x, q)], out, shape=x.shape))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("op", ["EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"])
+@few
+@given(seed=SEED, shape=SHAPES, data=st.data())
+def test_comparisons(op: str, dtype: str, seed: int, shape: tuple[int, ...], data: st.DataObject) -> None:
+    """Of a fine scale, neighbours are equal there."""
+    fine = st.floats(2.0**-11, 2.0**-5, width=32)
+    lhs, rhs = (data.draw(qparams(dtype, fine)) for _ in range(2))
+    x, y = some(seed, dtype, (3, 5, 7)), some(seed + 1, dtype, shape)
+    found = ours("qnn.compare", [x, y], [lhs, rhs], None, function=op.lower(), semantics="tflite")
+    wanted = reference(op, [(x, lhs), (y, rhs)], None, shape=(3, 5, 7), dtype="bool")
+    np.testing.assert_array_equal(found, wanted, strict=True)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @few
 @given(seed=SEED, shape=SHAPES, data=st.data())

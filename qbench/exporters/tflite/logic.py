@@ -24,6 +24,15 @@ def is_nan(writer: Writer, node: Node) -> None:
     writer.emit("NOT_EQUAL", [data, data], [writer.make(node.output, layout)], "NotEqualOptions")
 
 
+@exporter("qnn.compare")
+def compare(writer: Writer, node: Node) -> None:
+    """The same operator compares integers."""
+    code, table = _CODES[writer.op(node).function]
+    layout = writer.layout(*node.inputs)
+    inputs = [writer.read(value, layout) for value in node.inputs]
+    writer.emit(code, inputs, [writer.make(node.output, layout)], table)
+
+
 @exporter(*_CODES)
 def logic(writer: Writer, node: Node) -> None:
     """An operator of its own, with NumPy's broadcasting."""

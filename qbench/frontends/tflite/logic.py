@@ -1,8 +1,9 @@
 """Comparisons, truth values, and choices by them."""
 
 from qbench.frontends.tflite.arithmetic import aligned
-from qbench.frontends.tflite.builder import Builder, Unsupported, Value
+from qbench.frontends.tflite.builder import Builder, Value
 from qbench.frontends.tflite.kinds import same_integers
+from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 
@@ -19,9 +20,11 @@ _COMPARED = {
 def _compared(tflite_op: str, options: str, op_name: str) -> None:
     @converter(tflite_op, "lhs rhs", options)
     def convert(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
-        if lhs.q != rhs.q:
-            raise Unsupported("a comparison of integers with different scales")
-        value = _spread(builder, op_name, lhs, rhs)
+        if lhs.q is not None and rhs.q is not None and not builder.is_real:
+            operands = aligned(builder, lhs, rhs)
+            value = quantized(builder, op_name, operands, nchw=any(operand.nchw for operand in operands))
+        else:
+            value = _spread(builder, op_name, lhs, rhs)
         return builder.emit("logical_not", value) if op.op == "NOT_EQUAL" else value
 
 

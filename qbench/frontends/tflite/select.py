@@ -132,10 +132,14 @@ def strided_slice(builder: Builder, op: SourceOperator, x: Value, begin: Value, 
 @converter("GATHER", "x indices", "GatherOptions axis batch_dims")
 def gather(builder: Builder, op: SourceOperator, x: Value, indices: Value) -> Value:
     """Elements at indices along one axis."""
-    if op.integer("batch_dims"):
-        raise Unsupported("batch_dims")
     data = builder.filed(x)
-    axis = data.axis(op.integer("axis"))
+    axis, batch = data.axis(op.integer("axis")), op.integer("batch_dims") % max(indices.rank, 1)
+    if batch:
+        if axis != batch:
+            raise Unsupported(f"batch_dims={batch} and axis={axis}")
+        places = builder.emit("cast", builder.filed(indices), dtype="int64")
+        places = builder.emit("expand_dims", places, axes=(indices.rank,))
+        return builder.emit("gather_nd", data, places, q=builder.q, batch_dims=batch)
     have = data.shape[axis]
     if indices.constant is not None and indices.constant.size and isinstance(have, int):
         low, high = int(indices.constant.min()), int(indices.constant.max())
@@ -163,11 +167,23 @@ def pad(builder: Builder, op: SourceOperator, x: Value, paddings: Value, value: 
 
 @converter("MIRROR_PAD", "x paddings", "MirrorPadOptions mode")
 def mirror_pad(builder: Builder, op: SourceOperator, x: Value, paddings: Value) -> Value:
-    """A mirror image around the elements, without the edge, or with it where that is all of the image."""
+    """A mirror image around the elements, without the edge or with it."""
     symmetric = bool(op.integer("mode"))
     if symmetric and max(paddings.integers(), default=0) > 1:
-        raise Unsupported("a mirror image that repeats the edge, wider than the edge itself")
+        return _mirrored(builder, builder.filed(x), paddings.integers())
     return _padded(builder, op, x, paddings, {"mode": "edge" if symmetric else "reflect"})
+
+
+def _mirrored(builder: Builder, x: Value, widths: Sequence[int]) -> Value:
+    """Rows are picked, some of them twice."""
+    for axis, pair in enumerate(zip(widths[::2], widths[1::2], strict=True)):
+        size = x.shape[axis]
+        if any(pair):
+            if not isinstance(size, int) or max(pair) > size:
+                raise Unsupported(f"a mirror image {pair} wide of {size} elements")
+            places = np.pad(np.arange(size, dtype=np.int32), pair, mode="symmetric")
+            x = builder.emit("take", x, builder.known(places), q=builder.q, axis=axis)
+    return x
 
 
 def _padded(builder: Builder, op: SourceOperator, x: Value, paddings: Value, attrs: dict[str, Attr]) -> Value:

@@ -15,20 +15,8 @@ from qbench.quant.activations import ACTIVATION_BOUNDS
 
 _INTEGER = frozenset(
     {
-        *(
-            "abs",
-            "clip",
-            "exp",
-            "log",
-            "nn.elu",
-            "nn.gelu",
-            "nn.hard_swish",
-            "nn.leaky_relu",
-            "nn.relu",
-            "rsqrt",
-            "sigmoid",
-        ),
-        "tanh",
+        *("abs", "clip", "exp", "log", "negative", "nn.elu", "nn.gelu", "nn.hard_swish", "nn.leaky_relu", "nn.relu"),
+        *("rsqrt", "sigmoid", "tanh"),
     }
 )
 """Functions of which LiteRT has a kernel for quantized integers."""
@@ -91,6 +79,15 @@ def leaky_relu(builder: Builder, op: SourceOperator, x: Value) -> Value:
 def gelu(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """x times the normal distribution's probability below it."""
     return _function(builder, x, "nn.gelu", approximate="tanh" if op.flag("approximate") else "none")
+
+
+@converter("LOCAL_RESPONSE_NORMALIZATION", "x", "LocalResponseNormalizationOptions radius bias alpha beta")
+def local_response_norm(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """By the squares of the neighbouring channels, whose sum alpha is a factor of, not their mean."""
+    is_quantized(builder, x)
+    size = 2 * op.integer("radius") + 1
+    attrs = {"size": size, "alpha": op.real("alpha") * size, "beta": op.real("beta"), "bias": op.real("bias")}
+    return builder.emit("nn.lrn", builder.nchw(x), attrs=attrs)
 
 
 @converter("RSQRT", "x")

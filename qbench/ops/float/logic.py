@@ -48,11 +48,16 @@ def _declare(base: type[Op], name: str, function: Callable[..., Array], doc: str
     register(type(name.title().replace("_", ""), (base,), fields))
 
 
-_declare(Comparison, "equal", np.equal, "Whether ``lhs == rhs``.")
-_declare(Comparison, "less", np.less, "Whether ``lhs < rhs``.")
-_declare(Comparison, "less_equal", np.less_equal, "Whether ``lhs <= rhs``.")
-_declare(Comparison, "greater", np.greater, "Whether ``lhs > rhs``.")
-_declare(Comparison, "greater_equal", np.greater_equal, "Whether ``lhs >= rhs``.")
+COMPARISONS = {
+    "equal": (np.equal, "=="),
+    "less": (np.less, "<"),
+    "less_equal": (np.less_equal, "<="),
+    "greater": (np.greater, ">"),
+    "greater_equal": (np.greater_equal, ">="),
+}
+"""By the name of the op: NumPy's function, and its sign."""
+for _name, (_function, _sign) in COMPARISONS.items():
+    _declare(Comparison, _name, _function, f"Whether ``lhs {_sign} rhs``.")
 _declare(Logical, "logical_and", np.logical_and, "Whether both are true.")
 _declare(Logical, "logical_or", np.logical_or, "Whether either is true.")
 _declare(Logical, "logical_not", np.logical_not, "Whether it is false.", operands=("data",))

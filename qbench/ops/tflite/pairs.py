@@ -42,6 +42,14 @@ def _quotient(lhs: Array, rhs: Array, given: tuple[QParams, QParams], out: QPara
     return np.where(rhs == 0, 0, steps)
 
 
+def tflite_compared(x: Array, scale: float) -> Array:
+    """What TFLite compares of 8-bit integers: see tensorflow/lite/kernels/internal/reference/comparisons.h.
+
+    It has steps of 1/256 and is rounded, so that neighbours of a fine scale are equal.
+    """
+    return _rescaled(x << 8, scale)
+
+
 TFLITE_PAIRS: dict[str, Callable[[Array, Array, tuple[QParams, QParams], QParams], Array]] = {
     "divide": _quotient,
     "squared_difference": _squared_difference,

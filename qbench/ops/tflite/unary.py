@@ -71,6 +71,12 @@ def _abs(x: Integers, parameters: Parameters, source: QParams, target: QParams) 
     return _identity(np.abs(x), parameters, source, target)
 
 
+def _negative(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
+    """Of the integers as they are stored, whatever their scales say; the least one is its own opposite."""
+    stored = x + source.zero_points[0]
+    return np.where(stored == source.qmin, stored, -stored) - target.zero_points[0]
+
+
 def _reciprocal_square_root(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
     if source.dtype != "int8":
         return _curve(x, source, target, lambda real: 1 / np.sqrt(real), beyond=target.qmax)
@@ -219,6 +225,7 @@ TFLITE_FUNCTIONS: dict[str, Callable[[Integers, Parameters, QParams, QParams], I
     "exp": _exponential,
     "log": _log,
     "abs": _abs,
+    "negative": _negative,
     "rsqrt": _reciprocal_square_root,
 }
 """Names as those of the float ops; the result is in steps of the output, without its zero point."""

@@ -380,6 +380,23 @@ def test_mirror_pad(tmp_path: Path, mode: str, widths: tuple[int, int]) -> None:
     one_op(tmp_path, "MIRROR_PAD", reals(1, 4, 5, 3), pads, mode=mode)
 
 
+def test_a_wide_mirror_image_with_the_edge(tmp_path: Path) -> None:
+    one_op(tmp_path, "MIRROR_PAD", reals(1, 4, 5, 3), ints([[0, 0], [2, 4], [3, 0], [0, 0]]), mode="SYMMETRIC")
+
+
+def test_rows_of_each_sample_are_picked(tmp_path: Path) -> None:
+    places = np.int32([[2, 0, 1, 1], [0, 3, 3, 2]])
+    one_op(tmp_path, "GATHER", reals(2, 4, 5), places, axis=1, batch_dims=1)
+    one_op(tmp_path, "GATHER", reals(2, 4, 5), Fixed(places, "int32"), axis=1, batch_dims=1)
+
+
+@pytest.mark.parametrize("radius", [1, 2])
+def test_local_response_normalization(tmp_path: Path, radius: int) -> None:
+    options = {"radius": radius, "bias": 1.5, "alpha": 0.3, "beta": 0.75}
+    x, resolver = reals(2, 3, 4, 7), "BUILTIN_WITHOUT_DEFAULT_DELEGATES"  # its reference kernel leaves out a neighbour
+    one_op(tmp_path, "LOCAL_RESPONSE_NORMALIZATION", x, resolver=resolver, **options)
+
+
 @pytest.mark.parametrize("block", [1, 2, 3])
 def test_blocks(tmp_path: Path, block: int) -> None:
     one_op(tmp_path, "DEPTH_TO_SPACE", reals(2, 3, 4, 36), block_size=block)
