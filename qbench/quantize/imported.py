@@ -62,13 +62,17 @@ def same_for_tied(template: Template, config: QuantConfig, tensors: Collection[s
 def shared_statistics(
     template: Template, statistics: Mapping[str, Statistics], tensors: Iterable[str]
 ) -> Mapping[str, Statistics]:
-    """The statistics, those of tensors that must have one scale put together."""
+    """The statistics, those of tensors that must have one scale put together; of other sizes than one another, each
+    keeps the means of its own channels."""
     found = dict(statistics)
     for name in tensors:
         group = [
             statistics[other] for other in {name: None, **dict.fromkeys(template.tied(name))} if other in statistics
         ]
-        if len(group) > 1:
+        if len({len(one.channels.totals) for one in group if one.channels is not None}) > 1:
+            merged = reduce(Statistics.merge, [replace(one, channels=None) for one in group])
+            found[name] = replace(merged, channels=statistics[name].channels)
+        elif len(group) > 1:
             found[name] = reduce(Statistics.merge, group)
     return found
 

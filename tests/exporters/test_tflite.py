@@ -330,6 +330,30 @@ def test_slopes_by_channel_are_integers(axis: int, shape: tuple[int, ...], tmp_p
     assert np.abs(run(again.graph, {"x": x})["y"] - run(graph, {"x": x})["y"]).max() < 0.06
 
 
+def test_tensors_of_one_scale_and_other_channels(tmp_path: Path) -> None:
+    """A layer's result, joined to what the next one makes of it: one range, but the means of their own channels."""
+    rng = np.random.default_rng(0)
+    tensors = [Tensor("x", (1, 4, 4, 3), "int8", scale=0.05)]
+    steps, window = [], {"padding": "VALID", "stride_h": 1, "stride_w": 1}
+    for name, data, depth, count, scale in (("a", "x", 3, 5, 0.1), ("b", "a", 5, 4, 0.1), ("y", "j", 9, 2, 0.4)):
+        w, b = rng.integers(-127, 128, (count, 1, 1, depth)).astype(np.int8), np.zeros(count, np.int32)
+        unit = 0.01 * (0.05 if data == "x" else 0.1)
+        tensors += [constant(f"w{name}", w, scale=0.01), constant(f"b{name}", b, scale=unit)]
+        tensors += [Tensor(name, (1, 4, 4, count), "int8", scale=scale)]
+        steps += [operator("CONV_2D", [data, f"w{name}", f"b{name}"], [name], **window)]
+    tensors += [Tensor("j", (1, 4, 4, 9), "int8", scale=0.1)]
+    steps.insert(2, operator("CONCATENATION", ["a", "b"], ["j"], axis=3))
+    source = tmp_path / "joined.tflite"
+    source.write_bytes(model(tensors, steps))
+    feeds = {"x": rng.integers(-128, 128, (1, 4, 4, 3)).astype(np.int8)}
+    session = Session(load(source), calibration=feeds)
+    session.run()
+    again = export_tflite(session, tmp_path / "again.tflite")
+    assert np.array_equal(litert(again.read_bytes(), feeds)["y"], litert(source.read_bytes(), feeds)["y"])
+    session.recalibrate()
+    session.run()
+
+
 def test_functions_of_16_bits_are_in_float_in_tflite(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The integers around them stay what they are: the file gives what the session gives with those in float."""
     rng = np.random.default_rng(0)

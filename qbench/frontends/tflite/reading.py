@@ -137,8 +137,9 @@ class _Reader:
             else:
                 array = self._dense(self._guard(sparsity), content, name, sizes, dtype)
         if table.IsVariable():  # what an operator keeps from run to run; zeros at first, and here in each run
-            self.budget.spend(4 * math.prod(sizes))
-            array = np.zeros(sizes, numpy_dtype(dtype) if is_dtype(dtype) else np.float32)
+            closed = [max(size, 1) for size in sizes]
+            self.budget.spend(4 * math.prod(closed))
+            array = np.zeros(closed, numpy_dtype(dtype) if is_dtype(dtype) else np.float32)
         quantization = table.Quantization()
         qparams = None if quantization is None else read_qparams(self._guard(quantization), name, sizes, dtype)
         shape = tuple(None if -1 in pair else pair[0] for pair in zip(sizes, signature, strict=True))
