@@ -354,6 +354,31 @@ def test_tensors_of_one_scale_and_other_channels(tmp_path: Path) -> None:
     session.run()
 
 
+@pytest.mark.parametrize("op", ["GELU", "LOGISTIC", "TANH", "ABS", "EXP"])
+def test_functions_of_16_bits_that_tflite_has_are_written_again(tmp_path: Path, op: str) -> None:
+    out = 2.0**-15 if op in ("LOGISTIC", "TANH") else 0.001
+    tensors = [Tensor("x", (1, 64), "int16", scale=2.0**-12), Tensor("y", (1, 64), "int16", scale=out)]
+    source = tmp_path / "one.tflite"
+    source.write_bytes(model(tensors, [operator(op, ["x"])]))
+    feeds = {"x": np.linspace(-32768, 32767, 64).astype(np.int16)[None]}
+    again = export_tflite(Session(load(source), calibration=feeds), tmp_path / "again.tflite")
+    assert np.array_equal(litert(again.read_bytes(), feeds)["y"], litert(source.read_bytes(), feeds)["y"])
+
+
+def test_the_best_of_integers_and_where_they_stand(tmp_path: Path) -> None:
+    tensors = [
+        Tensor("x", (2, 9), "int8", scale=0.1), constant("k", np.int32(3)), Tensor("y", (2, 3), "int8", scale=0.1),
+        Tensor("i", (2, 3), "int32"),
+    ]  # fmt: skip
+    source = tmp_path / "best.tflite"
+    source.write_bytes(model(tensors, [operator("TOPK_V2", ["x", "k"], ["y", "i"])], outputs=("y", "i")))
+    feeds = {"x": integers_of(2, 9)}
+    session = Session(load(source), calibration=feeds)
+    session.run()
+    again = litert(export_tflite(session, tmp_path / "again.tflite").read_bytes(), feeds)
+    assert all(np.array_equal(again[name], array) for name, array in run(session.graph, feeds).items())
+
+
 def test_functions_of_16_bits_are_in_float_in_tflite(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The integers around them stay what they are: the file gives what the session gives with those in float."""
     rng = np.random.default_rng(0)

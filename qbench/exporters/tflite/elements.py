@@ -24,13 +24,20 @@ _TABLES = {
     "round": ("ROUND", ""),
     "rsqrt": ("RSQRT", ""),
     "sigmoid": ("LOGISTIC", ""),
+    "sign": ("SIGN", "SignOptions"),
     "sin": ("SIN", ""),
     "sqrt": ("SQRT", ""),
     "tanh": ("TANH", ""),
 }
 _INTEGER = ("sigmoid", "tanh", "nn.hard_swish", "nn.leaky_relu", "rsqrt")
-"""Functions with kernels of their own for integers; the others become tables."""
-_FIXED = {"sigmoid": (1 / 256, -128), "tanh": (1 / 128, 0)}
+"""Functions with kernels of their own for integers of 8 bits; the others become tables."""
+_INTEGER_16 = ("abs", "exp", "log", "negative", "nn.gelu", "nn.leaky_relu", "rsqrt", "sigmoid", "tanh")
+"""Those with kernels for 16 bits, of which there are no tables."""
+_FIXED = {
+    ("sigmoid", "int8"): (1 / 256, -128),
+    ("tanh", "int8"): (1 / 128, 0),
+    **dict.fromkeys((("sigmoid", "int16"), ("tanh", "int16")), (1 / 32768, 0)),
+}
 _REAL_PAIRS = {
     "add": ("ADD", "AddOptions"),
     "subtract": ("SUB", "SubOptions"),
@@ -61,12 +68,13 @@ def unary(writer: Writer, node: Node) -> None:
     """TFLite's kernel where it has one for these scales; else a table, looked up by GATHER."""
     op, data, layout = writer.op(node), node.inputs[0], writer.layout(node.inputs[0])
     q = writer.q(node.output)
-    fixed = _FIXED.get(op.function)
-    fits = fixed is None or (q is not None and q.dtype == "int8" and (q.scales[0], q.zero_points[0]) == fixed)
-    if op.semantics == "tflite" and op.function in _INTEGER and fits:
-        code, table = _TABLES[op.function]
+    dtype, made = ("", ()) if q is None else (q.dtype, (q.scales[0], q.zero_points[0]))
+    fits = not any(function == op.function for function, _ in _FIXED) or _FIXED.get((op.function, dtype)) == made
+    if op.semantics == "tflite" and op.function in (_INTEGER_16 if dtype == "int16" else _INTEGER) and fits:
+        code, table = _TABLES.get(op.function, ("GELU", "GeluOptions"))
         function = OPS[op.function](**dict(op.parameters))
         options = {key: getattr(function, key) for key in function.attributes()}
+        options = {key: value == "tanh" if key == "approximate" else value for key, value in options.items()}
         writer.emit(code, [writer.read(data, layout)], [writer.make(node.output, layout)], table, **options)
         return
     _looked_up(writer, node, layout)

@@ -107,7 +107,9 @@ class _Annotation:
         raw = tensor
         if tensor in self.twin.outputs:
             raw = self._fresh(f"{tensor}.raw")
-            self._nodes[-1] = dataclasses.replace(self._nodes[-1], outputs=(raw,))
+            last = self._nodes[-1]
+            outputs = tuple(raw if value == tensor else value for value in last.outputs)
+            self._nodes[-1] = dataclasses.replace(last, outputs=outputs)
         self._fake(raw, tensor)
 
     def _read(self, value: str, unit: Unit, integer: bool) -> str:
