@@ -365,6 +365,22 @@ def test_functions_of_16_bits_that_tflite_has_are_written_again(tmp_path: Path, 
     assert np.array_equal(litert(again.read_bytes(), feeds)["y"], litert(source.read_bytes(), feeds)["y"])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_a_product_with_what_is_computed_is_written_again(tmp_path: Path, dtype: str) -> None:
+    zero = 7 if dtype == "int8" else 0
+    tensors = [
+        Tensor("x", (4, 8), dtype, scale=0.02, zero_point=zero),
+        Tensor("z", (6, 8), dtype, scale=0.03, zero_point=zero),
+        Tensor("y", (4, 6), dtype, scale=0.3 if dtype == "int8" else 9.0, zero_point=zero),
+    ]  # fmt: skip
+    source = tmp_path / "product.tflite"
+    source.write_bytes(model(tensors, [operator("FULLY_CONNECTED", ["x", "z"])], inputs=("x", "z")))
+    graph = load(source)
+    feeds = integers(graph, 1)
+    again = export_tflite(Session(graph, calibration=feeds), tmp_path / "again.tflite")
+    assert np.array_equal(litert(again.read_bytes(), feeds)["y"], litert(source.read_bytes(), feeds)["y"])
+
+
 def test_the_best_of_integers_and_where_they_stand(tmp_path: Path) -> None:
     tensors = [
         Tensor("x", (2, 9), "int8", scale=0.1), constant("k", np.int32(3)), Tensor("y", (2, 3), "int8", scale=0.1),
