@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.frontends.tflite.loops import looping, recurrent
 from tests.frontends.tflite.networks import Parts, quantized, real
 from tests.tflite_files import TYPES, Tensor, constant, model, operator
 
@@ -83,8 +84,9 @@ def networks() -> Iterator[Parts]:
 
 
 def files() -> list[bytes]:
-    """The networks as files."""
-    return [model(tensors, operators, _inputs(tensors)) for tensors, operators in networks()]
+    """The networks as files, and loops."""
+    loops = [looping(), *(recurrent(kind) for kind in ("lstm", "gru", "rnn"))]
+    return loops + [model(tensors, operators, _inputs(tensors)) for tensors, operators in networks()]
 
 
 def wrong(parts: Parts, rng: random.Random) -> bytes:

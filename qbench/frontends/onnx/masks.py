@@ -30,6 +30,8 @@ class Places:
 
     def seen(self, builder: Builder, left: int = -1, right: int = -1) -> Value | None:
         """What is at most so far to either side (-1: anywhere); None where that is all."""
+        if self.lengths is None and max(left, right) < 0:
+            return None
         dtype = "int64" if self.lengths is None else self.lengths.dtype
         at = builder.emit("arange", stop=self.keys.shape[2], dtype=dtype)
         parts = list[Value]()

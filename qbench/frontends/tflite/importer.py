@@ -21,8 +21,8 @@ from qbench.ir.types import Dim, TensorType
 from qbench.quant.arithmetic import dequantize
 from qbench.quant.semantics import Semantics
 
-MOST_TURNS = 1000
-"""No loop is written out that turns more often."""
+MOST_TURNS, MOST_OPERATORS = 1000, 50_000
+"""No loop is written out that turns more often, or has more operators then."""
 
 
 def import_model(
@@ -132,6 +132,10 @@ class _Importer:
 
     def _turn(self, op: SourceOperator) -> None:
         """A loop: a recurrent layer where it is one, else a copy of its body for each turn."""
+        if ABSENT in op.inputs:
+            raise ModelError(f"operator {op} lacks a tensor")
+        if any(number not in self.values for number in op.inputs):
+            return  # made by an operator that is on the list already
         condition, body = (self.source.functions[op.integer(name)] for name in FUNCTION_OPTIONS["WHILE"])
         state = [self.values[number] for number in op.inputs]
         layer = self._layer(op, condition, body)
@@ -151,14 +155,15 @@ class _Importer:
     def _turns(self, op: SourceOperator, condition: SourceModel, body: SourceModel) -> list[Value]:
         """What is left after the last turn, as long as the condition is a known truth value."""
         state = [self.values[number] for number in op.inputs]
-        for turn in range(MOST_TURNS + 1):
+        most = min(MOST_TURNS, MOST_OPERATORS // max(len(body.operators), 1))
+        for turn in range(most + 1):
             (goes_on,) = self._called(op, condition, state, turn)
             if goes_on.constant is None:
                 raise Unsupported("it ends when its data say so; only loops whose turns can be counted are written out")
             if not goes_on.constant.all():
                 return state
             state = self._called(op, body, state, turn)
-        raise Unsupported(f"it turns more than {MOST_TURNS} times")
+        raise Unsupported(f"it turns more than {most} times")
 
     def _layer(self, op: SourceOperator, condition: SourceModel, body: SourceModel) -> tuple[Cell, int] | None:
         """The recurrent layer that a loop is, and how many steps it takes: all of its data."""

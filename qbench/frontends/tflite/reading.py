@@ -153,7 +153,7 @@ class _Reader:
         stored = read_array(content, name, (content.size // width,), dtype, self.budget)
         try:
             return sparsity.dense(stored, shape)
-        except ModelError as error:
+        except (ModelError, ValueError) as error:
             raise ModelError(f"sparse tensor {shown(name)} makes no sense: {error}") from None
 
     def _level(self, table: Any) -> Level:
