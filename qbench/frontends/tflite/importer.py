@@ -205,11 +205,13 @@ class _Importer:
             for number, tensor in enumerate(tensors)
             if tensor.array is not None
         } | dict(zip(function.inputs, given, strict=True))
-        for inner in function.operators:
-            name, outputs = f"{inner.name}.{turn}", tuple(tensors[number].name for number in inner.output_numbers)
-            self._attempt(replace(inner, name=name, outputs=outputs))
-        made = [self.values.get(number) for number in function.outputs]
-        self.source, self.values = outside
+        try:
+            for inner in function.operators:
+                name, outputs = f"{inner.name}.{turn}", tuple(tensors[number].name for number in inner.output_numbers)
+                self._attempt(replace(inner, name=name, outputs=outputs))
+            made = [self.values.get(number) for number in function.outputs]
+        finally:
+            self.source, self.values = outside
         if len(self.unsupported) > found:
             raise Unsupported("what its body uses")
         if None in made:
