@@ -121,7 +121,7 @@ def in_tflite(name: str, kind: str) -> bool:
     if kind == "int8.tensor":
         return head not in ("conv", "depthwise", "dense", "softmax")  # their weights have zero points
     by_table = head in _TABLES or name.startswith("nn.")
-    return kind != "int16" or not by_table or name in ("nn.hard_swish", "nn.leaky_relu")
+    return kind != "int16" or not by_table or name in ("nn.hard_swish", "nn.leaky_relu", "nn.gelu", "abs", "exp")
 
 
 _TABLES = {

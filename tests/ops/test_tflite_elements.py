@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from qbench.forms.sums import product_qparams
 from qbench.ir.qparams import QParams
+from qbench.quant.arithmetic import dequantize, quantize
 from tests.ops.one_op import SEED, WIDTH, every, few, ours, qparams, reference, requantized, some
 
 SHAPES = st.sampled_from([(3, 5, 7), (1, 7), (5, 1), (3, 1, 7), (1,)])
@@ -104,10 +106,12 @@ def test_squared_differences(seed: int, shape: tuple[int, ...], data: st.DataObj
 @few
 @given(data=st.data())
 def test_opposites(dtype: str, data: st.DataObject) -> None:
-    q, out = data.draw(qparams(dtype)), data.draw(qparams(dtype))
-    x = every(dtype)
-    found = ours("qnn.unary", [x], [q], out, function="negative", semantics="tflite")
-    np.testing.assert_array_equal(found, reference("NEG", [(x, q)], out, shape=x.shape))
+    q, x = replace(data.draw(qparams(dtype)), zero_point=0), every(dtype)
+    found = ours("qnn.unary", [x], [q], q, function="negative", semantics="tflite")
+    np.testing.assert_array_equal(found, reference("NEG", [(x, q)], q, shape=x.shape))
+    other = QParams(q.scales[0] * 1.7, 0 if dtype == "int16" else 3, dtype)
+    found = ours("qnn.unary", [x], [q], other, function="negative", semantics="tflite").astype(np.int64)
+    assert np.abs(found - quantize(-dequantize(x, q), other)).max() <= 1
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])

@@ -11,6 +11,7 @@ from qbench.frontends.tflite.kinds import clipped, is_plain_integer, is_quantize
 from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
+from qbench.ops.tflite.unary import is_negated
 from qbench.quant.activations import ACTIVATION_BOUNDS
 
 _INTEGER = frozenset(
@@ -48,7 +49,6 @@ for _op, _options, _name in (
     ("HARD_SWISH", "HardSwishOptions", "nn.hard_swish"),
     ("LOG", "", "log"),
     ("LOGISTIC", "", "sigmoid"),
-    ("NEG", "NegOptions", "negative"),
     ("ROUND", "", "round"),
     ("SIGN", "SignOptions", "sign"),
     ("SIN", "", "sin"),
@@ -56,6 +56,14 @@ for _op, _options, _name in (
     ("TANH", "", "tanh"),
 ):
     _unary(_op, _options, _name)
+
+
+@converter("NEG", "x", "NegOptions")
+def negative(builder: Builder, op: SourceOperator, x: Value) -> Value:
+    """The opposite; quantized, that of the integers."""
+    if x.q is not None and builder.q is not None and not is_negated(x.q, builder.q):
+        raise Unsupported("LiteRT takes the opposite of integers as they are stored, which have other scales here")
+    return _function(builder, x, "negative")
 
 
 @converter("RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1", "x")

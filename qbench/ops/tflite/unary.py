@@ -71,10 +71,16 @@ def _abs(x: Integers, parameters: Parameters, source: QParams, target: QParams) 
     return _identity(np.abs(x), parameters, source, target)
 
 
+def is_negated(source: QParams, target: QParams) -> bool:
+    """Whether the opposite of a real number is that of its integer, which is all that TFLite's kernel computes."""
+    return source.scales == target.scales and not any((*source.zero_points, *target.zero_points))
+
+
 def _negative(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
-    """Of the integers as they are stored, whatever their scales say; the least one is its own opposite."""
-    stored = x + source.zero_points[0]
-    return np.where(stored == source.qmin, stored, -stored) - target.zero_points[0]
+    """Where the scales are the same, of the integers as they are stored: the least one is its own opposite."""
+    if is_negated(source, target):
+        return np.where(x == source.qmin, x, -x)
+    return _identity(-x, parameters, source, target)
 
 
 def _reciprocal_square_root(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
