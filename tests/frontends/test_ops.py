@@ -359,3 +359,13 @@ def test_op(tmp_path: Path, case: Case) -> None:
         output.ClearField("type")  # onnxruntime infers what is left open
     graph = check(save(proto, tmp_path), feeds)
     assert "the_node" in graph.by_name or [n.name for n in graph.nodes] == ["out.copy"]
+
+
+def test_what_grows_is_not_smoothed(tmp_path: Path) -> None:
+    """PyTorch asks for it anyway; without it, resizing has an integer form."""
+    inputs = ["x", "", "scales"]
+    for factor, smooth in ((2.0, False), (0.5, True)):
+        one = node("Resize", inputs, ["y"], mode="linear", antialias=1)
+        proto = model([one], {"x": X.shape}, constants={"scales": np.float32([1, 1, factor, factor])}, opset=18)
+        graph = check(save(proto, tmp_path), {"x": X})
+        assert bool(graph.nodes[0].attrs.get("antialias")) == smooth

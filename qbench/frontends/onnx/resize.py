@@ -1,5 +1,6 @@
 """Resize, and its predecessor Upsample."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from qbench.errors import ModelError, shown
@@ -84,6 +85,10 @@ def _resize(
     ):
         scales = None
     attrs: dict[str, Attr] = {"size": (height, width), "scales": scales, **_mode(node)}
+    if _grows(image, (height, width), scales):  # nothing to smooth: two neighbours, which have integer forms
+        attrs.pop("antialias", None)
+        if attrs["method"] == "linear":
+            attrs.pop("exclude_outside", None)
     if attrs["method"] == "nearest" or x.dtype.startswith("float"):
         return flat_again(builder, builder.emit("image.resize2d", image, **attrs), rank)
     q = builder.meaning(x)  # as in files of onnxruntime's operators
@@ -100,6 +105,13 @@ def _resize(
     else:
         y = quantized(builder, node, builder.emit("image.resize2d", dequantized(builder, node, image, q), **attrs), q)
     return flat_again(builder, y, rank)
+
+
+def _grows(image: Value, size: tuple[Dim, Dim], scales: Sequence[float] | None) -> bool:
+    """Whether an image becomes no smaller along either axis, as far as sizes are known."""
+    pairs = zip(image.shape[2:], size, strict=True)
+    larger = all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in pairs)
+    return larger and min(scales or (1.0,)) >= 1
 
 
 def _mode(node: SourceNode) -> dict[str, Attr]:
