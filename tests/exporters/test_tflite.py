@@ -570,6 +570,9 @@ def test_recurrent_layers_are_written_out(op: str, attrs: dict[str, Attr], direc
     layer = Node("layer", op, ("x", *shapes, *states), outputs, FrozenMap({**attrs, "direction": direction}))
     types = {name: TensorType(array.shape, "float32") for name, array in feeds.items()}
     graph = build("recurrent", types, outputs, [layer], constants)
-    theirs = litert(tflite_model(graph), feeds)
+    file = tflite_model(graph)
+    theirs = litert(file, feeds)
     for name, array in run(graph, feeds).items():
         np.testing.assert_allclose(theirs[name], array, rtol=1e-4, atol=1e-5)
+    weights = constants["r"].array[0, -units:].tobytes()
+    assert file.count(weights) == 1  # all steps share them

@@ -131,9 +131,7 @@ def _check_weight(writer: Writer, node: Node) -> None:
         return
     if data.dtype == "uint8" and (weight.dtype != "uint8" or weight.axis is not None):
         raise Inexpressible("uint8 data with weights of another kind than uint8 per tensor")
-    computed = (
-        node.inputs[1] not in writer.graph.constants
-    )  # of these its kernels read the zero point, and take 16 bits
+    computed = node.inputs[1] not in writer.graph.constants  # these may have a zero point, and 16 bits
     known = weight.dtype == "int8" and not any(weight.zero_points)
     if data.dtype != "uint8" and not known and not (computed and weight.dtype in ("int8", data.dtype)):
         raise Inexpressible(f"{data.dtype} data with weights that are not int8 with zero point 0")

@@ -9,7 +9,6 @@ from qbench.ir.graph import Node
 from qbench.ir.op import Array
 from qbench.ops.float.recurrent import Gru, Lstm, Recurrent, Rnn
 
-_ONE = np.asarray(1, np.int32)
 MOST_STEPS = 1000
 """No layer is written out that takes more."""
 
@@ -54,6 +53,8 @@ class _Way:
         self._writer, self._node, self._op = writer, node, op
         self._kernel, self._weights, self._offset = parameters
         self._batch, self._units = closed(writer.graph.types[node.inputs[0]].shape[1])[0], self._weights.shape[1]
+        self._weights_of = dict[tuple[int, int | None], tuple[int, int]]()
+        self._axis = writer.constant(f"{node.name}.axis", np.asarray(1, np.int32))
         index = writer.integers([way])
         flat = [self.op("GATHER", [state, index], (1, self._batch, self._units), "GatherOptions") for state in given]
         to = writer.integers([self._batch, self._units])
@@ -63,7 +64,7 @@ class _Way:
         """The result of each step, and the states after the last one."""
         rows, before = len(self._kernel), self._offset[: len(self._kernel)]
         data = self._writer.read(self._node.inputs[0])
-        every = self._product(data, self._kernel, before, (steps, self._batch, rows))
+        every = self._product(data, self._stored(self._kernel, before), (steps, self._batch, rows))
         entering = self.many("UNPACK", [every], steps, rows, "UnpackOptions", num=steps)
         found = dict[int, int]()
         for step in reversed(range(steps)) if backward else range(steps):
@@ -87,20 +88,22 @@ class _Way:
         table = {"ADD": "AddOptions", "MUL": "MulOptions", "SUB": "SubOptions"}.get(code, "")
         return self.op(code, inputs, (self._batch, self._units), table)
 
-    def _product(self, data: int, weights: Array, offset: Array, shape: tuple[int, ...]) -> int:
-        constants = [
-            self._writer.constant(f"{self._node.name}.{what}", a) for what, a in (("w", weights), ("b", offset))
-        ]
+    def _stored(self, weights: Array, offset: Array) -> tuple[int, int]:
+        name = self._node.name
+        return self._writer.constant(f"{name}.w", weights), self._writer.constant(f"{name}.b", offset)
+
+    def _product(self, data: int, constants: tuple[int, int], shape: tuple[int, ...]) -> int:
         return self.op("FULLY_CONNECTED", [data, *constants], shape, "FullyConnectedOptions", keep_num_dims=True)
 
     def _again(self, state: int, begin: int = 0, end: int | None = None) -> int:
-        """The product of a state with some of the gates' weights."""
+        """The product of a state with some of the gates' weights, which all steps share."""
         weights, offset = self._weights[begin:end], self._offset[len(self._kernel) :][begin:end]
-        return self._product(state, weights, offset, (self._batch, len(weights)))
+        if (begin, end) not in self._weights_of:
+            self._weights_of[begin, end] = self._stored(weights, offset)
+        return self._product(state, self._weights_of[begin, end], (self._batch, len(weights)))
 
     def _split(self, gates: int, count: int) -> list[int]:
-        axis = self._writer.constant(f"{self._node.name}.axis", _ONE)
-        return self.many("SPLIT", [axis, gates], count, self._units, "SplitOptions", num_splits=count)
+        return self.many("SPLIT", [self._axis, gates], count, self._units, "SplitOptions", num_splits=count)
 
     def _step(self, entering: int) -> list[int]:
         if isinstance(self._op, Gru):
