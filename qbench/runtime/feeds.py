@@ -47,7 +47,7 @@ def check_feeds(
     """
     start = start or {}
     needed = graph.inputs if needed is None else tuple(needed)
-    kinds = needed, *(tuple((name, _kind(array)) for name, array in known.items()) for known in (feeds, start))
+    kinds = needed, *[tuple([(name, _kind(array)) for name, array in known.items()]) for known in (feeds, start)]
     accepted: dict[Hashable, dict[str, int]] = vars(graph).setdefault("_accepted", {})
     sizes = accepted.get(kinds)
     if sizes is None:
@@ -55,10 +55,10 @@ def check_feeds(
         if len(accepted) >= _REMEMBERED:
             accepted.clear()
         accepted[kinds] = sizes
-    for role, known in (("input", feeds), ("value", start)) if finite else ():
-        for name, array in known.items():
-            if is_float(graph.types[name].dtype) and not np.isfinite(array).all():
-                raise DataError(f"{role} {shown(name)} has {_bad(array)}; remove or replace them")
+    for name, array in (*feeds.items(), *start.items()) if finite else ():
+        if is_float(graph.types[name].dtype) and not np.isfinite(array).all():
+            role = "input" if name in feeds else "value"
+            raise DataError(f"{role} {shown(name)} has {_bad(array)}; remove or replace them")
     return sizes.copy()
 
 

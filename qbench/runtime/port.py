@@ -87,6 +87,11 @@ class Port:
         return (0, *(1 + axis for axis in self.place.axes))
 
     @cached_property
+    def _in_order(self) -> bool:
+        """Whether one sample lies in the order of its place."""
+        return self._order == tuple(range(len(self._order)))
+
+    @cached_property
     def _natural(self) -> tuple[int, ...]:
         """The axes of the buffer in the order of the value."""
         return tuple(map(self._order.index, range(len(self._order))))
@@ -97,9 +102,10 @@ class Port:
 
     def enter(self, array: Array, samples: int) -> Array:
         """The buffer for a value that is known."""
-        parts = apart(array, self.kind, samples if self.batched else 1)
-        array = parts.transpose(self._order)
-        return held(np.require(array, requirements=("C", "A")))
+        count = samples if self.batched else 1
+        if count > 1 or not self._in_order:
+            array = apart(array, self.kind, count).transpose(self._order)
+        return held(array if array.flags.c_contiguous and array.flags.aligned else np.require(array, None, ("C", "A")))
 
     def leave(self, samples: int) -> tuple[Array, Array]:
         """A buffer for a value that is made, and what the value's samples look like, one after the other."""

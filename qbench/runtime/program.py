@@ -127,6 +127,11 @@ class Program(Plan):
         return Arenas(self.arena_bytes, self.gaps)
 
     @cached_property
+    def _plain(self) -> Schedule:
+        """Of runs that know nothing but the inputs, and give nothing but the outputs."""
+        return self._schedule((), (), None, {})
+
+    @cached_property
     def _schedules(self) -> dict[Hashable, Schedule]:
         return {}
 
@@ -140,10 +145,24 @@ class Program(Plan):
         finite: bool = True,
     ) -> tuple[Schedule, dict[str, Array], int]:
         """The schedule, the arrays that are known, and the number of samples in them."""
-        inputs = self.graph.inputs
         feeds = {} if x is None else dict(named_feeds(self.graph, x))
-        feeds |= {name: array for name, array in start.items() if name in inputs}
-        start = {name: array for name, array in start.items() if name not in inputs}
+        if start:
+            inputs = self.graph.inputs
+            feeds |= {name: array for name, array in start.items() if name in inputs}
+            start = {name: array for name, array in start.items() if name not in inputs}
+        plain = sample is None and not (start or keep or observe)
+        schedule = self._plain if plain else self._schedule(start, keep, sample, observe or {})
+        sizes = check_feeds(self.graph, feeds, start, schedule.inputs, finite)
+        return schedule, {**feeds, **start} if start else feeds, next(iter(sizes.values()), 1)
+
+    def _schedule(
+        self,
+        start: Iterable[str],
+        keep: Iterable[str],
+        sample: int | Mapping[str, int] | None,
+        observe: Mapping[str, Tally],
+    ) -> Schedule:
+        """Of runs of this kind, made when the first of them is."""
         keep = tuple(dict.fromkeys(keep))
         every = sample if isinstance(sample, Mapping) else {} if sample is None else dict.fromkeys(keep, sample)
         sampled = tuple((name, _checked("sample", every[name])) for name in keep if name in every)
@@ -151,7 +170,7 @@ class Program(Plan):
             _checked("sample", sample)  # where nothing is kept, too
         if observe and sampled:
             raise DataError("a run either observes values or gives samples of them")
-        observed = tuple((name, tally.axis) for name, tally in (observe or {}).items())
+        observed = tuple((name, tally.axis) for name, tally in observe.items())
         key = frozenset(start), keep, sampled, observed
         schedule = self._schedules.get(key)
         if schedule is None:
@@ -159,8 +178,7 @@ class Program(Plan):
             if len(self._schedules) >= _MANY_SCHEDULES:
                 self._schedules.clear()
             self._schedules[key] = schedule
-        sizes = check_feeds(self.graph, feeds, start, schedule.inputs, finite)
-        return schedule, {**feeds, **start}, next(iter(sizes.values()), 1)
+        return schedule
 
     def _nothing(self, schedule: Schedule) -> dict[str, Array]:
         """The results for no samples."""

@@ -13,7 +13,7 @@ from qbench.ir.op import Array
 from qbench.kernels.levels import numba_is_off
 from qbench.progress import Cancel
 from qbench.runtime.interpreter import step as interpret
-from qbench.runtime.memory import GUARDED, aligned, zeros
+from qbench.runtime.memory import GUARDED, address, aligned, zeros
 from qbench.runtime.port import apart, is_batched, joined
 from qbench.runtime.schedule import Schedule, Segment
 from qbench.runtime.step import Step
@@ -78,7 +78,7 @@ class Run:
         tallies: Mapping[str, Tally] | None = None,
     ) -> None:
         self._schedule, self._arenas, self._samples, self._cancel = schedule, arenas, samples, cancel
-        self._known, self._made = dict(arrays), dict[str, Array]()
+        self._known, self._made = arrays, dict[str, Array]()
         self._lent: dict[int, tuple[int, int, int]] = {}  # as the table's interpreter wants it
         self._held: dict[int, Array] = {}
         for ports in (schedule.fed, schedule.given):
@@ -98,11 +98,12 @@ class Run:
             self._lend(found, self._tallies[name].found, 0)
             self._lend(totals, self._tallies[name].totals, 0)
         watching = *schedule.pointing.values(), *schedule.checked.values()
-        self._flags = zeros((len(watching), samples), np.int64)
+        self._flags = zeros((len(watching), samples), np.int64) if watching else None
         """What was seen by those who look for indices that point beyond, and behind them for NaN, in each sample."""
-        start, step = self._flags.ctypes.data, self._flags.strides[0]
-        for row, buffer in enumerate(watching):
-            self._lent[buffer] = buffer, start + row * step, 8
+        if self._flags is not None:
+            start = address(self._flags)
+            for row, buffer in enumerate(watching):
+                self._lent[buffer] = buffer, start + 8 * samples * row, 8
         self._took = zeros((len(schedule.instructions),), np.int64) if timed else None
         self.interpreted_seconds: dict[str, float] = {}
         """What each interpreted step took, for all samples."""
@@ -115,7 +116,7 @@ class Run:
 
     def results(self) -> dict[str, Array]:
         """The outputs and the kept values, when the run is done; DataError for NaN to quantize and indices beyond."""
-        if self._flags.any():
+        if self._flags is not None and np.count_nonzero(self._flags):
             row = int(self._flags.any(axis=1).argmax())
             name = (*self._schedule.pointing, *self._schedule.checked)[row]
             sample = int(self._flags[row].argmax())
@@ -160,7 +161,7 @@ class Run:
             alone = by_image or self._took is not None or team.threads == 1
             apart = 0 if alone else samples // team.threads * team.threads
             arenas = self._arenas.take(team.threads if apart else 1)
-            addresses = [arena.ctypes.data for arena in arenas]
+            addresses = [*map(address, arenas)]
             try:
                 if by_image:
                     self._by_image(
@@ -175,7 +176,7 @@ class Run:
                 self._arenas.give_back(arenas)
 
     def _lend(self, buffer: int, array: Array, stride: int) -> None:
-        self._held[buffer], self._lent[buffer] = array, (buffer, array.ctypes.data, stride)
+        self._held[buffer], self._lent[buffer] = array, (buffer, address(array), stride)
 
     def _look(self) -> None:
         if self._cancel is not None and self._cancel.is_set():
@@ -205,8 +206,8 @@ class Run:
     def _from_python(self, threads: int, arena: NDArray[np.uint8], segment: Segment, image: int) -> None:
         bases = arena.ctypes.data + self._schedule.offsets
         bases[0] = 0
-        for buffer, address, stride in self._lent.values():
-            bases[buffer] = address + image * stride
+        for buffer, start, stride in self._lent.values():
+            bases[buffer] = start + image * stride
         for row in range(segment.first, segment.last):
             instruction = self._schedule.instructions[row]
             kernel = instruction.kernel

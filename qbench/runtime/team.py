@@ -2,14 +2,24 @@
 
 import atexit
 import os
+import struct
 import threading
-from collections.abc import Collection, Generator
-from contextlib import AbstractContextManager, contextmanager
+from array import array
+from collections.abc import Collection
+from itertools import chain
 
 import numpy as np
 
 from qbench.kernels.run_table import ASLEEP, CLOSE, IDLE, JOB, LINE, SHARE, entries
-from qbench.runtime.memory import aligned
+from qbench.runtime.memory import address, aligned
+
+_WORD = struct.Struct("q")
+_JOB = struct.Struct(f"{len(JOB.names or ())}q")
+_START = struct.Struct("6q")  # of a share: what a job sets
+_DEADLINE: int = JOB.fields["deadline"][1]  # type: ignore[index]
+
+_SHARES = 2 * LINE
+"""Where the shares begin, behind the job."""
 
 MOST_THREADS = 64
 
@@ -68,13 +78,13 @@ class Crew:
             pass
         self.threads = len(self.workers) + 1
         self._table = np.array([(worker.word, worker.wake) for worker in self.workers], np.int64)
-        self._memory = aligned(2 * LINE + self.threads * SHARE.itemsize)
-        self._job = self._memory[: JOB.itemsize].view(JOB)
+        self._memory = aligned(_SHARES + self.threads * SHARE.itemsize)
+        """The job, and behind it a share for each thread."""
         self._memory[:] = 0
-        self._shares = self._memory[2 * LINE :].view(SHARE)
-        self._shares["job"], self._shares["thread"] = self._memory.ctypes.data, range(self.threads)
-        self._bases = aligned(0)
-        self._addresses = self._shares.ctypes.data, self._table.ctypes.data
+        self._view = self._memory.data
+        self._address = self._memory.ctypes.data
+        self._bases, self._width = aligned(0), 0
+        self._addresses = self._address + _SHARES, self._table.ctypes.data
         self._lead = entries()[0]
 
     def prepare(
@@ -107,19 +117,22 @@ class Crew:
         times
             Where to add what each row takes, or 0.
         """
-        width = -(-offsets[1] * 8 // LINE) * LINE
-        if len(self._bases) < width * self.threads:
-            self._bases = aligned(width * self.threads)
+        if self._width < offsets[1] * 8:
+            self._width = -(-offsets[1] * 8 // LINE) * LINE
+            self._bases = aligned(self._width * self.threads)
             self._bases[:] = 0  # also the address of buffer 0
-            self._shares["bases"] = self._bases.ctypes.data + width * np.arange(self.threads)
-        self._shares["arena"], self._shares["image"], self._shares["row"] = arenas, images[0] - 1, rows[2]
-        self._externals = np.array([*externals], np.int64)
-        place = self._externals.ctypes.data, len(externals)
-        self._job[0] = (*rows, *offsets, *place, images[1], self.threads, apart, 0, times, images[0], -1)
+        bases = address(self._bases)
+        for thread, arena in enumerate(arenas):
+            start = self._address, thread, arena, bases + self._width * thread, images[0] - 1, rows[2]
+            _START.pack_into(self._view, _SHARES + thread * SHARE.itemsize, *start)
+        self._externals = array("q", chain.from_iterable(externals))
+        known = self._externals.buffer_info()[0], len(externals)
+        job = *rows, *offsets, *known, images[1], self.threads, apart, 0, times, images[0], -1
+        _JOB.pack_into(self._view, 0, *job)
 
     def work(self, deadline: int) -> bool:
         """Do the job, until it is done or the time has come; whether it is done."""
-        self._job["deadline"] = deadline
+        _WORD.pack_into(self._view, _DEADLINE, deadline)
         return self._lead(*self._addresses, len(self.workers))
 
     def close(self) -> None:
@@ -136,22 +149,21 @@ class _Crews:
         self._idle: dict[int, list[Crew]] = {}
         self._busy = 0
 
-    @contextmanager
-    def lend(self, wanted: int) -> Generator[Crew]:
+    def take(self, wanted: int) -> tuple[int, Crew | None]:
+        """How many threads may be used, now taken to be at work; and an idle crew of them, if there is one."""
         with self._lock:
             free = max(default_threads(), wanted) - self._busy if self._busy else wanted
             threads = max(1, min(wanted, free))
             self._busy += threads
             idle = self._idle.get(threads)
-            crew = idle.pop() if idle else None
-        try:
-            crew = crew or Crew(threads)
-            yield crew
-        finally:
-            with self._lock:
-                self._busy -= threads
-                if crew:
-                    self._idle.setdefault(threads, []).append(crew)
+            return threads, idle.pop() if idle else None
+
+    def give_back(self, threads: int, crew: Crew | None) -> None:
+        """What was taken."""
+        with self._lock:
+            self._busy -= threads
+            if crew:
+                self._idle.setdefault(threads, []).append(crew)
 
     def close(self) -> None:
         with self._lock:
@@ -177,7 +189,7 @@ def _after_fork() -> None:
     _crews = _Crews()
 
 
-def crew(threads: int) -> AbstractContextManager[Crew]:
+class crew:
     """A crew of so many threads, or of fewer where other runs have the processors at this moment.
 
     Parameters
@@ -185,7 +197,23 @@ def crew(threads: int) -> AbstractContextManager[Crew]:
     threads
         At least 1. More than there are processors is allowed, and slow.
     """
-    return _crews.lend(threads)
+
+    def __init__(self, threads: int) -> None:
+        self._wanted = threads
+
+    def __enter__(self) -> Crew:
+        self._lender = _crews
+        self._threads, self._crew = self._lender.take(self._wanted)
+        if self._crew is None:
+            try:
+                self._crew = Crew(self._threads)
+            except BaseException:
+                self._lender.give_back(self._threads, None)
+                raise
+        return self._crew
+
+    def __exit__(self, *_: object) -> None:
+        self._lender.give_back(self._threads, self._crew)
 
 
 atexit.register(lambda: _crews.close())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from qbench.kernels.run_table import LINE
 from qbench.runtime.guard import PAGE
-from qbench.runtime.memory import GUARDED, SLACK, aligned, empty, held, zeros
+from qbench.runtime.memory import GUARDED, SLACK, address, aligned, empty, held, zeros
 
 
 def ending(far: int, size: int = 100) -> np.ndarray:
@@ -45,3 +46,12 @@ def test_new_arrays(shape: tuple[int, ...], dtype: str) -> None:
     block = aligned(array.nbytes)
     assert not block.size or block.ctypes.data % LINE == 0
     assert block.size == array.nbytes
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (7, 3)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.bool_, np.float16, np.float32, ml_dtypes.bfloat16, ml_dtypes.int4])
+def test_addresses(shape: tuple[int, ...], dtype: type) -> None:
+    array = np.zeros(shape, dtype)
+    assert address(array) == array.ctypes.data
+    array.flags.writeable = False
+    assert address(array) == array.ctypes.data
