@@ -1,12 +1,15 @@
 """Depthwise convolutions of channels-last float32 images: each channel has its own window."""
 
+from collections.abc import Mapping
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qbench.kernels.floats.denormals import without_denormals
-from qbench.kernels.floats.slide import IMAGES, inside, slide
+from qbench.kernels.floats.slide import IMAGES, Rows, inside, slide
+from qbench.kernels.floats.vectors import VECTORS
 from qbench.kernels.floats.window_tile import BLOCK
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, KernelFunction, makes_kernels, record
@@ -15,10 +18,32 @@ from qbench.kernels.memory import address_of, view
 from qbench.kernels.split import share
 from qbench.kernels.stack import stack_array
 
+_COLUMNS = 3, 5, 7  # of windows that are often met
+
 ARGUMENTS = record(**dict.fromkeys((*IMAGES, "weights", "bias"), "i8"), low="f4", high="f4")
 """Arguments of every kernel here: `slide.IMAGES`, weights and bias from `pack_depthwise` and `pad_channels`, and the
 bounds of the results.
 """
+
+
+def known_rows(level: Level, fields: Mapping[str, int]) -> Rows | None:
+    """What a kernel of a level is made for, if it gets faster by that.
+
+    Parameters
+    ----------
+    level
+        What the kernel runs on.
+    fields
+        `slide.IMAGES` of its arguments.
+    """
+    channels, columns, stride, left = (fields[name] for name in ("channels", "kw", "sw", "left"))
+    right = max((fields["out_width"] - 1) * stride + columns - left - fields["width"], 0)
+    apart = max(fields["dh"], fields["dw"]) > 1
+    if level not in VECTORS or columns not in _COLUMNS or stride > 2 or apart or max(left, right) > 3:
+        return None
+    lanes = VECTORS[level].lanes
+    several = stride == 1 and fields["x_pitch"] == fields["out_pitch"] == channels and lanes % channels == 0
+    return Rows(columns, stride, left, right, lanes // channels if several else 1)
 
 
 def pack_depthwise(weights: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -34,13 +59,14 @@ def pad_channels(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 @makes_kernels
-def float_depthwise_kernel(level: Level) -> Kernel:
-    """The kernel of a level."""
-    function = _portable if level == Level.PORTABLE else _tiled(level)
-    return Kernel(f"float.depthwise.{level}", ARGUMENTS, function)
+def float_depthwise_kernel(level: Level, rows: Rows | None = None) -> Kernel:
+    """The kernel of a level, for any windows or for those whose rows are known."""
+    function = _portable if level == Level.PORTABLE else _tiled(level, rows)
+    about = "" if rows is None else "." + "x".join(map(str, astuple(rows)))
+    return Kernel(f"float.depthwise.{level}{about}", ARGUMENTS, function)
 
 
-def _tiled(level: Level) -> KernelFunction:
+def _tiled(level: Level, rows: Rows | None) -> KernelFunction:
     @register_jitable
     def operands(args, bases, channel):
         packed = channel // BLOCK * args.kh * args.kw * BLOCK + channel % BLOCK
@@ -50,7 +76,7 @@ def _tiled(level: Level) -> KernelFunction:
     def finish(args, row, column):
         return args.low, args.high
 
-    return without_denormals(slide(level, "weigh", operands, finish))
+    return without_denormals(slide(level, "weigh", operands, finish, rows))
 
 
 def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:

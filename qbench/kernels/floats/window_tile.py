@@ -1,6 +1,8 @@
 """A tile of a window's results in registers: neighbouring pixels of one row times vectors of channels."""
 
 import math
+from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 from llvmlite import ir
@@ -17,7 +19,27 @@ Taps = Literal["weigh", "add", "max"]
 """What becomes of the elements under a window: they are multiplied by weights and added, added, or compared."""
 
 
-def window_tile(vectors: Vectors, taps: Taps, pixels: int, count: int) -> Any:
+@dataclass(frozen=True)
+class Known:
+    """What is known of a window while its tile is made; its taps are neighbours.
+
+    Parameters
+    ----------
+    columns
+        Taps of a row.
+    pace
+        Pixels from one of the tile's windows to the next.
+    left, right
+        Taps by which the tile's first and last window stick out of the image.
+    """
+
+    columns: int
+    pace: int
+    left: int = 0
+    right: int = 0
+
+
+def window_tile(vectors: Vectors, taps: Taps, pixels: int, count: int, known: Known | None = None) -> Any:
     """A Numba function that computes `pixels` neighbours in `count` vectors of channels.
 
     ``tile(x, step, rows, down, columns, across, weights, row_taps, first, out, pitch, channels, low, high)``
@@ -33,12 +55,15 @@ def window_tile(vectors: Vectors, taps: Taps, pixels: int, count: int) -> Any:
         Address of the first result; bytes from pixel to pixel; how many channels exist.
     low, high
         float32: bounds of the results; with `taps` "add" the sums are divided by `low`; not used by "max".
+
+    Of a known window, `columns` and `step` are not looked at; what several pixels have under their windows is loaded
+    once, and `x` is where the first tap would lie.
     """
 
     @intrinsic
     def tile(context, x, step, rows, down, columns, across, weights, row_taps, first, out, pitch, channels, low, high):
         def generate(context, b, signature, arguments):
-            _emit(b, vectors, taps, pixels, count, *arguments)
+            _emit(b, vectors, taps, pixels, count, known, *arguments)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 12, types.float32, types.float32), generate
@@ -47,7 +72,7 @@ def window_tile(vectors: Vectors, taps: Taps, pixels: int, count: int) -> Any:
 
 
 def _emit(
-    b: ir.IRBuilder, vectors: Vectors, taps: Taps, pixels: int, count: int,
+    b: ir.IRBuilder, vectors: Vectors, taps: Taps, pixels: int, count: int, known: Known | None,
     x: Any, step: Any, rows: Any, down: Any, columns: Any, across: Any, weights: Any, row_taps: Any,
     first: Any, out: Any, pitch: Any, channels: Any, low: Any, high: Any,
 ) -> None:  # fmt: skip
@@ -56,6 +81,22 @@ def _emit(
         start = [vectors.load(b, pointer(b, first), size * v) for v in range(count)] * pixels
     else:
         start = [splat(vectors.kind, -math.inf if taps == "max" else 0.0)] * (count * pixels)
+
+    def known_row(known: Known, source: Any, packed: Any, sums: list[Any]) -> list[Any]:
+        end = (pixels - 1) * known.pace + known.columns - known.right
+        elements: dict[tuple[int, int], Any] = {}
+        results = [*sums]
+        for j, v in product(range(known.columns), range(count)):
+            tap = at(b, pointer(b, packed), I64(j * _TAP))
+            factor = vectors.load(b, tap, size * v) if taps == "weigh" else None
+            for p in range(pixels):
+                column, i = p * known.pace + j, p * count + v
+                if known.left <= column < end:
+                    if (column, v) not in elements:
+                        pixel = at(b, pointer(b, source), b.mul(across, I64(column)))
+                        elements[column, v] = vectors.load(b, pixel, size * v)
+                    results[i] = _combined(b, vectors, taps, elements[column, v], factor, results[i])
+        return results
 
     def each_row(i: Any, sums: list[Any]) -> list[Any]:
         source = b.add(x, b.mul(i, down))
@@ -73,7 +114,7 @@ def _emit(
                     results.append(_combined(b, vectors, taps, element, factor, sums[len(results)]))
             return results
 
-        return _loop(b, columns, sums, each_tap)
+        return _loop(b, columns, sums, each_tap) if known is None else known_row(known, source, packed, sums)
 
     sums = _loop(b, rows, start, each_row)
     lowest, highest = vector(b, vectors.kind, low), vector(b, vectors.kind, high)

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue
-from qbench.kernels.floats.depthwise import float_depthwise_kernel, pack_depthwise, pad_channels
+from qbench.kernels.floats.depthwise import float_depthwise_kernel, known_rows, pack_depthwise, pad_channels
 from qbench.kernels.levels import Level
 from qbench.ops.float.conv import Conv2d
 from qbench.runtime.fuse import Fused
@@ -41,35 +43,36 @@ class FloatDepthwiseLowering(FloatConvLowering):
     def _part(self, site: Site, number: int, x: Place, y: Place) -> Instruction:
         """One output of each channel."""
         op, (weights, bias) = self.op, (each[number :: self.windows] for each in (self.weights, self.bias))
+        fields = {
+            "images": x.shape[0],
+            "height": x.shape[1],
+            "width": x.shape[2],
+            "channels": x.shape[3],
+            "out_height": y.shape[1],
+            "out_width": y.shape[2],
+            **dict(zip(("x_image", "x_row", "x_pitch"), x.strides, strict=False)),
+            **dict(zip(("out_image", "out_row", "out_pitch"), y.strides, strict=False)),
+            **dict(zip(("kh", "kw"), weights.shape[2:], strict=True)),
+            **dict(zip(("sh", "sw"), op.strides, strict=True)),
+            **dict(zip(("dh", "dw"), op.dilation, strict=True)),
+            **dict(zip(("top", "left"), op.padding, strict=False)),
+        }
+        rows = known_rows(site.level, fields)
+        times = 1 if rows is None else rows.neighbours
         packed = site.packed(
             self.graph.constants[self.weight_name],
-            f"float depthwise {number} of {self.windows}",
-            lambda: pack_depthwise(weights[:, 0]),
+            f"float depthwise {number} of {self.windows}, {times} times",
+            lambda: pack_depthwise(np.tile(weights[:, 0], (times, 1, 1))),
         )
         low, high = clamp(self.step)
         return instruction(
-            float_depthwise_kernel(site.level),
+            float_depthwise_kernel(site.level, rows),
             self.output,
             x=x.reference,
             weights=site.constant(packed),
-            bias=site.constant(pad_channels(bias)),
+            bias=site.constant(pad_channels(np.tile(bias, times))),
             out=y.reference,
-            images=x.shape[0],
-            height=x.shape[1],
-            width=x.shape[2],
-            channels=x.shape[3],
-            out_height=y.shape[1],
-            out_width=y.shape[2],
-            **dict(zip(("x_image", "x_row", "x_pitch"), x.strides, strict=False)),
-            **dict(zip(("out_image", "out_row", "out_pitch"), y.strides, strict=False)),
-            kh=weights.shape[2],
-            kw=weights.shape[3],
-            sh=op.strides[0],
-            sw=op.strides[1],
-            dh=op.dilation[0],
-            dw=op.dilation[1],
-            top=op.padding[0],
-            left=op.padding[1],
             low=low,
             high=high,
+            **fields,
         )
