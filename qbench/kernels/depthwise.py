@@ -85,7 +85,8 @@ def choose_sweep(
     output: tuple[int, int],
 ) -> Sweep | None:
     """The sliding window that suits a convolution, or None: any window at all then works pixel by pixel."""
-    usual = kernel in ((3, 3), (5, 5)) and strides in ((1, 1), (2, 2)) and dilation == (1, 1) and min(output) > 0
+    dense = dilation == (1, 1) or strides == (1, 1)
+    usual = kernel in ((3, 3), (5, 5)) and strides in ((1, 1), (2, 2)) and dense and min(output) > 0
     if level is Level.PORTABLE or not usual:
         return None
     if kernel == (3, 3):  # few enough sums to keep those of all open outputs in registers
@@ -205,7 +206,11 @@ def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName, wide
 
 
 def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
-    """A kernel that slides along output rows."""
+    """A kernel that slides along output rows.
+
+    With a dilation of d by e, each d-th row and e-th column of the output meets each d-th row and e-th column of the
+    input: d times e images, each with windows whose taps are neighbours.
+    """
     together, depth, exact = sweep.rows, sweep.input_rows, kind == "exact"
     longest, scratch_bytes, sums_bytes = 1 << 30, 0, 0
     if exact or sweep.columns > 1:
@@ -220,51 +225,57 @@ def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
         blocks = view(bases, args.blocks, args.count * 4, np.int64)
         line_addresses, step_addresses = stack(line_bytes), stack(line_bytes)
         lines, steps = view(bases, line_addresses, depth, np.int64), view(bases, step_addresses, depth, np.int64)
-        segment = min(longest, args.out_width)
+        down, across = args.dilation_y, args.dilation_x
+        segment = min(longest, (args.out_width + across - 1) // across)
+        pieces = across * ((args.out_width + across * segment - 1) // (across * segment))
         scratch, sums_address = stack(scratch_bytes), stack(sums_bytes)
         sums = view(bases, sums_address, sums_bytes // 4, np.int32)
         x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
         out = address_of(bases, args.out)
-        heights = (args.out_height + together - 1) // together
-        line, last, first_block, last_block = 0, args.images * heights, 0, args.count
+        heights = ((args.out_height + down - 1) // down + together - 1) // together
+        line, last, first_block, last_block = 0, args.images * down * heights, 0, args.count
         if last >= threads:
             line, last = share(last, thread, threads)
         else:
             first_block, last_block = share(args.count, thread, threads)
         while line < last:
-            image, first_group = line // heights, line % heights
+            part, first_group = line // heights, line % heights
+            image, phase = part // down, part % down
             groups = min(heights, first_group + last - line)
             line += groups - first_group
             for block in range(4 * first_block, 4 * last_block, 4):
                 channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
                 # Block by block: the few rows of 64 channels that a window touches stay in the first cache.
                 for group in range(first_group, groups):
-                    y = group * together
-                    rows = min(together, args.out_height - y)
-                    for start in range(0, args.out_width, segment):
-                        outputs = min(segment, args.out_width - start)
-                        row, column = y * args.stride_y - args.top, start * args.stride_x - args.left
+                    y = phase + group * together * down
+                    rows = min(together, (args.out_height - y + down - 1) // down)
+                    for piece in range(pieces if rows > 0 else 0):
+                        first = piece // across * across * segment + piece % across
+                        outputs = min(segment, (args.out_width - first + across - 1) // across)
+                        if outputs <= 0:
+                            continue
+                        row, column = y * args.stride_y - args.top, first * args.stride_x - args.left
                         for i in range(depth):
-                            inside = 0 <= row + i < args.height
-                            place = x + image * args.image + (row + i) * args.row + column * args.pitch + channel
+                            here = row + i * down
+                            inside = 0 <= here < args.height
+                            place = x + image * args.image + here * args.row + column * args.pitch + channel
                             lines[i] = place if inside else zeros
-                            steps[i] = args.pitch if inside else 0
-                        target = image * args.out_image + y * args.out_row + start * args.out_pitch + channel
-                        goal, pitch, apart = out + target, args.out_pitch, args.out_row
+                            steps[i] = args.pitch * across if inside else 0
+                        target = image * args.out_image + y * args.out_row + first * args.out_pitch + channel
+                        goal, pitch, apart = out + target, args.out_pitch * across, args.out_row * down
                         if exact:
                             goal, pitch, apart = sums_address, 4 * width, 4 * width * outputs
                         call = (
-                            line_addresses, step_addresses, zeros, column, args.width, outputs, rows, scratch,
+                            line_addresses, step_addresses, zeros, column // across,
+                            (args.width - column % across + across - 1) // across, outputs, rows, scratch,
                             constants + blocks[block + 2], goal, pitch, apart, args.zero_point, args.low, args.high,
                             stored,
                         )  # fmt: skip
                         tile(width, call)
                         if exact:
                             for r in range(rows):
-                                place = args.out + target + r * args.out_row
-                                _finish(
-                                    args, bases, sums[r * outputs * width :], channel, width, stored, place, outputs
-                                )
+                                place = args.out + target + r * args.out_row * down
+                                _finish(args, bases, sums[r * outputs * width :], channel, width, stored, place, outputs)
 
     return function
 
@@ -334,7 +345,7 @@ def _finish(args: Any, bases: Any, sums: Any, channel: Any, width: Any, stored: 
     shift = view(bases, args.shift, args.channels, np.int32)
     multiplier = view(bases, args.multiplier, args.channels, np.float32)
     for pixel in range(pixels):
-        codes = view(bases, out + pixel * args.out_pitch, stored, np.uint8)
+        codes = view(bases, out + pixel * args.out_pitch * args.dilation_x, stored, np.uint8)
         for j in range(stored):
             place = pixel * width + j % 16 // 4 * (width // 4) + j // 16 * 4 + j % 4
             c = channel + j
