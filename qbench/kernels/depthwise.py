@@ -275,7 +275,9 @@ def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
                         if exact:
                             for r in range(rows):
                                 place = args.out + target + r * args.out_row * down
-                                _finish(args, bases, sums[r * outputs * width :], channel, width, stored, place, outputs)
+                                _finish(
+                                    args, bases, sums[r * outputs * width :], channel, width, stored, place, outputs
+                                )
 
     return function
 

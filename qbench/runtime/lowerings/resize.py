@@ -10,7 +10,7 @@ from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
-from qbench.kernels.resize import Mode, resize_linear_kernel
+from qbench.kernels.resize import FEW, Mode, resize_linear_kernel
 from qbench.ops.integer.window import INTERPOLATION_BITS, IntegerResizeLinear
 from qbench.ops.tflite.resize import WEIGHT_BITS, TfliteResizeFloat, TfliteResizeInteger
 from qbench.runtime.fuse import Fused
@@ -63,7 +63,8 @@ class ResizeLinearLowering(Lowering):
             fields |= {f"{side}_image": image, f"{side}_row": row, f"{side}_pitch": pitch}
         tables, bits = self._tables()
         fields |= {name: site.constant(table) for name, table in tables.items()}
-        kernel = resize_linear_kernel(x.dtype.str[1:], self.mode, bits)
+        few = fields["channels"] if fields["channels"] <= FEW else 0
+        kernel = resize_linear_kernel(x.dtype.str[1:], self.mode, bits, few)
         made = instruction(
             kernel, self.output, x=x.reference, y=y.reference, out_height=y.natural_shape[2],
             out_width=y.natural_shape[3], zero=self.zero, **fields,

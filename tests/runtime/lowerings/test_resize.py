@@ -12,7 +12,7 @@ from qbench.ops.tflite.resize import tflite_resize
 from qbench.runtime.programs import plan
 from tests.runtime.lowerings.graphs import check, graph_of, numbers
 
-PAIR = st.tuples(st.integers(1, 6), st.integers(1, 6))
+PAIR = st.tuples(st.integers(1, 6), st.integers(1, 6) | st.integers(60, 140))
 
 
 @settings(max_examples=60)
