@@ -164,7 +164,7 @@ class Tiled(Lowering):
         lanes, group = packing(site.level, "i2" if self.each else self.x)
         found, epilogue = self.products.rescaling, self.epilogue
         zeros = self.products.op.weight_zero_point, self.products.weights.zeroed
-        form = tile, lanes, self.x, self.each, weights.shape, zeros
+        form = tile, lanes, self.x, self.each, weights.shape, zeros, self.products.taps
         groups, channels = weights.shape[:2]
 
         def pack() -> NDArray[Any]:
@@ -214,6 +214,9 @@ class Tiled(Lowering):
 @lowers(IntegerConv2d, rank=1)
 class ConvLowering(Tiled):
     """Any window, strides, padding, dilation and groups."""
+
+    def read(self) -> Products:
+        return super().read().on_image(self.step, self.graph)
 
     @property
     def op(self) -> IntegerConv2d:

@@ -39,7 +39,7 @@ class DepthwiseLowering(Lowering):
         self.windows = windows_of_each(weight, shape_of(graph, step.head.inputs[0])[1])
         if not self.windows:
             raise Refused("it is not depthwise")
-        self.products = products(step, graph)
+        self.products = products(step, graph).on_image(step, graph)
         if ELEMENTS[self.products.dtype] == "i2":
             raise Refused("its data has 16 bits")
         if self.products.rescaling is None or self.products.rescaling.dtype not in ("int8", "uint8"):

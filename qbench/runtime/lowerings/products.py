@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,10 +17,12 @@ from qbench.ir.op import Epilogue, bind
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.ops.numeric.exact import centred
 from qbench.runtime.fuse import Fused
+from qbench.runtime.layout import shape_of
 from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
 from qbench.runtime.lowerings.lowering import Refused
 from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, real_scales, rescaling
 from qbench.runtime.lowerings.settle import settle
+from qbench.runtime.lowerings.windows import Taps, taps_that_meet
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,13 @@ class CentredWeights:
     def narrow(self) -> NDArray[np.int8]:
         """As much of the integers as 8 bits hold."""
         return self.integers.clip(-128, 127).astype(np.int8, copy=False)
+
+    def within(self, taps: Taps) -> CentredWeights:
+        """Those of a part of the window."""
+        integers = taps.of(self.integers)
+        if integers.shape == self.integers.shape:
+            return self
+        return CentredWeights(integers, *_sums(integers), self.zeroed)
 
     def without(self, outputs: NDArray[np.int64]) -> CentredWeights:
         """The same with zeros for some outputs."""
@@ -96,6 +105,17 @@ class Products:
     bound: NDArray[np.int64]
     rescaling: Rescaling | None
     reals: NDArray[np.float32] | None = None
+    taps: Taps | None = None
+    """Those of a convolution's window that are left."""
+
+    def on_image(self, step: Fused, graph: Graph) -> Products:
+        """Those of a convolution without the taps that lie in the padding for every output, where data are zeros."""
+        assert isinstance(self.op, IntegerConv2d)
+        sizes = (shape_of(graph, name)[2:] for name in (*step.head.inputs[::-1], step.outputs[0]))
+        taps = taps_that_meet(self.op, *sizes)
+        weights = self.weights.within(taps)
+        bias = self.bias + self.zero_point * (self.weights.sums - weights.sums)
+        return replace(self, op=replace(self.op, padding=taps.padding), weights=weights, bias=bias, taps=taps)
 
 
 def products(step: Fused, graph: Graph) -> Products:
@@ -163,11 +183,15 @@ def centred_weights(constant: Constant, zero_point: int | tuple[int, ...] = 0) -
         if low < -256 or high > 255:
             raise Refused("its weights less their zero point are no 9-bit integers")
         weights = weights.astype(np.int8 if low >= -128 and high <= 127 else np.int16)
-    rows = weights.reshape(len(weights), -1)
-    totals = rows.sum(axis=1, dtype=np.int64), np.abs(rows, dtype=np.int16).sum(axis=1, dtype=np.int64)
-    made = CentredWeights(weights, *totals)
+    made = CentredWeights(weights, *_sums(weights))
     _alive[constant, zero_point] = made
     return made
+
+
+def _sums(integers: NDArray[np.int8 | np.int16]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each output, and of its magnitudes."""
+    rows = integers.reshape(len(integers), -1)
+    return rows.sum(axis=1, dtype=np.int64), np.abs(rows, dtype=np.int16).sum(axis=1, dtype=np.int64)
 
 
 def _bias(step: Fused, graph: Graph, channels: int) -> NDArray[np.int64]:

@@ -1,6 +1,7 @@
 """Tables of where windows read, made once for layers of equal geometry."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -33,6 +34,48 @@ def windows_of_each(weight: Sequence[int], channels: int) -> int:
     if seen != 1 or outputs == 1 or (outputs > channels and channels < _FEWEST):
         return 0
     return outputs // channels
+
+
+@dataclass(frozen=True)
+class Taps:
+    """The part of a window that meets the image: what else there is lies in the padding for every output.
+
+    Parameters
+    ----------
+    rows, columns
+        First and last + 1.
+    padding
+        What is then around the image: top, left, bottom, right.
+    """
+
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    padding: tuple[int, int, int, int]
+
+    def of(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """Those of weights [outputs, channels, height, width]."""
+        return weights[:, :, slice(*self.rows), slice(*self.columns)]
+
+
+def taps_that_meet(
+    op: IntegerConv2d | Conv2d, window: Sequence[int], size: Sequence[int], output: Sequence[int]
+) -> Taps:
+    """Which taps of a convolution's window are needed, for heights and widths of window, image and output.
+
+    Dilated windows stick far out of small images: of the 9 taps of DeepLab's, only the one in the middle may be left.
+    """
+    spans: list[tuple[int, int]] = []
+    before: list[int] = []
+    after: list[int] = []
+    for axis in (0, 1):
+        taps, step, around = window[axis], op.dilation[axis], op.padding[axis]
+        farthest = (output[axis] - 1) * op.strides[axis]  # from a tap of the first output to that of the last
+        meets = [tap for tap in range(taps) if -farthest <= tap * step - around < size[axis]]
+        first, last = (meets[0], meets[-1] + 1) if meets and meets[0] * step <= around else (0, taps)
+        spans.append((first, last))
+        before.append(around - first * step)
+        after.append(max(farthest + (last - first - 1) * step + 1 - before[-1] - size[axis], 0))
+    return Taps(spans[0], spans[1], (before[0], before[1], after[0], after[1]))
 
 
 def offsets_of_rows(count: int, depth: int, rows: int) -> NDArray[np.int32]:

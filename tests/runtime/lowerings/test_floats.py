@@ -127,19 +127,23 @@ def test_powers_of_a_constant(exponent):
     size=st.tuples(st.integers(3, 9), st.integers(3, 9)),
     kernel=PAIRS,
     strides=PAIRS,
+    far=st.sampled_from([0, 0, 7]),
     padding=st.tuples(*[st.integers(0, 2)] * 4),
     clamp=st.sampled_from(["nn.relu", "clip", ""]),
     dtype=st.sampled_from(["float32", "float32", "float16"]),
     level=st.sampled_from([None, Level.PORTABLE]),
 )
-def test_convolution_bias_and_clamp(channels, depthwise, size, kernel, strides, padding, clamp, dtype, level):
-    """`depthwise` windows for each channel, or common ones."""
+def test_convolution_bias_and_clamp(channels, depthwise, size, kernel, strides, far, padding, clamp, dtype, level):
+    """`depthwise` windows for each channel, or common ones; `far` dilated ones stick far out of the image."""
     rng = np.random.default_rng(0)
     inner, out = channels
     groups = inner if depthwise else 1
     x = rng.normal(size=(2, inner, *size)).astype(dtype)
     weight = rng.normal(size=(inner * depthwise or out, inner // groups, *kernel)).astype(dtype)
     attrs = {"strides": strides, "padding": padding, "groups": groups}
+    if far:
+        attrs |= {"dilation": (far, far + 2), "padding": tuple(far * (kernel[axis] - 1) + 1 for axis in (0, 1, 0, 1))}
+        attrs["padding"] = tuple(size + more for size, more in zip(attrs["padding"], padding, strict=True))
     nodes = [node("nn.conv2d", "x w", "c", **attrs), node("nn.bias_add", "c b", "y")]
     if clamp:
         nodes.append(node(clamp, "y", "z", **({"a_min": -0.5, "a_max": 6.0} if clamp == "clip" else {})))

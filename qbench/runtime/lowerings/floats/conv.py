@@ -1,6 +1,7 @@
 """Convolutions of floats by tiles, with their bias and clamps."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from qbench.runtime.lowerings.floats.places import (
     widened,
 )
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.windows import input_offsets, windows_of_each
+from qbench.runtime.lowerings.windows import input_offsets, taps_that_meet, windows_of_each
 from qbench.runtime.step import Instruction, Place
 
 _FEW = 4
@@ -86,16 +87,20 @@ class FloatConvLowering(WeightedLowering):
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
+        window, *sizes = (shape_of(graph, name)[2:] for name in (self.weight_name, self.data, self.output))
+        op = bind(self.step.head)
+        assert isinstance(op, Conv2d)
+        self.taps = taps_that_meet(op, window, *sizes)
+        self.op = replace(op, padding=self.taps.padding)
+        """Of what is left of the window."""
         self.windows = windows_of_each(self.weights.shape, shape_of(graph, self.data)[1])
         """Of each channel, where it is depthwise."""
         if self.added is not None and self.windows:
             raise Refused("its kernel adds nothing")
 
     @property
-    def op(self) -> Conv2d:
-        op = bind(self.step.head)
-        assert isinstance(op, Conv2d)
-        return op
+    def weights(self) -> NDArray[np.float32]:
+        return self.taps.of(super().weights)
 
     @property
     def joins_rows(self) -> bool:
@@ -129,7 +134,9 @@ class FloatConvLowering(WeightedLowering):
             ordered = weights.transpose(0, 2, 3, 1).reshape(groups, channels, taps, depth)
             return pack_weights(ordered, tile, lanes, 1)
 
-        packed = site.packed(self.graph.constants[self.weight_name], ("float", tile, lanes, groups, taps), pack)
+        packed = site.packed(
+            self.graph.constants[self.weight_name], ("float", tile, lanes, groups, taps, self.taps), pack
+        )
         start = x.reference
         if joins_rows:
             start -= 4 * (op.padding[0] * x.strides[1] + op.padding[1] * x.strides[2])

@@ -61,7 +61,7 @@ class FloatDepthwiseLowering(FloatConvLowering):
         times = 1 if rows is None else rows.neighbours
         packed = site.packed(
             self.graph.constants[self.weight_name],
-            f"float depthwise {number} of {self.windows}, {times} times",
+            ("float depthwise", number, self.windows, times, self.taps),
             lambda: pack_depthwise(np.tile(weights[:, 0], (times, 1, 1))),
         )
         low, high = clamp(self.step)
