@@ -162,3 +162,10 @@ class RoundWeights(Repair):
 def _few(names: tuple[str, ...]) -> str:
     said = ", ".join(shown(name) for name in names[:_FEW])
     return f"{said} and {len(names) - _FEW} more" if len(names) > _FEW else said
+
+
+def before(config: QuantConfig) -> str:
+    """What a label says of the repairs that a config has already."""
+    kept = sum(layer.keep_float is True for layer in config.layers.values())
+    wide = sum(tensor.dtype == "int16" for tensor in config.tensors.values())
+    return (f"{kept} layers in float, " if kept else "") + (f"{wide} tensors in int16, " if wide else "")

@@ -24,9 +24,10 @@ from qbench.search.attribution import Attribution, attribute
 from qbench.search.choices import choose
 from qbench.search.front import Found, Front, Limits, lost
 from qbench.search.joint import PRICE
+from qbench.search.lighter import lighter
 from qbench.search.proposals import group_repairs
-from qbench.search.regions import Region, groups_of, regions_of
-from qbench.search.repairs import KeepFloat, NarrowWeights, Repair, RoundWeights
+from qbench.search.regions import Region, regions_of
+from qbench.search.repairs import KeepFloat, NarrowWeights, Repair, RoundWeights, before
 from qbench.search.subject import Subject
 from qbench.search.width import in_16_bits_or_8
 
@@ -190,7 +191,7 @@ def _proposals(
     reached = [row for row in rows if row.metric >= enough]
     if reached and (limits.max_ms is None or all(map(limits.spent, reached))):
         found = min(reached, key=lambda row: row.ms)
-        yield from _cheaper(subject, found.config, enough, lambda: rows[-1])
+        yield from lighter(subject, found, enough, lambda: rows[-1])
         if limits.max_bytes is not None and found.config.layers:
             yield from _smaller(subject, found, limits.max_bytes)
 
@@ -228,7 +229,7 @@ def _globally(
     if not choice.repairs:
         return config
     now = next((row.metric for row in rows if row.config == config), -math.inf)
-    yield _before(config) + ", ".join(map(str, choice.repairs)), choice.config
+    yield before(config) + ", ".join(map(str, choice.repairs)), choice.config
     return choice.config if rows[-1].metric >= now else config
 
 
@@ -247,7 +248,7 @@ def _guesses(subject: Subject, config: QuantConfig) -> Iterator[tuple[str, Quant
     for count in sorted({min(count, len(own)) for count in _GUESSES} - {0}):
         layers = tuple(name for step in own[:count] for name in step.nodes)
         repair = KeepFloat("what is lost there for good is their own error", layers)
-        yield f"{_before(config)}{repair}", repair.apply(config)
+        yield f"{before(config)}{repair}", repair.apply(config)
 
 
 def _regions(subject: Subject, config: QuantConfig, limits: Limits, spare: float) -> Iterator[tuple[str, QuantConfig]]:
@@ -271,18 +272,12 @@ def _regions(subject: Subject, config: QuantConfig, limits: Limits, spare: float
 
     told = set[Repair]()
     for regions, most in _promising(subject, config):
-        others = list[tuple[float, list[Repair]]]()
         for region in regions:
-            in_float, *in_16 = group_repairs(subject, config, region.groups, region.kind)
-            promise = ask(in_float)
-            others.append((promise.gain, in_16))
-            if promise.metric >= wanted and promise.effort <= spare:
-                told.add(in_float)
-                yield f"{_before(config)}{in_float}", in_float.apply(config)
-        others.sort(key=lambda one: -one[0])
-        for _, in_16 in others[:_MEASURED]:
-            for repair in in_16:
-                ask(repair)
+            promises = map(ask, group_repairs(subject, config, region.groups, region.kind))
+            for one in sorted(promises, key=lambda one: one.effort):  # 16 bits cost less than floats
+                if one.metric >= wanted and one.effort <= spare:
+                    told.add(one.repair)
+                    yield f"{before(config)}{one.repair}", one.repair.apply(config)
         best = sorted(found, key=lambda one: (0, one.effort) if one.metric >= wanted else (1, -one.gain))
         if math.isfinite(spare):
             fitting = [one for one in best if one.effort <= spare]
@@ -293,7 +288,7 @@ def _regions(subject: Subject, config: QuantConfig, limits: Limits, spare: float
             best = list(dict.fromkeys(one for pair in zip(gainful, cheap, strict=True) for one in pair)) or best
         for repair in [one.repair for one in best if one.repair not in told][:most]:
             told.add(repair)
-            yield f"{_before(config)}{repair}", repair.apply(config)
+            yield f"{before(config)}{repair}", repair.apply(config)
 
 
 def _promising(subject: Subject, config: QuantConfig) -> Iterator[tuple[Iterable[Region], int]]:
@@ -301,27 +296,12 @@ def _promising(subject: Subject, config: QuantConfig) -> Iterator[tuple[Iterable
 
     The stem first, since nothing behind it can make up for what it loses, and it is known without trials; then others.
     """
-    losing, is_first = _lost(subject, config), not _before(config)
+    losing, is_first = _lost(subject, config), not before(config)
     prefixes = [r for r in regions_of(subject.prepared, losing) if r.kind == "prefix"]
     stems = [region for region in prefixes if is_first and len(region.groups) in _STEMS]
     yield stems, _STEMS_MEASURED if stems else 0
     known = {region.groups for region in stems}
     yield [r for r in whole_regions(subject, config, losing, _REGIONS) if r.groups not in known], _MEASURED
-
-
-def _cheaper(
-    subject: Subject, config: QuantConfig, enough: float, newest: Callable[[], Found]
-) -> Iterator[tuple[str, QuantConfig]]:
-    """The config with fused groups back in integers, one after the other, as long as it has the quality wanted."""
-    rung, loss = subject.rung(RUNGS[0]), subject.float_quality.metric - subject.probed_float
-    for head, members in groups_of(subject.prepared).items():
-        if not any(config.layers[name].keep_float for name in members if name in config.layers):
-            continue
-        fewer = config.override_many("layers", members, keep_float=None)
-        now, then = rung([config, fewer])
-        if then.effort < now.effort and not subject.probed(fewer) + loss < enough:  # NaN where there is no metric
-            yield f"{_before(fewer)}without {head}", fewer
-            config = fewer if newest().metric >= enough else config
 
 
 def _smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, QuantConfig]]:
@@ -354,16 +334,9 @@ def _smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, Q
     if wanted > 0:
         repair = narrowed(min(wanted, 1.0))
         careful = RoundWeights("those of 8 bits, too: they undo what others lose")
-        yield f"{_before(config)}{careful}, {repair}", careful.apply(repair.apply(config))
+        yield f"{before(config)}{careful}, {repair}", careful.apply(repair.apply(config))
     for repair in dict.fromkeys(map(narrowed, _SMALLER if ranked else ())):
-        yield f"{_before(config)}{repair}", repair.apply(config)
-
-
-def _before(config: QuantConfig) -> str:
-    """What a label says of the repairs that a config has already."""
-    kept = sum(layer.keep_float is True for layer in config.layers.values())
-    wide = sum(tensor.dtype == "int16" for tensor in config.tensors.values())
-    return (f"{kept} layers in float, " if kept else "") + (f"{wide} tensors in int16, " if wide else "")
+        yield f"{before(config)}{repair}", repair.apply(config)
 
 
 def _found(subject: Subject, label: str, config: QuantConfig) -> Found:
