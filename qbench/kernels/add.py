@@ -16,7 +16,7 @@ from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.rounding import rescale_one, rescale_plain, round_shift
-from qbench.kernels.rows import Elementwise, walk_pairs
+from qbench.kernels.rows import Elementwise, Operand, walk_pairs
 from qbench.kernels.split import at, share
 from qbench.kernels.stack import stack_array
 from qbench.kernels.walk import extent, extents, index_of, onward, stretch
@@ -221,7 +221,7 @@ class _Sum(Elementwise):
     Interleaving and packing both stay within 128 bits, so the order of the elements is right in the end.
     """
 
-    inputs: tuple[Element, Element]
+    inputs: tuple[Operand, ...]
     output: Element
 
     def prepare(self, b: ir.IRBuilder, isa: Isa, operands: Sequence[Any]) -> Any:

@@ -13,7 +13,7 @@ from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of
 from qbench.kernels.rescale import RESCALES
-from qbench.kernels.rows import Elementwise, walk_pairs
+from qbench.kernels.rows import Elementwise, Operand, walk_pairs
 from qbench.kernels.walk import extents
 
 _FIELDS = ("a", "b", "y", "zero_a", "zero_b", "scales", "zero_point", "low", "high")
@@ -40,7 +40,7 @@ def rescale_elements_kernel(level: Level, kind: VectorCodes, a: Element, b: Elem
 @dataclass(frozen=True)
 class _Rescaled(Elementwise):
     kind: VectorCodes
-    inputs: tuple[Element, Element]
+    inputs: tuple[Operand, ...]
     output: Element
     product: bool
 

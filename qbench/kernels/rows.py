@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from llvmlite import ir
@@ -13,11 +13,14 @@ from qbench.kernels.jit import intrinsic, register_jitable, types
 from qbench.kernels.memory import address_of
 from qbench.kernels.split import share
 
+Operand = Element | Literal["f4"]
+"""What vectors are of: narrow integers, or the bits of real numbers."""
+
 
 class Elementwise(ABC):
     """What is done to each element; values are LLVM IR."""
 
-    inputs: tuple[Element, ...]
+    inputs: tuple[Operand, ...]
     """Of what each input is."""
     output: Element
     """Of what the results are."""

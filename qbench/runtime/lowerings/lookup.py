@@ -10,7 +10,9 @@ import numpy as np
 from qbench.ir.dtypes import integer_range, numpy_dtype
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, Array, Epilogue, bind, is_op
+from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
+from qbench.kernels.lines import Lines, lines_kernel, lines_through
 from qbench.kernels.table import table_kernel
 from qbench.kernels.walk import strided
 from qbench.ops.float.activation import Clip, Relu
@@ -27,6 +29,9 @@ from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, 
 from qbench.runtime.lowerings.operands import as_stored, gapless, plain_layout, spread
 from qbench.runtime.lowerings.rescaling import ELEMENTS
 from qbench.runtime.step import Instruction
+
+_WIDE = 16
+"""Channels from which on vectors of lines are faster than look-ups one by one."""
 
 _MANY = 64
 """Channels for which a product takes less time than a look-up."""
@@ -142,8 +147,26 @@ class LookupLowering(Lowering):
         along, sizes = source.place.axes.index(self.axis or 0), source.place.shape
         channels, inner = sizes[along], math.prod(sizes[along + 1 :])
         pitch = channels * inner
+        if inner == 1 and channels >= _WIDE and site.level in ISAS and self.lines is not None:
+            made = self._along_lines(site, source.place, target.place, self.lines)
+            return [*source.copies, made, *target.copies]
         made = self._look_up(site, source.place, target.place, math.prod(sizes[:along]), channels, inner, pitch, pitch)
         return [*source.copies, made, *target.copies]
+
+    @cached_property
+    def lines(self) -> Lines | None:
+        """What gives the same as the table, if lines do."""
+        table = self.table
+        return lines_through(table) if table.dtype == np.uint8 and table.shape[1] == 256 else None
+
+    def _along_lines(self, site: Site, x: Any, out: Any, lines: Lines) -> Instruction:
+        channels = x.shape[-1]
+        low, high = (int(np.float32(bound).view(np.int32)) for bound in (lines.low, lines.high))
+        return instruction(
+            lines_kernel(site.level), self.step.outputs[0], x=x.reference, out=out.reference,
+            slopes=site.constant(lines.slopes), starts=site.constant(lines.starts),
+            rows=math.prod(x.shape[:-1]), channels=channels, x_pitch=channels, out_pitch=channels, low=low, high=high,
+        )  # fmt: skip
 
     def _look_up(
         self, site: Site, x: Any, out: Any, outer: int, channels: int, inner: int, x_pitch: int, out_pitch: int

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
+from qbench.kernels.isa import ISAS
 from qbench.quant.rounding import FIXED_POINT
 from qbench.runtime.programs import plan
-from tests.runtime.lowerings.graphs import check, graph_of, numbers
+from tests.runtime.lowerings.graphs import LEVELS, check, graph_of, numbers
 
 SHAPES = st.sampled_from([(1, 3, 5, 7), ("N", 3, 8, 9), (2, 17, 4, 3), (3, 10), ("N", 65), (4, 3, 2), (6,)])
 SEED = st.integers(0, 2**31)
@@ -178,3 +180,26 @@ def test_a_bias_for_each_channel_makes_tables(head, shape, seed, dtype) -> None:
     graph = graph_of({"x": (dtype, shape)}, first, *rest, constants=constants)
     check(graph, seed)
     assert sum(bool(step.nodes) for step in plan(graph).steps) == 1
+
+
+def lines_of_channels(seed: int, dtype: str) -> Graph:
+    random, zero = np.random.default_rng(seed), int(numbers(seed, dtype, ()))
+    constants = {
+        "w": random.integers(-127, 128, 24, np.int8), "b": random.integers(-9999, 9999, 24).astype(np.int32),
+        "m": random.integers(2**30, 2**31, 24).astype(np.int32), "s": random.integers(-9, -5, 24).astype(np.int32),
+    }  # fmt: skip
+    first = ("integer.multiply", "x w", "wide", {"lhs_zero_point": zero}), ("nn.bias_add", "wide b", "sum", {})
+    rest = "integer.requantize", "sum m s", "y", {"dtype": dtype, "zero_point": 3, "rounding": "tflite_single"}
+    return graph_of({"x": (dtype, ("N", 24))}, *first, rest, constants=constants)
+
+
+@settings(max_examples=20)
+@given(seed=SEED, dtype=st.sampled_from(["int8", "uint8"]))
+def test_a_line_for_each_of_many_channels(seed, dtype) -> None:
+    check(lines_of_channels(seed, dtype), seed)
+
+
+@pytest.mark.parametrize("level", [level for level in LEVELS if level.vectors in ISAS])
+def test_they_are_no_tables(level) -> None:
+    steps = plan(lines_of_channels(0, "int8"), level=level).steps
+    assert any(one.kernel.name.startswith("lines") for step in steps for one in step.instructions)
