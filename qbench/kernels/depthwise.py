@@ -85,13 +85,13 @@ def choose_sweep(
     output: tuple[int, int],
 ) -> Sweep | None:
     """The sliding window that suits a convolution, or None: any window at all then works pixel by pixel."""
-    dense = dilation == (1, 1) or strides == (1, 1)
-    usual = kernel in ((3, 3), (5, 5)) and strides in ((1, 1), (2, 2)) and dense and min(output) > 0
-    if level is Level.PORTABLE or not usual:
+    dense, largest = dilation == (1, 1) or strides == (1, 1), kernel == (7, 7) and strides == (1, 1)
+    usual = largest or (kernel in ((3, 3), (5, 5)) and strides in ((1, 1), (2, 2)) and dense)
+    if level is Level.PORTABLE or not usual or min(output) < 1:
         return None
     if kernel == (3, 3):  # few enough sums to keep those of all open outputs in registers
         return Sweep(kernel, strides, rows=2 if strides == (1, 1) and level is Level.AVX512VNNI else 1, columns=1)
-    return Sweep(kernel, strides, rows=1, columns=4)
+    return Sweep(kernel, strides, rows=1, columns=7 if largest and level is Level.AVX512VNNI else 4)
 
 
 def pack_depthwise(
