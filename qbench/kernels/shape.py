@@ -53,6 +53,32 @@ def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element
     lines
         Cache lines of what the window of a pixel sees, if they do not lie one after the other: a matrix needs that.
     """
+    return _fastest(level, pixels, channels, depth, x, lines)[1]
+
+
+def choose_groups(level: Level, pixels: int, groups: int, channels: int, taps: int, depth: int) -> int:
+    """How many groups of a convolution of 8-bit codes are best done as one, whose weights between them are zeros.
+
+    Few channels leave most of a vector empty, and a tile costs as much besides its products as a full one.
+
+    Parameters
+    ----------
+    pixels, groups
+        Output pixels, and what divides the channels.
+    channels, taps, depth
+        Of one group: output channels, taps, and input channels.
+    """
+    lanes, _ = packing(level, "u1")
+
+    def cycles(together: int) -> float:
+        return _fastest(level, pixels, channels * together, taps * depth * together, "u1", 0)[0] * groups / together
+
+    few = [count for count in range(1, max(2 * lanes // channels, 1) + 1) if groups % count == 0]
+    return min(few, key=cycles)
+
+
+def _fastest(level: Level, pixels: int, channels: int, depth: int, x: Element, lines: int) -> tuple[float, Tile]:
+    """What the tile that takes least time costs, in cycles, and the tile."""
     lanes, group = packing(level, x)
     tiles = [tile for tile in TILE_COSTS[level] if tile != MATRIX or blocks_at_once(depth)]
 
@@ -63,7 +89,8 @@ def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element
         brought = _LINE_CYCLES * lines * tile.rows if tile == MATRIX else 0
         return blocks * (brought + panels * (products * each + besides))
 
-    return min(tiles, key=cycles)
+    tile = min(tiles, key=cycles)
+    return cycles(tile), tile
 
 
 def choose_chunk(tile: Tile, pixels: int, depth: int) -> int:

@@ -19,7 +19,7 @@ from qbench.kernels.isa.amx import BYTES
 from qbench.kernels.levels import Level
 from qbench.kernels.matrix import MATRIX, pack_matrix, steps_of
 from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
-from qbench.kernels.shape import EACH, choose_chunk, choose_tile
+from qbench.kernels.shape import EACH, choose_chunk, choose_groups, choose_tile
 from qbench.kernels.tile import Tile
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.runtime.fuse import Fused
@@ -255,10 +255,13 @@ class ConvLowering(Tiled):
         pixels = n * out_height * out_width
         joins_rows = self.joins_rows and x.strides[2] == inner  # not where the channels are part of more
         taps, depth = (height, width * inner) if joins_rows else (height * width, inner)
-        ordered = _ordered(weights, op.groups, taps, depth)
+        ordered, groups = _ordered(weights, op.groups, taps, depth), op.groups
+        if groups > 1 and self.x == "u1":
+            together = choose_groups(self.level.vectors, pixels, groups, out // groups, taps, depth)
+            ordered, groups, depth = _joined(ordered, together), groups // together, depth * together
         one_tap = (height, width, *op.strides, *op.padding) == (1, 1, 1, 1, 0, 0, 0, 0)
         evenly = one_tap and x.pitch is not None and not self._cut
-        tile = self.tile(pixels, out // op.groups, taps * depth, 0 if evenly else taps * -(-depth // BYTES))
+        tile = self.tile(pixels, out // groups, taps * depth, 0 if evenly else taps * -(-depth // BYTES))
         table = None
         if not evenly:
             table = input_offsets(op, x, (out_height, out_width), (height, width), tile.rows, joins_rows)
@@ -267,13 +270,22 @@ class ConvLowering(Tiled):
             table, ordered = _with_rest(table, ordered[0], rest, joins_rows)
             taps, depth = ordered.shape[2:]
         start = x.reference - _border(op, x) if joins_rows else x.reference
-        geometry = Geometry(pixels, taps, depth, op.groups, x.pitch or 0, start)
+        geometry = Geometry(pixels, taps, depth, groups, x.pitch or 0, start)
         return self.tiled(site, geometry, tile, table, ordered)
 
 
 def _ordered(weights: NDArray[Any], groups: int, taps: int, depth: int) -> NDArray[Any]:
     """As tiles take them: [groups, channels, taps, depth]."""
     return weights.transpose(0, 2, 3, 1).reshape(groups, len(weights) // groups, taps, depth)
+
+
+def _joined(weights: NDArray[Any], together: int) -> NDArray[Any]:
+    """Weights [groups, channels, taps, depth] of so many groups as those of one, with zeros between them."""
+    groups, channels, taps, depth = weights.shape
+    made = np.zeros((groups // together, together, channels, taps, together, depth), weights.dtype)
+    for i in range(together):
+        made[:, i, :, :, i] = weights[i::together]
+    return made.reshape(groups // together, together * channels, taps, together * depth)
 
 
 def _run(weights: NDArray[np.int16], group: int) -> tuple[int, int]:

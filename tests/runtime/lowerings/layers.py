@@ -59,9 +59,9 @@ def conv_graphs(
     dilation, padding = draw(_pairs(1, far)), draw(st.tuples(*[st.integers(0, far)] * 4))
     if kernel == (1, 1) and draw(st.booleans()):
         strides, padding = (1, 1), (0, 0, 0, 0)
-    groups = draw(st.integers(1, 70)) if depthwise else draw(st.sampled_from([1, 1, 2, 3]))
+    groups = draw(st.integers(1, 70)) if depthwise else draw(st.sampled_from([1, 1, 2, 3, 8]))
     inner = 1 if depthwise else draw(st.integers(1, 20))
-    out = groups * draw(st.sampled_from([1, 1, 1, 2, 3]) if depthwise else st.integers(1, 40))
+    out = groups * draw(st.sampled_from([1, 1, 1, 2, 3]) if depthwise else st.integers(1, 6 if groups > 3 else 40))
     window = Window(kernel, strides, padding, dilation)
     least = [max(1, window.reach[axis] - padding[axis] - padding[axis + 2]) for axis in (0, 1)]
     n, *size = draw(st.integers(1, 2)), *(low + draw(st.integers(0, 6)) for low in least)
