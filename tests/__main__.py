@@ -30,7 +30,7 @@ WITHOUT_NOTEBOOKS = (*PYTEST, "-p", "no:nbval")  # which takes as long to load a
 BOUNDED = ("add", "border", "conv", "depthwise", "move", "pool", "rounding", "table")
 MALLOC_DEBUG = find_library("c_malloc_debug")
 GUARDED = (
-    *(f"kernels/test_{name}.py" for name in (*BOUNDED, "float_conv", "float_depthwise", "float_windows", "matmul")),
+    *(f"kernels/test_{name}.py" for name in (*BOUNDED, "float_conv", "float_depthwise", "float_windows", "lines", "matmul")),
     *("runtime/lowerings", "runtime/test_random_graphs.py", "runtime/test_program.py", "stressing/test_models.py"),
 )
 PROGRAMS = ("test_program.py", "test_random_graphs.py", "test_borders.py", "lowerings/test_conv.py")

@@ -7,7 +7,7 @@ from qbench.kernels.pack import packing
 from qbench.kernels.tile import Tile
 
 _VNNI = {
-    Tile(4, 4): (1.05, 46),
+    Tile(4, 4): (1.06, 46),
     Tile(6, 4): (1.05, 65),
     Tile(7, 4): (1.05, 95),
     Tile(7, 3): (1.04, 75),
@@ -93,11 +93,6 @@ def _fastest(level: Level, pixels: int, channels: int, depth: int, x: Element, l
     return cycles(tile), tile
 
 
-def choose_chunk(tile: Tile, pixels: int, depth: int) -> int:
-    """Blocks of pixels for which one panel of weights is used before the next.
-
-    With few products per output it pays to keep one panel in the first cache; with many, to read the input only once.
-    """
-    if tile == MATRIX:
-        return blocks_at_once(depth)
-    return _CHUNK if depth <= 256 and pixels >= _CHUNK * tile.rows else 1
+def choose_chunk(tile: Tile, depth: int) -> int:
+    """Blocks of pixels for which one panel of weights is used before the next: it stays in a near cache meanwhile."""
+    return blocks_at_once(depth) if tile == MATRIX else _CHUNK

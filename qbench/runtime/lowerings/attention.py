@@ -133,7 +133,7 @@ class TiledMatmulLowering(MatmulLowering):
             shift=spread("shift", found.shift) if found else 0,
             multiplier=spread("multiplier", found.multiplier) if found else 0, scales=scales, pixels=rows, taps=1,
             run_taps=1, groups=batch, channels=columns, group_pitch=here.group_pitch, group_out=rows * columns,
-            pitch=here.pitch, out_pitch=columns, chunk=choose_chunk(tile, rows, self.depth),
+            pitch=here.pitch, out_pitch=columns, chunk=choose_chunk(tile, self.depth),
             rounding=found.code if found else 0, zero_point=found.zero_point if found else 0,
             low=found.low if found else 0, high=found.high if found else 0, **here.steps,
         )  # fmt: skip

@@ -203,7 +203,7 @@ class Tiled(Lowering):
             group_out=channels,
             pitch=geometry.pitch,
             out_pitch=out.strides[-2],
-            chunk=choose_chunk(tile, geometry.pixels, geometry.taps * geometry.depth),
+            chunk=choose_chunk(tile, geometry.taps * geometry.depth),
             rounding=found.code if found else 0,
             zero_point=found.zero_point if found else 0,
             low=found.low if found else 0,
