@@ -29,8 +29,9 @@ PYTEST = (*PYTHON, "pytest", "-q", "-n", "auto")
 WITHOUT_NOTEBOOKS = (*PYTEST, "-p", "no:nbval")  # which takes as long to load as all other plugins
 BOUNDED = ("add", "border", "conv", "depthwise", "move", "pool", "rounding", "table")
 MALLOC_DEBUG = find_library("c_malloc_debug")
+TOUCHING = *BOUNDED, "float_conv", "float_depthwise", "float_windows", "lines", "matmul"
 GUARDED = (
-    *(f"kernels/test_{name}.py" for name in (*BOUNDED, "float_conv", "float_depthwise", "float_windows", "lines", "matmul")),
+    *(f"kernels/test_{name}.py" for name in TOUCHING),
     *("runtime/lowerings", "runtime/test_random_graphs.py", "runtime/test_program.py", "stressing/test_models.py"),
 )
 PROGRAMS = ("test_program.py", "test_random_graphs.py", "test_borders.py", "lowerings/test_conv.py")
