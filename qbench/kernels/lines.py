@@ -20,8 +20,8 @@ _FIELDS = ("x", "out", "slopes", "starts", "rows", "channels", "x_pitch", "out_p
 _WIDEST = 64  # codes of a vector
 _MAGIC = 1.5 * 2**23  # what is added to a float32 to have it rounded to an integer, in its last bits
 _MARGIN = 1e-4  # from ties; float32 errs by 2e-5 there
-_CUTS = 24
-_STEEPEST = 512.0
+_CUTS = 24  # tangents that are tried
+_STEEPEST = 512.0  # of slopes: it leaps over all codes between two neighbours
 
 
 @dataclass(frozen=True, eq=False)

@@ -190,7 +190,7 @@ def _after_fork() -> None:
 
 
 class crew:
-    """A crew of so many threads, or of fewer where other runs have the processors at this moment.
+    """``with crew(threads) as team``: so many, or fewer where other runs have the processors at this moment.
 
     Parameters
     ----------
