@@ -9,18 +9,23 @@ from statistics import fmean
 
 from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
-from qbench.ir.dtypes import integer_range, is_float, is_integer, numpy_dtype
+from qbench.ir.dtypes import integer_range, is_integer, numpy_dtype
 from qbench.ir.graph import Graph
+from qbench.ir.op import bind, is_op
 from qbench.ir.specialize import sized
+from qbench.ir.types import numel
+from qbench.ops.integer.table import IntegerTable
 from qbench.ops.products import macs
 from qbench.progress import Cancel
+from qbench.runtime.fuse import Fused, fuse
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
 
 _TICK = 1e-6  # milliseconds
 _LEAST, _SECONDS, _MOST = 9, 0.4, 2.0  # turns, how long they take at least, and when no other begins
-MACS_PER_BYTE = 32  # 8-bit products in about the time that it takes to write a byte
-_FLOATS = 3  # times as long as its bytes take a float to compute: measured of SiLU
+MACS_PER_BYTE = 25  # 8-bit products in about the time that it takes to make a byte of results
+_GROUPED = 3.5  # times as long as others take products of channels that have windows of their own
+_LOOKED_UP = 4.5  # bytes that could be made while one of 65,536 results is found
 SLOWER = {"int16": 2, "uint16": 2, "float16": 4, "float32": 4}  # products than 8-bit ones
 
 
@@ -104,11 +109,21 @@ def products(graph: Graph, sizes: Mapping[str, int]) -> int:
 
 
 def effort(graph: Graph, sizes: Mapping[str, int]) -> float:
-    """About how long a run takes, in bytes written: the same on every machine, so that a search is reproducible."""
-    graph, total = sized(graph, sizes), 0.0
-    for node in graph.nodes:
-        rate = SLOWER.get(graph.types[node.inputs[0]].dtype, 1) if node.inputs else 1
-        total += rate * macs(graph, node) / MACS_PER_BYTE
-        made = [graph.types[value] for value in node.outputs]
-        total += sum(kind.nbytes * (_FLOATS if is_float(kind.dtype) else 1) for kind in made)
-    return total
+    """About how long a run takes, in bytes written: the same on every machine, so that a search is reproducible.
+
+    What kernels do in one go is one step, whose sums are not written.
+    """
+    graph = sized(graph, sizes)
+    return sum(_effort_of(graph, step) for step in fuse(graph))
+
+
+def _effort_of(graph: Graph, step: Fused) -> float:
+    read = [graph.types[name].dtype for name in step.head.inputs[:1]]
+    slower = SLOWER.get(read[0], 1) if read else 1
+    apart = _GROUPED if getattr(bind(step.head), "groups", 1) > 1 else 1
+    products = slower * apart * sum(macs(graph, node) for node in step.nodes) / MACS_PER_BYTE
+    made = [graph.types[name] for name in step.outputs]
+    results = sum((numel(kind.shape) + kind.nbytes) / 2 for kind in made)
+    if is_op(step.head, IntegerTable) and read[0] in ("int16", "uint16"):
+        results += _LOOKED_UP * sum(numel(kind.shape) for kind in made)
+    return products + results

@@ -8,13 +8,11 @@ from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
-from qbench.ir.specialize import sized
-from qbench.ops.products import macs
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
-from qbench.search.cost import MACS_PER_BYTE, SLOWER, products
+from qbench.search.cost import effort, products
 from qbench.search.nearness import Exact
 
 LADDER = (0.0, 20.0, 24.0, 27.0, 29.0, 31.0, 33.0, 35.0)
@@ -74,7 +72,7 @@ def measure_least_db(
         if found[0] > -math.inf and quantized.annotated == tried:
             continue
         tried = quantized.annotated
-        got = min(exact.decibels(quantized.graph).values(), default=math.inf), _cost(quantized.graph, sizes)
+        got = min(exact.decibels(quantized.graph).values(), default=math.inf), effort(quantized.graph, sizes)
         if _is_worth(found, got):
             best, found = least, got
         if found[0] >= good:
@@ -90,13 +88,3 @@ def _is_worth(old: tuple[float, float], new: tuple[float, float]) -> bool:
     allowed = next((share for below, share in _WORTH if before < below), 0.0)
     gain = after - before
     return gain >= _LEAST_GAIN_DB and (more - cost) / cost <= allowed * gain
-
-
-def _cost(graph: Graph, sizes: Mapping[str, int]) -> float:
-    """About how long a sample takes, in the time of writing a byte."""
-    graph, total = sized(graph, sizes), 0.0
-    for node in graph.nodes:
-        rate = max((SLOWER.get(graph.types[name].dtype, 1) for name in node.inputs), default=1)
-        total += macs(graph, node) * rate / MACS_PER_BYTE
-        total += sum(graph.types[name].nbytes for name in node.outputs)
-    return total

@@ -11,6 +11,7 @@ import numpy as np
 from qbench.data.portions import Feeds
 from qbench.errors import DataError
 from qbench.evaluate.chances import Chances, chances_of
+from qbench.evaluate.detections import Detections, may_detect
 from qbench.evaluate.layers import value_of
 from qbench.evaluate.picked import picked_from, picking
 from qbench.ir.dtypes import is_float
@@ -28,6 +29,9 @@ _LOST_TEXTS = 0.05
 
 LOST_DB = 20.0
 
+_OF_SCORES_DB = 3.0
+"""So much less will do of scores by which what is found is ordered."""
+
 _FAR_DB, _NEAR_DB = 0.0, 60.0
 """Of one sample: it says no more where nothing is left, or nothing lost."""
 
@@ -44,6 +48,8 @@ class Exact:
         By name of each output of real numbers, and of what is picked from: its values in each sample.
     chances
         Of the outputs that say how likely each class is: how probabilities follow from them.
+    detections
+        Of the outputs that say what is where: which numbers do.
     picked
         Of each sample, what was picked by scores: other graphs go on with the same, so that outputs can be compared.
     power
@@ -54,6 +60,7 @@ class Exact:
     feeds: Sequence[Feeds]
     outputs: Mapping[str, Sequence[Array]]
     chances: Mapping[str, Chances]
+    detections: Mapping[str, Detections]
     picked: Sequence[Feeds]
     power: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -66,21 +73,29 @@ class Exact:
         nothing = dict[str, Array]()
         found = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
         chances = {name: made.seen_in(found[name]) for name, made in chances.items()}
+        seen = {name: Detections.seen_in(found[name]) for name in names if may_detect(graph, name)}
+        detections = {name: made for name, made in seen.items() if made is not None}
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
-        return cls(feeds, {name: found[name] for name in names}, chances, picked)
+        return cls(feeds, {name: found[name] for name in names}, chances, detections, picked)
 
     def loudest(self, among: Sequence[int], most: int) -> Exact:
         """Of the samples with these numbers so many at most, those that say most; noise counts by no less than what
         the signal is in an average one of all samples."""
-        power = {name: _power(arrays) for name, arrays in self.outputs.items()}
+        power = {name: self._says(name, arrays) for name, arrays in self.outputs.items()}
 
         def says(at: int) -> float:
-            return sum(_power([arrays[at]]) / (power[name] or 1.0) for name, arrays in self.outputs.items())
+            return sum(self._says(name, [arrays[at]]) / (power[name] or 1.0) for name, arrays in self.outputs.items())
 
         best = sorted(sorted(among, key=says, reverse=True)[:most])
         outputs = {name: [arrays[at] for at in best] for name, arrays in self.outputs.items()}
         feeds, picked = ([some[at] for at in best] for some in (self.feeds, self.picked))
-        return Exact(feeds, outputs, self.chances, picked, power)
+        return Exact(feeds, outputs, self.chances, self.detections, picked, power)
+
+    def _says(self, name: str, arrays: Sequence[Array]) -> float:
+        """How much an output says: its mean square, or how much it finds."""
+        if name not in self.detections:
+            return _power(arrays)
+        return math.fsum(self.detections[name].found(array).mean() for array in arrays) / len(arrays)
 
     def usual(self, graph: Graph) -> dict[str, float]:
         """The mean over samples of what `decibels` says of each alone, between 0 and 60.
@@ -98,7 +113,8 @@ class Exact:
 
         A choice between classes counts by what is lost of it, where that is more: its divergence from the float
         model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. A text counts by that alone: its
-        letters may stand at other steps. What is not finite in the float model, as a mask is, does not count.
+        letters may stand at other steps. Of detections counts what is said where something is found. What is not finite
+        in the float model, as a mask is, does not count.
         """
         given = self._given(graph)
         if given is None:
@@ -114,6 +130,10 @@ class Exact:
 
     def _decibels(self, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]) -> float:
         pairs = [(self.outputs[name][at], given[name][at]) for at in samples]
+        if name in self.detections:
+            parts = zip(*(self.detections[name].sums(*pair) for pair in pairs), strict=True)
+            scores, boxes = (_decibels(*map(math.fsum, zip(*part, strict=True))) for part in parts)
+            return min(scores + _OF_SCORES_DB, boxes)
         signal, noise = (math.fsum(sums) for sums in zip(*(_squares(*pair) for pair in pairs), strict=True))
         signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)

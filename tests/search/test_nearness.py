@@ -79,3 +79,31 @@ def test_of_a_text_it_counts_what_is_read_not_where_it_stands() -> None:
     assert exact.decibels(says(moved))["y"] > 30
     assert exact.decibels(says(other))["y"] == pytest.approx(10 * math.log10(100 * 0.05), abs=0.1)  # all texts are lost
     assert exact.decibels(says(nothing))["y"] == math.inf
+
+
+def test_of_detections_counts_what_is_said_where_something_is_found() -> None:
+    """Boxes are read from the input, and so are chances, which a sigmoid makes of the last number."""
+    cuts = {"box": (0, 4), "raw": (4, 5)}
+
+    def detector(error: float) -> Graph:
+        nodes = [
+            Node(
+                name,
+                "strided_slice",
+                ("x",),
+                (name,),
+                FrozenMap({"begin": (first,), "end": (last,), "strides": (1,), "axes": (2,)}),
+            )
+            for name, (first, last) in cuts.items()
+        ]
+        nodes += [Node("off", "multiply", ("box", "error"), ("off",)), Node("sure", "sigmoid", ("raw",), ("sure",))]
+        nodes += [Node("y", "concatenate", ("off", "sure"), ("y",), FrozenMap({"axis": 2}))]
+        error_of_all = Constant(np.full((1, 1, 1), 1 + error, np.float32))
+        return build("net", {"x": TensorType((1, 20, 5), "float32")}, ("y",), nodes, {"error": error_of_all})
+
+    boxes = np.where(np.arange(20)[None, :, None] == 3, 2.0, 1000.0) * np.ones((1, 20, 4))
+    raw = np.where(np.arange(20) == 3, 4.0, -30.0)[None, :, None]
+    exact = Exact.of(detector(0), [{"x": np.concatenate([boxes, raw], -1).astype(np.float32)}])
+    assert exact.detections["y"].chances == (4, 5)
+    assert exact.decibels(detector(0.1))["y"] == pytest.approx(20, abs=1e-3)
+    assert exact.loudest([0], 1).detections == exact.detections
