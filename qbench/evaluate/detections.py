@@ -6,7 +6,7 @@ whatever training left there, and errors in them harm nothing. So errors count b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +35,7 @@ class Detections:
     axis
         Along which the numbers of one place lie.
     chances
-        First and last but one of those that are chances.
+        The first of them that is a chance, and the first behind those.
     is_found
         Whether the first of them says how likely there is anything, and the others what it then is.
     """
@@ -76,14 +76,13 @@ class Detections:
 
     def sums(self, wanted: Array, given: Array) -> tuple[Sums, Sums]:
         """Of the chances, and of the other numbers, where either of two models finds something."""
-        if not np.isfinite(given).all():
-            return (1.0, np.inf), (1.0, np.inf)
-        weights = np.maximum(self.found(wanted), self.found(given))[..., np.newaxis]
+        weights = self.weights(wanted, given)
+        chances, others = ([part(array) for array in (wanted, given)] for part in (self._chances, self._others))
+        return weighted_sums(chances[0], chances[1], weights), weighted_sums(others[0], others[1], weights)
 
-        def of(one: NDArray[np.float64], other: NDArray[np.float64]) -> Sums:
-            return float((weights * one**2).sum()), float((weights * (one - other) ** 2).sum())
-
-        return of(*map(self._chances, (wanted, given))), of(*map(self._others, (wanted, given)))
+    def weights(self, wanted: Array, given: Array) -> NDArray[np.float64]:
+        """How likely either of two models finds something at each place."""
+        return np.maximum(self.found(wanted), self.found(given))
 
     def _chances(self, output: Array) -> NDArray[np.float64]:
         return np.moveaxis(output, self.axis, -1)[..., slice(*self.chances)].astype(np.float64)
@@ -92,10 +91,69 @@ class Detections:
         return np.delete(np.moveaxis(output, self.axis, -1), slice(*self.chances), axis=-1).astype(np.float64)
 
 
+@dataclass(frozen=True)
+class Beside:
+    """An output without chances, whose places are those of another one that has nothing else.
+
+    Parameters
+    ----------
+    finder
+        Name of that one.
+    detections
+        How it says so.
+    """
+
+    finder: str
+    detections: Detections
+
+    def sums(self, wanted: Array, given: Array, weights: NDArray[np.float64]) -> Sums:
+        """Of its numbers, weighted by what the finder finds."""
+        one, other = (np.moveaxis(array, self.detections.axis, -1).astype(np.float64) for array in (wanted, given))
+        return weighted_sums(one, other, weights)
+
+
+def weighted_sums(wanted: NDArray[np.float64], given: NDArray[np.float64], weights: NDArray[np.float64]) -> Sums:
+    """Sums of squares along the last axis, times the weight of each place."""
+    if not np.isfinite(given).all():
+        return 1.0, np.inf
+    signal, noise = (np.square(values).sum(axis=-1) for values in (wanted, wanted - given))
+    return float((weights * signal).sum()), float((weights * noise).sum())
+
+
+def beside(graph: Graph, value: str, outputs: Mapping[str, Sequence[Array]]) -> Beside | None:
+    """What an output stands beside: one of sigmoids alone, of as many places, which are all axes but one.
+
+    Parameters
+    ----------
+    graph, value
+        A graph, and one of its outputs, which a sigmoid did not make.
+    outputs
+        What it answered to some samples, by name.
+    """
+    own = [array.shape for array in outputs[value]]
+    if len(own[0]) < 3 or any(_of_sigmoids(graph, value)):
+        return None
+    for name, arrays in outputs.items():
+        axes = [axis for axis in (len(own[0]) - 1, 1) if _places(own, axis) == _places([a.shape for a in arrays], axis)]
+        if axes and all(_of_sigmoids(graph, name)):
+            return Beside(name, Detections(axes[0], (0, arrays[0].shape[axes[0]])))
+    return None
+
+
+def _places(shapes: Sequence[tuple[int, ...]], axis: int) -> list[tuple[int, ...]]:
+    return [(len(shape), *shape[:axis], *shape[axis + 1 :]) for shape in shapes]
+
+
 def may_detect(graph: Graph, value: str) -> bool:
     """Whether an output joins chances to other numbers: results of a sigmoid to what is none."""
-    made = [is_op(node, Sigmoid) if (node := graph.producers.get(name)) else False for name in _sources(graph, value)]
+    made = _of_sigmoids(graph, value)
     return any(made) and not all(made)
+
+
+def _of_sigmoids(graph: Graph, value: str) -> list[bool]:
+    """Of all that a value is joined of: whether a sigmoid made it."""
+    makers = (graph.producers.get(name) for name in _sources(graph, value))
+    return [maker is not None and is_op(maker, Sigmoid) for maker in makers]
 
 
 def _sources(graph: Graph, value: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from qbench.data.portions import Feeds
 from qbench.errors import DataError
 from qbench.evaluate.chances import Chances, chances_of
-from qbench.evaluate.detections import Detections, may_detect
+from qbench.evaluate.detections import Beside, Detections, beside, may_detect
 from qbench.evaluate.layers import value_of
 from qbench.evaluate.picked import picked_from, picking
 from qbench.ir.dtypes import is_float
@@ -50,6 +50,8 @@ class Exact:
         Of the outputs that say how likely each class is: how probabilities follow from them.
     detections
         Of the outputs that say what is where: which numbers do.
+    beside
+        Of the outputs that say more of what another one finds: which one.
     picked
         Of each sample, what was picked by scores: other graphs go on with the same, so that outputs can be compared.
     power
@@ -61,6 +63,7 @@ class Exact:
     outputs: Mapping[str, Sequence[Array]]
     chances: Mapping[str, Chances]
     detections: Mapping[str, Detections]
+    beside: Mapping[str, Beside]
     picked: Sequence[Feeds]
     power: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -75,8 +78,11 @@ class Exact:
         chances = {name: made.seen_in(found[name]) for name, made in chances.items()}
         seen = {name: Detections.seen_in(found[name]) for name in names if may_detect(graph, name)}
         detections = {name: made for name, made in seen.items() if made is not None}
+        answers = {name: found[name] for name in names}
+        rest = (name for name in names if name not in detections and name not in chances)
+        more = {name: made for name in rest if (made := beside(graph, name, answers)) is not None}
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
-        return cls(feeds, {name: found[name] for name in names}, chances, detections, picked)
+        return cls(feeds, answers, chances, detections, more, picked)
 
     def loudest(self, among: Sequence[int], most: int) -> Exact:
         """Of the samples with these numbers so many at most, those that say most; noise counts by no less than what
@@ -89,7 +95,7 @@ class Exact:
         best = sorted(sorted(among, key=says, reverse=True)[:most])
         outputs = {name: [arrays[at] for at in best] for name, arrays in self.outputs.items()}
         feeds, picked = ([some[at] for at in best] for some in (self.feeds, self.picked))
-        return Exact(feeds, outputs, self.chances, self.detections, picked, power)
+        return Exact(feeds, outputs, self.chances, self.detections, self.beside, picked, power)
 
     def _says(self, name: str, arrays: Sequence[Array]) -> float:
         """How much an output says: its mean square, or how much it finds."""
@@ -134,6 +140,8 @@ class Exact:
             parts = zip(*(self.detections[name].sums(*pair) for pair in pairs), strict=True)
             scores, boxes = (_decibels(*map(math.fsum, zip(*part, strict=True))) for part in parts)
             return min(scores + _OF_SCORES_DB, boxes)
+        if name in self.beside:
+            return self._decibels_beside(self.beside[name], name, samples, given)
         signal, noise = (math.fsum(sums) for sums in zip(*(_squares(*pair) for pair in pairs), strict=True))
         signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)
@@ -144,6 +152,16 @@ class Exact:
         reads = chances.blank is not None
         kept = LOST_DB + _decibels((_LOST_TEXTS if reads else LOST_NATS) * rows, lost)
         return kept if reads else min(ratio, kept)
+
+    def _decibels_beside(
+        self, finder: Beside, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]
+    ) -> float:
+        found = self.outputs[finder.finder], given[finder.finder]
+        sums = [
+            finder.sums(self.outputs[name][at], given[name][at], finder.detections.weights(found[0][at], found[1][at]))
+            for at in samples
+        ]
+        return _decibels(*map(math.fsum, zip(*sums, strict=True)))
 
 
 def _outputs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from qbench.evaluate.detections import Detections, may_detect
+from qbench.evaluate.detections import Beside, Detections, beside, may_detect
 from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
@@ -73,3 +73,27 @@ def test_chances_come_from_a_sigmoid_and_what_they_are_joined_to_does_not() -> N
     assert may_detect(network("tanh", "sigmoid"), "y") and may_detect(network("sigmoid", "exp"), "y")
     assert not may_detect(network("sigmoid", "sigmoid"), "y") and not may_detect(network("tanh", "exp"), "y")
     assert not may_detect(network("tanh", "sigmoid"), "b") and not may_detect(network("tanh", "sigmoid"), "x")
+
+
+def outputs(channels: int, first: str = "sigmoid") -> Graph:
+    """A map of chances, and numbers about the same places."""
+    nodes = [Node("map", first, ("x",), ("map",)), Node("more", "tanh", ("z",), ("more",))]
+    types = {"x": TensorType((1, 1, 5, 6), "float32"), "z": TensorType((1, channels, 5, 6), "float32")}
+    return build("net", types, ("map", "more"), nodes, {})
+
+
+def test_numbers_about_places_that_another_output_finds() -> None:
+    answers = {"map": [np.zeros((1, 1, 5, 6))], "more": [np.zeros((1, 4, 5, 6))]}
+    assert beside(outputs(4), "more", answers) == Beside("map", Detections(1, (0, 1)))
+    assert beside(outputs(4), "map", answers) is None and beside(outputs(4, "tanh"), "more", answers) is None
+    assert beside(outputs(4), "more", {**answers, "more": [np.zeros((1, 4, 5, 7))]}) is None, "other places"
+    rows = {"map": [np.zeros((1, 50, 3))], "more": [np.zeros((1, 50, 4))]}
+    found = beside(outputs(4), "more", rows)
+    assert found == Beside("map", Detections(2, (0, 3)))
+    weights = found.detections.weights(KINDS, np.roll(KINDS, 1, axis=1))
+    by_hand = [0.0, 0.0]
+    for place in range(50):
+        weight = max(KINDS[0, place].max(), KINDS[0, place - 1].max())
+        by_hand[0] += weight * (BOXES[0, place].astype(float) ** 2).sum()
+        by_hand[1] += weight * 4
+    assert found.sums(BOXES.astype(np.float64), BOXES + 1.0, weights) == pytest.approx(by_hand)
