@@ -38,9 +38,9 @@ FLOOR_DB = LOST_DB
 _GOAL_DB, _UNSURE_DB, _SURE = 23.0, 3.0, 8
 """What an output is brought to that was below: other data lose more than what was measured. So much more where half as
 many samples are judged on, or fewer."""
-_GOOD_DB, _TIMES = 26.0, 1.25
-"""What it is brought to by 16 bits, which cost less than floats; but not below so many times the noise that is left
-with nothing in 8."""
+_GOOD_DB, _GOOD_FOUND_DB, _TIMES = 26.0, 24.5, 1.25
+"""What it is brought to by 16 bits, which cost less than floats, one that says what is where to a bit less; but not
+below so many times the noise that is left with nothing in 8."""
 
 _TRIALS, _FEWEST_TRIALS = 44, 8
 _MOST_MACS, _MANY_MACS = 3 << 36, 1 << 32
@@ -153,8 +153,9 @@ class _Trials:
             self._sides, self._base = by_8, self._float(floats)
             if not (every := self._integers()):
                 return Spared()
-        self._spare, good = self._wide, self._noise_of(_GOOD_DB)
-        self._allowed = {name: min(max(_TIMES * each, good), self._allowed[name]) for name, each in left.items()}
+        self._spare, finds = self._wide, self._sides[0].all.detections
+        good = {name: self._noise_of(_GOOD_FOUND_DB if name in finds else _GOOD_DB) for name in left}
+        self._allowed = {name: min(max(_TIMES * each, good[name]), self._allowed[name]) for name, each in left.items()}
         return self._wide(groups_of(self._kept(self._apart(every))[0]))
 
     def _fitted(self, spared: Spared) -> list[Noise]:
