@@ -6,12 +6,16 @@ whatever training left there, and errors in them harm nothing. So errors count b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.evaluate.chances import chances_of
+from qbench.evaluate.measure import Deviation, deviation
 from qbench.ir.graph import Graph
 from qbench.ir.op import OPS, Array, QuantRule, is_op
 from qbench.ops.float.activation import Sigmoid
@@ -19,11 +23,10 @@ from qbench.ops.float.select import Concatenate
 
 _FEWEST = 4
 """Numbers that a place has besides chances: those of a box."""
+_TIMES_IN_SCORES = 2.0
+"""So many times the noise will do in scores, by which what is found is ordered."""
 _TOGETHER = 0.5
 """Of a chance that says whether there is anything at all: what the others are there where it is high, at least."""
-
-Sums = tuple[float, float]
-"""Of squares: of the signal, and of what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,11 @@ class Detections:
         chances = self._chances(output)
         return chances[..., 0] * chances[..., 1:].max(axis=-1) if self.is_found else chances.max(axis=-1)
 
-    def sums(self, wanted: Array, given: Array) -> tuple[Sums, Sums]:
+    def deviations(self, wanted: Array, given: Array) -> tuple[Deviation, Deviation]:
         """Of the chances, and of the other numbers, where either of two models finds something."""
         weights = self.weights(wanted, given)
         chances, others = ([part(array) for array in (wanted, given)] for part in (self._chances, self._others))
-        return weighted_sums(chances[0], chances[1], weights), weighted_sums(others[0], others[1], weights)
+        return _weighted(chances[0], chances[1], weights), _weighted(others[0], others[1], weights)
 
     def weights(self, wanted: Array, given: Array) -> NDArray[np.float64]:
         """How likely either of two models finds something at each place."""
@@ -106,48 +109,85 @@ class Beside:
     finder: str
     detections: Detections
 
-    def sums(self, wanted: Array, given: Array, weights: NDArray[np.float64]) -> Sums:
+    def deviation(self, wanted: Array, given: Array, weights: NDArray[np.float64]) -> Deviation:
         """Of its numbers, weighted by what the finder finds."""
         one, other = (np.moveaxis(array, self.detections.axis, -1).astype(np.float64) for array in (wanted, given))
-        return weighted_sums(one, other, weights)
+        return _weighted(one, other, weights)
 
 
-def weighted_sums(wanted: NDArray[np.float64], given: NDArray[np.float64], weights: NDArray[np.float64]) -> Sums:
-    """Sums of squares along the last axis, times the weight of each place."""
-    if not np.isfinite(given).all():
-        return 1.0, np.inf
-    signal, noise = (np.square(values).sum(axis=-1) for values in (wanted, wanted - given))
-    return float((weights * signal).sum()), float((weights * noise).sum())
-
-
-def beside(graph: Graph, value: str, outputs: Mapping[str, Sequence[Array]]) -> Beside | None:
-    """What an output stands beside: one of sigmoids alone, of as many places, which are all axes but one.
+@dataclass(frozen=True)
+class Finds:
+    """Which of a network's outputs say what is where.
 
     Parameters
     ----------
-    graph, value
-        A graph, and one of its outputs, which a sigmoid did not make.
-    outputs
-        What it answered to some samples, by name.
+    joined
+        Of those that join chances to other numbers: which numbers are chances.
+    beside
+        Of those that say more of what another one finds: which one.
     """
-    own = [array.shape for array in outputs[value]]
-    if len(own[0]) < 3 or any(_of_sigmoids(graph, value)):
-        return None
-    for name, arrays in outputs.items():
-        axes = [axis for axis in (len(own[0]) - 1, 1) if _places(own, axis) == _places([a.shape for a in arrays], axis)]
-        if axes and all(_of_sigmoids(graph, name)):
-            return Beside(name, Detections(axes[0], (0, arrays[0].shape[axes[0]])))
+
+    joined: Mapping[str, Detections]
+    beside: Mapping[str, Beside]
+
+    @classmethod
+    def of(cls, graph: Graph, outputs: Mapping[str, Sequence[Array]]) -> Finds:
+        """Those of a float graph, by what some outputs were for some samples."""
+        made = {name: _of_sigmoids(graph, name) for name in outputs if chances_of(graph, name) is None}
+        seen = {name: Detections.seen_in(outputs[name]) for name, some in made.items() if any(some) and not all(some)}
+        finders = {name: outputs[name] for name, some in made.items() if all(some)}
+        others = {name: _beside(outputs[name], finders) for name, some in made.items() if not any(some)}
+        return cls(
+            {name: found for name, found in seen.items() if found is not None},
+            {name: found for name, found in others.items() if found is not None},
+        )
+
+    def deviations(self, name: str, wanted: Mapping[str, Array], given: Mapping[str, Array]) -> tuple[Deviation, ...]:
+        """How far an output of some samples is from what it should be: of detections, and of what is beside them, as
+        far as something is found. They add up over samples, and the worst counts.
+
+        Scores order what is found: 3 dB less will do of them, and their noise is halved.
+        """
+        if name in self.joined:
+            scores, boxes = self.joined[name].deviations(wanted[name], given[name])
+            return replace(scores, noise=scores.noise / _TIMES_IN_SCORES), boxes
+        if (beside := self.beside.get(name)) is None:
+            return (deviation(wanted[name], given[name]),)
+        weights = beside.detections.weights(wanted[beside.finder], given[beside.finder])
+        return (beside.deviation(wanted[name], given[name], weights),)
+
+
+def _weighted(wanted: NDArray[np.float64], given: NDArray[np.float64], weights: NDArray[np.float64]) -> Deviation:
+    """Sums of squares along the last axis, times the weight of each place."""
+    signal, noise = (np.square(values).sum(axis=-1) for values in (wanted, wanted - given))
+    return Deviation(float((weights * signal).sum()), float((weights * noise).sum()), count=wanted.size)
+
+
+def batchwise(*models: Mapping[str, Sequence[Array]]) -> Iterator[list[Mapping[str, Array]]]:
+    """What several models answered, as lists over batches by name: batch by batch."""
+    for at in range(min((len(arrays) for some in models for arrays in some.values()), default=0)):
+        yield [{name: arrays[at] for name, arrays in some.items()} for some in models]
+
+
+def worst_db(deviations: Iterable[Sequence[Deviation]]) -> float | None:
+    """The lowest SQNR in dB of what adds up over samples; None where one is no number, or there is none."""
+    ratios = [reduce(add, column).sqnr_db for column in zip(*deviations, strict=True)]
+    return min((ratio for ratio in ratios if ratio is not None), default=None) if None not in ratios else None
+
+
+def _beside(own: Sequence[Array], finders: Mapping[str, Sequence[Array]]) -> Beside | None:
+    """What an output stands beside: one of chances alone, of as many places, which are all axes but one."""
+    shapes = [array.shape for array in own]
+    for name, arrays in finders.items():
+        others = [array.shape for array in arrays]
+        axes = [axis for axis in (own[0].ndim - 1, 1) if axis > 0 and _places(shapes, axis) == _places(others, axis)]
+        if axes and own[0].ndim > 2:
+            return Beside(name, Detections(axes[0], (0, others[0][axes[0]])))
     return None
 
 
 def _places(shapes: Sequence[tuple[int, ...]], axis: int) -> list[tuple[int, ...]]:
     return [(len(shape), *shape[:axis], *shape[axis + 1 :]) for shape in shapes]
-
-
-def may_detect(graph: Graph, value: str) -> bool:
-    """Whether an output joins chances to other numbers: results of a sigmoid to what is none."""
-    made = _of_sigmoids(graph, value)
-    return any(made) and not all(made)
 
 
 def _of_sigmoids(graph: Graph, value: str) -> list[bool]:

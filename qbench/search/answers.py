@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import add
 
 from qbench.data.dataset import Dataset
 from qbench.errors import NotANumberError
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.checkpoints import checkpoints
+from qbench.evaluate.detections import Finds, batchwise, worst_db
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import value_of
-from qbench.evaluate.measure import Deviation, deviation
 from qbench.evaluate.outputs import joined
 from qbench.evaluate.partial import partial_run
 from qbench.evaluate.picked import compared, judged
@@ -64,14 +62,21 @@ class Answers:
         return {name: made[value] for name, value in names.items()}
 
     def ratio(self, prepared: Graph, made: Outputs | None, cancel: Cancel | None = None) -> float | None:
-        """The lowest SQNR in dB of what outputs are judged by; None where it is not a number."""
+        """The lowest SQNR in dB of what outputs are judged by, of those that say what is where as far as something is
+        found (:class:`~qbench.evaluate.detections.Finds`); None where it is not a number."""
         if made is None:
             return None
+        exact, finds, names = self.exact(prepared, cancel), self.finds(prepared, cancel), judged(prepared)
+        deviations = (
+            [part for name in names for part in finds.deviations(name, *both)] for both in batchwise(exact, made)
+        )
+        return worst_db(deviations)
+
+    def finds(self, prepared: Graph, cancel: Cancel | None = None) -> Finds:
+        """Which of the outputs say what is where."""
         exact = self.exact(prepared, cancel)
-        pairs = {name: zip(exact[name], made[name], strict=True) for name in judged(prepared)}
-        sums = [reduce(add, (deviation(*pair) for pair in some), Deviation()) for some in pairs.values()]
-        ratios = [some.sqnr_db for some in sums]
-        return min((ratio for ratio in ratios if ratio is not None), default=None) if None not in ratios else None
+        some = {name: exact[name] for name in judged(prepared)}
+        return self.memo.recall("finds", (prepared,), lambda: Finds.of(prepared, some))
 
     def joined(self, prepared: Graph, made: Outputs) -> dict[str, Array]:
         """The outputs: what a metric is asked about."""

@@ -11,7 +11,7 @@ import numpy as np
 from qbench.data.portions import Feeds
 from qbench.errors import DataError
 from qbench.evaluate.chances import Chances, chances_of
-from qbench.evaluate.detections import Beside, Detections, beside, may_detect
+from qbench.evaluate.detections import Finds, batchwise, worst_db
 from qbench.evaluate.layers import value_of
 from qbench.evaluate.picked import picked_from, picking
 from qbench.ir.dtypes import is_float
@@ -29,9 +29,6 @@ _LOST_TEXTS = 0.05
 
 LOST_DB = 20.0
 
-_OF_SCORES_DB = 3.0
-"""So much less will do of scores by which what is found is ordered."""
-
 _FAR_DB, _NEAR_DB = 0.0, 60.0
 """Of one sample: it says no more where nothing is left, or nothing lost."""
 
@@ -48,10 +45,8 @@ class Exact:
         By name of each output of real numbers, and of what is picked from: its values in each sample.
     chances
         Of the outputs that say how likely each class is: how probabilities follow from them.
-    detections
-        Of the outputs that say what is where: which numbers do.
-    beside
-        Of the outputs that say more of what another one finds: which one.
+    finds
+        Which of them say what is where.
     picked
         Of each sample, what was picked by scores: other graphs go on with the same, so that outputs can be compared.
     power
@@ -62,8 +57,7 @@ class Exact:
     feeds: Sequence[Feeds]
     outputs: Mapping[str, Sequence[Array]]
     chances: Mapping[str, Chances]
-    detections: Mapping[str, Detections]
-    beside: Mapping[str, Beside]
+    finds: Finds
     picked: Sequence[Feeds]
     power: Mapping[str, float] = field(default_factory=dict[str, float])
 
@@ -76,13 +70,9 @@ class Exact:
         nothing = dict[str, Array]()
         found = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
         chances = {name: made.seen_in(found[name]) for name, made in chances.items()}
-        seen = {name: Detections.seen_in(found[name]) for name in names if may_detect(graph, name)}
-        detections = {name: made for name, made in seen.items() if made is not None}
         answers = {name: found[name] for name in names}
-        rest = (name for name in names if name not in detections and name not in chances)
-        more = {name: made for name in rest if (made := beside(graph, name, answers)) is not None}
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
-        return cls(feeds, answers, chances, detections, more, picked)
+        return cls(feeds, answers, chances, Finds.of(graph, answers), picked)
 
     def loudest(self, among: Sequence[int], most: int) -> Exact:
         """Of the samples with these numbers so many at most, those that say most; noise counts by no less than what
@@ -95,13 +85,13 @@ class Exact:
         best = sorted(sorted(among, key=says, reverse=True)[:most])
         outputs = {name: [arrays[at] for at in best] for name, arrays in self.outputs.items()}
         feeds, picked = ([some[at] for at in best] for some in (self.feeds, self.picked))
-        return Exact(feeds, outputs, self.chances, self.detections, self.beside, picked, power)
+        return Exact(feeds, outputs, self.chances, self.finds, picked, power)
 
     def _says(self, name: str, arrays: Sequence[Array]) -> float:
         """How much an output says: its mean square, or how much it finds."""
-        if name not in self.detections:
+        if name not in self.finds.joined:
             return _power(arrays)
-        return math.fsum(self.detections[name].found(array).mean() for array in arrays) / len(arrays)
+        return math.fsum(self.finds.joined[name].found(array).mean() for array in arrays) / len(arrays)
 
     def usual(self, graph: Graph) -> dict[str, float]:
         """The mean over samples of what `decibels` says of each alone, between 0 and 60.
@@ -136,12 +126,10 @@ class Exact:
 
     def _decibels(self, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]) -> float:
         pairs = [(self.outputs[name][at], given[name][at]) for at in samples]
-        if name in self.detections:
-            parts = zip(*(self.detections[name].sums(*pair) for pair in pairs), strict=True)
-            scores, boxes = (_decibels(*map(math.fsum, zip(*part, strict=True))) for part in parts)
-            return min(scores + _OF_SCORES_DB, boxes)
-        if name in self.beside:
-            return self._decibels_beside(self.beside[name], name, samples, given)
+        if name in self.finds.joined or name in self.finds.beside:
+            each = [*batchwise(self.outputs, given)]
+            found = worst_db(self.finds.deviations(name, *each[at]) for at in samples)
+            return -math.inf if found is None else found
         signal, noise = (math.fsum(sums) for sums in zip(*(_squares(*pair) for pair in pairs), strict=True))
         signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)
@@ -152,16 +140,6 @@ class Exact:
         reads = chances.blank is not None
         kept = LOST_DB + _decibels((_LOST_TEXTS if reads else LOST_NATS) * rows, lost)
         return kept if reads else min(ratio, kept)
-
-    def _decibels_beside(
-        self, finder: Beside, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]
-    ) -> float:
-        found = self.outputs[finder.finder], given[finder.finder]
-        sums = [
-            finder.sums(self.outputs[name][at], given[name][at], finder.detections.weights(found[0][at], found[1][at]))
-            for at in samples
-        ]
-        return _decibels(*map(math.fsum, zip(*sums, strict=True)))
 
 
 def _outputs(

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from operator import add
+from functools import lru_cache
 
 from qbench.data.dataset import Chunk
 from qbench.errors import NotANumberError
 from qbench.evaluate.cache import ValueCache
+from qbench.evaluate.detections import Finds, worst_db
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import value_of
-from qbench.evaluate.measure import Deviation, deviation
+from qbench.evaluate.measure import Deviation
 from qbench.evaluate.metric import Metric
 from qbench.evaluate.outputs import all_of
 from qbench.evaluate.partial import partial_run
@@ -35,7 +35,8 @@ class Quality:
         The same on the samples that choices are made on, and on those that they never see; None where the metric can
         only be asked about all samples.
     sqnr_db
-        Of the output; None where it is not a number.
+        Of the output, where it says what is where as far as something is found (see
+        :class:`~qbench.evaluate.detections.Finds`); None where it is not a number.
     """
 
     metric: float
@@ -71,11 +72,14 @@ class Tried:
         The float model, and one quantized from it; None: the float model again.
     outputs
         Whether they are wanted.
+    finds
+        Which of them say what is where.
     """
 
     prepared: Graph
     graph: Graph | None
     outputs: bool
+    finds: Finds
 
     def __call__(self, batch: Chunk, cache: ValueCache | None = None, cancel: Cancel | None = None) -> Part:
         """`cache` keeps the float model's outputs."""
@@ -85,7 +89,7 @@ class Tried:
         if made is None:
             return Part(None, {}, {})
         by = () if self.graph is None else judged(self.prepared)
-        apart = tuple(deviation(exact[name], made[name]) for name in by)
+        apart = tuple(found for name in by for found in self.finds.deviations(name, exact, made))
         ends = self.prepared.outputs if self.outputs else ()
         return Part(apart, *({name: some[name] for name in ends} for some in (exact, made)))
 
@@ -135,10 +139,7 @@ def _ratio(parts: Sequence[Part]) -> float | None:
     each = [part.deviations for part in parts if part.deviations is not None]
     if len(each) < len(parts):
         return None
-    ratios = [reduce(add, column, Deviation()).sqnr_db for column in zip(*each, strict=True)]
-    if not ratios:
-        return float("inf")
-    return min((ratio for ratio in ratios if ratio is not None), default=None) if None not in ratios else None
+    return worst_db(each) if any(each) else float("inf")
 
 
 def _made(

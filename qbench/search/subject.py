@@ -90,7 +90,7 @@ class Subject:
         Fewer of a model that takes long. `held_back`: on as many others between them, which no choice is made on.
         """
         answers = self._few(samples, held_back)
-        place = f"worth {self.identity} {answers.data.digest}"
+        place = f"worth of finds {self.identity} {answers.data.digest}"
 
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
             keys = [Ledger.key(config, place) for config in configs]
@@ -106,7 +106,7 @@ class Subject:
     def quality(self, config: QuantConfig) -> Quality:
         """What a config is worth on the data that it is checked on; minus infinity where NaN arises."""
         metric = "" if self.metric is None else self.metric.identity
-        key = Ledger.key(config, "quality", self.identity, self.data.digest, self.data.labels_digest, metric)
+        key = Ledger.key(config, "quality of finds", self.identity, self.data.digest, self.data.labels_digest, metric)
         known = self.ledger.get(key)
         if known is None:
             found = self._asked(Measuring(self.metric, self.data.samples), config)
@@ -131,8 +131,8 @@ class Subject:
             quality = self.quality(config)
             return quality.metric, quality.sqnr_db
         answers, metric = self._probe
-        place = "probed", self.identity, answers.data.digest, self.data.labels_digest, metric.identity, "with SQNR"
-        key = Ledger.key(config, *place)
+        place = "probed with SQNR of finds", self.identity, answers.data.digest, self.data.labels_digest
+        key = Ledger.key(config, *place, metric.identity)
         known = self.ledger.get(key)
         if known is None:
             made = answers.of(self.quantized(config), self.cancel)
@@ -172,7 +172,8 @@ class Subject:
     def _asked(self, function: Callable[[Sequence[Part]], T], config: QuantConfig | None) -> T:
         """What a function says of the float model's outputs on all data, and of those of a config."""
         graph = None if config is None else self.quantized(config).graph
-        run = Tried(self.prepared, graph, self.metric is not None)
+        finds = self._few(_PROBED, False).finds(self.prepared, self.cancel)
+        run = Tried(self.prepared, graph, self.metric is not None, finds)
         if self.executor is None:
             run = partial(run, cache=self._exact, cancel=self.cancel)
         return asked(function, run, self.data, BATCH, self.executor, self.cancel)

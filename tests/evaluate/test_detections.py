@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pytest
 
-from qbench.evaluate.detections import Beside, Detections, beside, may_detect
+from qbench.evaluate.detections import Beside, Detections, Finds, batchwise, worst_db
+from qbench.evaluate.measure import deviation
 from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
@@ -49,7 +52,7 @@ def test_a_first_chance_that_says_whether_there_is_anything_is_told_from_a_class
 def test_errors_count_by_how_likely_either_model_finds_something() -> None:
     kind = Detections(2, (4, 5))
     wanted, given = joined(BOXES, FOUND), joined(BOXES + 1, np.roll(FOUND, 1, axis=1))
-    chances, boxes = kind.sums(wanted, given)
+    both = kind.deviations(wanted, given)
     by_hand = np.zeros((2, 2))
     for place in range(50):
         weight = max(float(wanted[0, place, 4]), float(given[0, place, 4]))
@@ -57,8 +60,8 @@ def test_errors_count_by_how_likely_either_model_finds_something() -> None:
             for i in numbers:
                 one, other = float(wanted[0, place, i]), float(given[0, place, i])
                 by_hand[group] += weight * one**2, weight * (one - other) ** 2
-    assert (chances, boxes) == (pytest.approx(by_hand[0]), pytest.approx(by_hand[1]))
-    assert kind.sums(wanted, given * np.nan) == ((1, np.inf), (1, np.inf))
+    assert [(one.signal, one.noise) for one in both] == [pytest.approx(sums) for sums in by_hand]
+    assert [one.sqnr_db for one in kind.deviations(wanted, given * np.nan)] == [None, None]
 
 
 def network(first: str, second: str) -> Graph:
@@ -70,9 +73,11 @@ def network(first: str, second: str) -> Graph:
 
 
 def test_chances_come_from_a_sigmoid_and_what_they_are_joined_to_does_not() -> None:
-    assert may_detect(network("tanh", "sigmoid"), "y") and may_detect(network("sigmoid", "exp"), "y")
-    assert not may_detect(network("sigmoid", "sigmoid"), "y") and not may_detect(network("tanh", "exp"), "y")
-    assert not may_detect(network("tanh", "sigmoid"), "b") and not may_detect(network("tanh", "sigmoid"), "x")
+    rows = {"y": [joined(BOXES, KINDS)]}
+    for first, second in (("tanh", "sigmoid"), ("sigmoid", "exp")):
+        assert Finds.of(network(first, second), rows) == Finds({"y": Detections(2, (4, 7))}, {})
+    for first, second in (("sigmoid", "sigmoid"), ("tanh", "exp")):
+        assert Finds.of(network(first, second), rows) == Finds({}, {})
 
 
 def outputs(channels: int, first: str = "sigmoid") -> Graph:
@@ -84,16 +89,36 @@ def outputs(channels: int, first: str = "sigmoid") -> Graph:
 
 def test_numbers_about_places_that_another_output_finds() -> None:
     answers = {"map": [np.zeros((1, 1, 5, 6))], "more": [np.zeros((1, 4, 5, 6))]}
-    assert beside(outputs(4), "more", answers) == Beside("map", Detections(1, (0, 1)))
-    assert beside(outputs(4), "map", answers) is None and beside(outputs(4, "tanh"), "more", answers) is None
-    assert beside(outputs(4), "more", {**answers, "more": [np.zeros((1, 4, 5, 7))]}) is None, "other places"
-    rows = {"map": [np.zeros((1, 50, 3))], "more": [np.zeros((1, 50, 4))]}
-    found = beside(outputs(4), "more", rows)
-    assert found == Beside("map", Detections(2, (0, 3)))
-    weights = found.detections.weights(KINDS, np.roll(KINDS, 1, axis=1))
-    by_hand = [0.0, 0.0]
+    assert Finds.of(outputs(4), answers) == Finds({}, {"more": Beside("map", Detections(1, (0, 1)))})
+    assert Finds.of(outputs(4, "tanh"), answers) == Finds({}, {})
+    other_places = {**answers, "more": [np.zeros((1, 4, 5, 7))]}
+    assert Finds.of(outputs(4), other_places) == Finds({}, {})
+    rows = {"map": [KINDS, KINDS], "more": [BOXES, BOXES]}
+    finds = Finds.of(outputs(4), rows)
+    assert finds.beside == {"more": Beside("map", Detections(2, (0, 3)))}
+    weights = finds.beside["more"].detections.weights(KINDS, np.roll(KINDS, 1, axis=1))
+    signal = noise = 0.0
     for place in range(50):
         weight = max(KINDS[0, place].max(), KINDS[0, place - 1].max())
-        by_hand[0] += weight * (BOXES[0, place].astype(float) ** 2).sum()
-        by_hand[1] += weight * 4
-    assert found.sums(BOXES.astype(np.float64), BOXES + 1.0, weights) == pytest.approx(by_hand)
+        assert weights[0, place] == weight
+        signal += weight * (BOXES[0, place].astype(float) ** 2).sum()
+        noise += weight * 4
+    given = {"map": [KINDS, np.roll(KINDS, 1, axis=1)], "more": [BOXES, BOXES + 1]}
+    first, second = batchwise(rows, given)
+    assert decibels(finds, "more", second) == pytest.approx(10 * np.log10(signal / noise), rel=1e-4)
+    assert decibels(finds, "more", first) == decibels(finds, "map", first) == np.inf
+    assert decibels(finds, "map", second) == deviation(KINDS, given["map"][1]).sqnr_db
+    unknown = {**second[1], "map": second[1]["map"] * np.nan}
+    assert decibels(finds, "more", first, [second[0], unknown]) is None
+
+
+def decibels(finds: Finds, name: str, *batches: Sequence[Mapping[str, np.ndarray]]) -> float | None:
+    return worst_db(finds.deviations(name, *both) for both in batches)
+
+
+def test_twice_the_noise_will_do_in_scores() -> None:
+    finds = Finds({"y": Detections(2, (4, 5))}, {})
+    wanted, boxes, scores = joined(BOXES, FOUND), joined(BOXES * 1.1, FOUND), joined(BOXES, FOUND * 1.1)
+    of_boxes, of_scores = (decibels(finds, "y", [{"y": wanted}, {"y": given}]) for given in (boxes, scores))
+    assert of_boxes == pytest.approx(20, abs=1e-3)
+    assert of_scores == pytest.approx(20 + 10 * np.log10(2), abs=1e-3)
