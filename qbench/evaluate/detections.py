@@ -39,13 +39,13 @@ class Detections:
         Along which the numbers of one place lie.
     chances
         The first of them that is a chance, and the first behind those.
-    is_found
+    says_whether
         Whether the first of them says how likely there is anything, and the others what it then is.
     """
 
     axis: int
     chances: tuple[int, int]
-    is_found: bool = False
+    says_whether: bool = False
 
     @classmethod
     def seen_in(cls, outputs: Sequence[Array]) -> Detections | None:
@@ -61,21 +61,22 @@ class Detections:
             side_by_side = chances.size and chances[-1] - chances[0] == chances.size - 1
             if side_by_side and within.size - chances.size >= _FEWEST:
                 found = cls(axis, (int(chances[0]), int(chances[-1]) + 1))
-                return cls(found.axis, found.chances, found._says_whether(outputs))
+                return replace(found, says_whether=found._are_together(outputs))
         return None
 
-    def _says_whether(self, outputs: Sequence[Array]) -> bool:
-        """Whether the other chances are high where the first one is: classes exclude each other."""
-        chances = np.concatenate([self._chances(array).reshape(-1, np.diff(self.chances)[0]) for array in outputs])
-        first = chances[:, 0]
-        if chances.shape[1] < 2 or not first.any():
+    def _are_together(self, outputs: Sequence[Array]) -> bool:
+        """Whether the other chances are high where the first one is, while classes exclude each other."""
+        first, last = self.chances
+        chances = np.concatenate([self._chances(array).reshape(-1, last - first) for array in outputs])
+        weights = chances[:, 0] ** 2
+        if last - first < 2 or not weights.any():
             return False
-        return float((first**2 * chances[:, 1:].max(axis=1)).sum() / (first**2).sum()) >= _TOGETHER
+        return float(np.average(chances[:, 1:].max(axis=1), weights=weights)) >= _TOGETHER
 
     def found(self, output: Array) -> NDArray[np.float64]:
         """How likely something is found at each place."""
         chances = self._chances(output)
-        return chances[..., 0] * chances[..., 1:].max(axis=-1) if self.is_found else chances.max(axis=-1)
+        return chances[..., 0] * chances[..., 1:].max(axis=-1) if self.says_whether else chances.max(axis=-1)
 
     def deviations(self, wanted: Array, given: Array) -> tuple[Deviation, Deviation]:
         """Of the chances, and of the other numbers, where either of two models finds something."""
@@ -142,6 +143,9 @@ class Finds:
             {name: found for name, found in others.items() if found is not None},
         )
 
+    def __contains__(self, name: str) -> bool:
+        return name in self.joined or name in self.beside
+
     def deviations(self, name: str, wanted: Mapping[str, Array], given: Mapping[str, Array]) -> tuple[Deviation, ...]:
         """How far an output of some samples is from what it should be: of detections, and of what is beside them, as
         far as something is found. They add up over samples, and the worst counts.
@@ -163,10 +167,10 @@ def _weighted(wanted: NDArray[np.float64], given: NDArray[np.float64], weights: 
     return Deviation(float((weights * signal).sum()), float((weights * noise).sum()), count=wanted.size)
 
 
-def batchwise(*models: Mapping[str, Sequence[Array]]) -> Iterator[list[Mapping[str, Array]]]:
+def batchwise(*models: Mapping[str, Sequence[Array]]) -> Iterator[tuple[Mapping[str, Array], ...]]:
     """What several models answered, as lists over batches by name: batch by batch."""
-    for at in range(min((len(arrays) for some in models for arrays in some.values()), default=0)):
-        yield [{name: arrays[at] for name, arrays in some.items()} for some in models]
+    each = ([dict(zip(some, row, strict=True)) for row in zip(*some.values(), strict=True)] for some in models)
+    return zip(*each, strict=True)
 
 
 def worst_db(deviations: Iterable[Sequence[Deviation]]) -> float | None:
@@ -177,11 +181,13 @@ def worst_db(deviations: Iterable[Sequence[Deviation]]) -> float | None:
 
 def _beside(own: Sequence[Array], finders: Mapping[str, Sequence[Array]]) -> Beside | None:
     """What an output stands beside: one of chances alone, of as many places, which are all axes but one."""
-    shapes = [array.shape for array in own]
+    shapes, rank = [array.shape for array in own], own[0].ndim
+    if rank < 3:
+        return None
     for name, arrays in finders.items():
         others = [array.shape for array in arrays]
-        axes = [axis for axis in (own[0].ndim - 1, 1) if axis > 0 and _places(shapes, axis) == _places(others, axis)]
-        if axes and own[0].ndim > 2:
+        axes = [axis for axis in (rank - 1, 1) if _places(shapes, axis) == _places(others, axis)]
+        if axes:
             return Beside(name, Detections(axes[0], (0, others[0][axes[0]])))
     return None
 

@@ -11,11 +11,11 @@ from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
 from qbench.ir.dtypes import integer_range, is_integer, numpy_dtype
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind, is_op
+from qbench.ir.op import bind
 from qbench.ir.specialize import sized
 from qbench.ir.types import numel
 from qbench.ops.integer.table import IntegerTable
-from qbench.ops.products import macs
+from qbench.ops.products import SumOfProducts, macs
 from qbench.progress import Cancel
 from qbench.runtime.fuse import Fused, fuse
 from qbench.runtime.program import Program
@@ -24,7 +24,7 @@ from qbench.runtime.programs import Programs
 _TICK = 1e-6  # milliseconds
 _LEAST, _SECONDS, _MOST = 9, 0.4, 2.0  # turns, how long they take at least, and when no other begins
 MACS_PER_BYTE = 25  # 8-bit products in about the time that it takes to make a byte of results
-_GROUPED = 3.5  # times as long as others take products of channels that have windows of their own
+_GROUPED = 3.5  # times as long as others take products of convolutions in groups
 _LOOKED_UP = 4.5  # bytes that could be made while one of 65,536 results is found
 SLOWER = {"int16": 2, "uint16": 2, "float16": 4, "float32": 4}  # products than 8-bit ones
 
@@ -118,12 +118,12 @@ def effort(graph: Graph, sizes: Mapping[str, int]) -> float:
 
 
 def _effort_of(graph: Graph, step: Fused) -> float:
-    read = [graph.types[name].dtype for name in step.head.inputs[:1]]
-    slower = SLOWER.get(read[0], 1) if read else 1
-    apart = _GROUPED if getattr(bind(step.head), "groups", 1) > 1 else 1
+    head, read = bind(step.head), [graph.types[name] for name in step.head.inputs]
+    slower = SLOWER.get(read[0].dtype, 1) if read else 1
+    apart = _GROUPED if isinstance(head, SumOfProducts) and head.groups > 1 else 1
     products = slower * apart * sum(macs(graph, node) for node in step.nodes) / MACS_PER_BYTE
     made = [graph.types[name] for name in step.outputs]
     results = sum((numel(kind.shape) + kind.nbytes) / 2 for kind in made)
-    if is_op(step.head, IntegerTable) and read[0] in ("int16", "uint16"):
+    if isinstance(head, IntegerTable) and numpy_dtype(read[0].dtype).itemsize > 1:
         results += _LOOKED_UP * sum(numel(kind.shape) for kind in made)
     return products + results

@@ -126,7 +126,7 @@ class Exact:
 
     def _decibels(self, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]) -> float:
         pairs = [(self.outputs[name][at], given[name][at]) for at in samples]
-        if name in self.finds.joined or name in self.finds.beside:
+        if name in self.finds:
             each = [*batchwise(self.outputs, given)]
             found = worst_db(self.finds.deviations(name, *each[at]) for at in samples)
             return -math.inf if found is None else found

@@ -40,7 +40,7 @@ def test_a_first_chance_that_says_whether_there_is_anything_is_told_from_a_class
     sure = KINDS.copy()
     sure[..., 1] = 0.9
     found = Detections.seen_in([joined(BOXES, FOUND, sure)])
-    assert found == Detections(2, (4, 8), is_found=True)
+    assert found == Detections(2, (4, 8), says_whether=True)
     assert found.found(joined(BOXES, FOUND, sure)) == pytest.approx(FOUND[..., 0] * 0.9)
     classes = np.where(FOUND > 0.5, joined(FOUND, 0 * FOUND, 0 * FOUND), KINDS)
     alone = Detections.seen_in([joined(BOXES, classes)])
