@@ -31,6 +31,10 @@ class RoundedWeight:
     given: QParams
     bias: tuple[str, Constant] | None
 
+    def constants(self, weight: str) -> dict[str, Constant]:
+        """What stands in place of the float weight of that name, and of its bias."""
+        return {weight: self.weight} | dict(() if self.bias is None else (self.bias,))
+
 
 @dataclass(frozen=True)
 class RoundedTrace(Trace):
@@ -61,7 +65,5 @@ class RoundWeightsPass:
         """The same nodes on other constants."""
         constants = dict(graph.constants)
         for name, rounded in self.weights.items():
-            constants[name] = rounded.weight
-            if rounded.bias is not None:
-                constants[rounded.bias[0]] = rounded.bias[1]
+            constants |= rounded.constants(name)
         return graph if constants == graph.constants else graph.rebound(constants=constants)

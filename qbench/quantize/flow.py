@@ -165,11 +165,15 @@ class _Stretch:
             return Both(left[0], left[1], chunk.sizes)
         with self._lock:
             if chunk.sizes not in self._planned:
-                sides = self.constants, {**self.constants, **self.others}
-                exact, rounded = (self._programs(chunk, outputs, constants) for constants in sides)
+                exact = rounded = self._programs(chunk, outputs, self.constants)
+                if self.others:
+                    rounded = self._programs(chunk, outputs, {**self.constants, **self.others})
                 self._planned[chunk.sizes] = exact, rounded
-        exact, rounded = map(_run, self._planned[chunk.sizes], chunk[:2], left)
-        return Both(exact, rounded, chunk.sizes)
+        exact, rounded = self._planned[chunk.sizes]
+        alike = rounded is exact and all(chunk.rounded[name] is chunk.exact[name] for name in exact.graph.inputs)
+        first = _run(exact, chunk.exact)
+        second = first if alike else _run(rounded, chunk.rounded)
+        return Both({**left[0], **first}, {**left[1], **second}, chunk.sizes)
 
     def _programs(self, chunk: Both, outputs: Sequence[str], constants: Mapping[str, Constant]) -> Programs:
         given = {
@@ -180,6 +184,6 @@ class _Stretch:
         return Programs(build("part", given, outputs, [with_sizes(n, chunk.sizes) for n in self.nodes], constants))
 
 
-def _run(programs: Programs, values: Values, left: Values) -> Values:
+def _run(programs: Programs, values: Values) -> Values:
     feeds = {name: values[name] for name in programs.graph.inputs}
-    return {**left, **programs.of(feeds).run(feeds, threads=1, finite=False)}
+    return programs.of(feeds).run(feeds, threads=1, finite=False)

@@ -52,6 +52,8 @@ class Effort:
         How often each weight is looked at once more.
     scales
         Whether scales are chosen anew.
+    apart
+        Whether each weight is rounded as if all others were the float network's: what it loses by itself.
     """
 
     samples: int
@@ -59,12 +61,15 @@ class Effort:
     ridges: Sequence[float]
     sweeps: int
     scales: bool
+    apart: bool = False
 
 
 _BITS = 8
 LIGHT = Effort(32, (768, 1), (1.0,), 0, scales=False)
 """For weights of 8 bits with a scale for each channel."""
-_FULL = Effort(256, (4096, 8), (0.01, 0.1, 1.0), 3, scales=True)
+APART = Effort(64, (2048, 2), (1.0,), 1, scales=True, apart=True)
+"""For weights of 4 bits, to tell which of them lose most."""
+_FULL = Effort(256, (4096, 8), (0.03, 0.3, 3.0, 30.0), 3, scales=True)
 
 _Parts = tuple[Moments, Moments | None]
 """Of the chunks that weights are fitted to, and of those that are held back."""
@@ -80,6 +85,7 @@ def round_sequentially(
     cancel: Cancel | None = None,
     executor: Executor | None = None,
     pieces: Sequence[int] | None = None,
+    effort: Effort | None = None,
 ) -> FrozenMap[str, RoundedWeight]:
     """Round the weights of convolutions and dense layers; activations stay in float on the way.
 
@@ -102,9 +108,10 @@ def round_sequentially(
         To watch and to stop it.
     executor
         A cluster, whose workers run the samples and add up moments; whatever else it is, samples are run here.
-
     pieces
         Numbers of the pieces of the data that may be used; None: all.
+    effort
+        None: what the weights need.
 
     Returns
     -------
@@ -123,7 +130,7 @@ def round_sequentially(
     if not todo:
         return FrozenMap(found)
     end, where = max(todo), executor if isinstance(executor, Cluster) else None
-    effort = _effort(encodings[weight].qparams for weight in todo.values())
+    effort = effort or _effort(encodings[weight].qparams for weight in todo.values())
     chunks = _chunks(data, pieces or range(data.pieces), effort.samples, where is not None)
     nearest = {
         w: _nearest(graph.constants[w].array, encodings[w].qparams) for at, w in all_of.items() if at not in todo
@@ -139,15 +146,13 @@ def round_sequentially(
                     raise Cancelled("rounding of the weights was stopped")
                 if at in todo:
                     if todo[at] not in found:
-                        shortcut = _shortcut(graph, groups[at], flow.alive(at - 1))
+                        shortcut = None if effort.apart else _shortcut(graph, groups[at], flow.alive(at - 1))
                         given = graph, groups[at], shortcut, encodings[todo[at]], leading, narrow, effort
                         found[todo[at]] = _round(*given)
                         if progress is not None:
                             progress(len(found), len(todo))
-                    made = found[todo[at]]
-                    flow.constants[todo[at]] = made.weight
-                    if made.bias is not None:
-                        flow.constants[made.bias[0]] = made.bias[1]
+                    if not effort.apart:
+                        flow.constants.update(found[todo[at]].constants(todo[at]))
                 if at < end:
                     leading = leading.advanced(at, at)
             if last < end:
@@ -312,7 +317,8 @@ class _Taken:
     def __call__(self, chunk: Both, number: int) -> dict[bool, Moments]:
         f, q = (np.asarray(values[self.head.inputs[0]], np.float32) for values in chunk[:2])
         every = max(1, round(places(self.head, f, self.shape) / self.wanted))
-        exact, rounded = (unfolded(self.head, x, self.shape, every, number % every, self.unit) for x in (f, q))
+        exact = unfolded(self.head, f, self.shape, every, number % every, self.unit)
+        rounded = exact if f is q else unfolded(self.head, q, self.shape, every, number % every, self.unit)
         both = [exact]
         if self.shortcut is not None:
             lost = np.subtract(chunk.exact[self.shortcut], chunk.rounded[self.shortcut], dtype=np.float32)

@@ -10,13 +10,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-import numpy as np
-from numpy.typing import NDArray
-
 from qbench.errors import Cancelled
 from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.probe import Probe
-from qbench.ops.products import macs
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.search.advice import RUNGS, whole_regions
@@ -27,7 +23,8 @@ from qbench.search.joint import PRICE
 from qbench.search.lighter import lighter
 from qbench.search.proposals import group_repairs
 from qbench.search.regions import Region, regions_of
-from qbench.search.repairs import KeepFloat, NarrowWeights, Repair, RoundWeights, before
+from qbench.search.repairs import KeepFloat, Repair, before
+from qbench.search.smaller import smaller
 from qbench.search.subject import Subject
 from qbench.search.width import in_16_bits_or_8
 
@@ -38,7 +35,6 @@ _GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of w
 _NOTHING_DB = 0.0  # an output below it is noise: nothing is to be repaired there
 _POOR = 0.5  # share of the float model's metric
 _LEAN, _SETTLED = "all in 8 bits", "what 8 bits would spoil in float"
-_SMALLER = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # shares of the weights that are tried in 4 bits
 
 
 @dataclass
@@ -162,7 +158,7 @@ def _proposals(
         config, settle = settle(subject.cancel), None
         yield _SETTLED, config
     if limits.max_bytes is not None:
-        yield from _smaller(subject, next(row for row in rows if row.config == config), limits.max_bytes)
+        yield from smaller(subject, next(row for row in rows if row.config == config), limits.max_bytes)
         small = [row for row in rows if not limits.spent(row)]
         if small and limits.spent(rows[0]):  # nothing that begins with the others would fit
             config = lean = min(small, key=Front((rows[0],), subject.float_quality.metric, limits).lost).config
@@ -193,7 +189,7 @@ def _proposals(
         found = min(reached, key=lambda row: row.ms)
         yield from lighter(subject, found, enough, lambda: rows[-1])
         if limits.max_bytes is not None and found.config.layers:
-            yield from _smaller(subject, found, limits.max_bytes)
+            yield from smaller(subject, found, limits.max_bytes)
 
 
 def _is_poor(row: Found, exact: float) -> bool:
@@ -302,41 +298,6 @@ def _promising(subject: Subject, config: QuantConfig) -> Iterator[tuple[Iterable
     yield stems, _STEMS_MEASURED if stems else 0
     known = {region.groups for region in stems}
     yield [r for r in whole_regions(subject, config, losing, _REGIONS) if r.groups not in known], _MEASURED
-
-
-def _smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, QuantConfig]]:
-    """Weights in 4 bits, those first whose loss is least for the bytes that it saves.
-
-    First as many as the limit asks for, rounded with care; then ever more, as the config has them rounded.
-    """
-    graph, config = subject.prepared, start.config
-    known = graph.constants.keys() & subject.quantized(config).encodings.keys()
-    read = [node.inputs[1] for node in graph.nodes if macs(graph, node) and node.inputs[1] in known]
-    sizes = {name: graph.constants[name].array.size for name in read}
-    plain = config.with_value("weights.rounding", "nearest")  # to compare by: with care, each is a rounding of all
-    names, tried = [*sizes], [NarrowWeights("", (name,)).apply(plain) for name in sizes]
-    now, *then = subject.rung(RUNGS[0])([plain, *tried])
-    loss = {name: (worth.noise - now.noise) / sizes[name] for name, worth in zip(names, then, strict=True)}
-    ranked = sorted(names, key=loss.__getitem__)
-    spent: NDArray[np.int64] = np.cumsum(np.asarray([sizes[name] for name in ranked], np.int64))
-
-    def narrowed(share: float) -> Repair:
-        """As many as are needed; without those that are not, for what came behind them."""
-        count = int(np.searchsorted(spent, float(share * spent[-1]))) + 1
-        kept, beyond = ranked[:count], float(spent[:count][-1] - share * spent[-1])
-        for name in sorted(kept, key=lambda name: -loss[name] * sizes[name]):
-            if sizes[name] <= beyond:
-                kept.remove(name)
-                beyond -= sizes[name]
-        return NarrowWeights("their loss is least for the bytes that it saves", tuple(kept))
-
-    wanted = 2 * (start.bytes - most) / spent[-1] if ranked else 0.0
-    if wanted > 0:
-        repair = narrowed(min(wanted, 1.0))
-        careful = RoundWeights("those of 8 bits, too: they undo what others lose")
-        yield f"{before(config)}{careful}, {repair}", careful.apply(repair.apply(config))
-    for repair in dict.fromkeys(map(narrowed, _SMALLER if ranked else ())):
-        yield f"{before(config)}{repair}", repair.apply(config)
 
 
 def _found(subject: Subject, label: str, config: QuantConfig) -> Found:

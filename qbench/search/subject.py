@@ -200,9 +200,17 @@ class Subject:
         """Whether trials have few samples, and a search gets to few of them."""
         return self._macs * 8 > _MOST_MACS
 
+    def answers(self, samples: int, pieces: Sequence[int] | None) -> Answers:
+        """Of so many samples among these pieces of the calibration data; fewer of a model that takes long."""
+        chosen = self.calibration.spread(self._fewer(samples), pieces)
+        return Answers(Dataset(self.fed, self.calibration.pick(chosen), what="probe"))
+
+    def _fewer(self, samples: int) -> int:
+        return max(1, min(samples, _MOST_MACS // max(1, self._macs)))
+
     def _few(self, samples: int, held_back: bool) -> Answers:
         """Of the samples that trials are made on, or of those between them (the same, where there is only one)."""
-        few = max(1, min(samples, _MOST_MACS // max(1, self._macs)))
+        few = self._fewer(samples)
         key = few, held_back
         if key not in self._trials:
             pieces = [*Probe(self.fed, self.calibration, 2 * few).data.pieces_in_order()]

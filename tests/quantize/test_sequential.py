@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -298,3 +299,19 @@ def test_what_is_nan_between_layers_and_taken_out_behind():
     session = Session(graph, x, config=SEQUENTIAL)
     assert "rounded sequentially" in session.encodings["third.weight"].reason
     assert session.run(progress=False).output.sqnr_db > 10
+
+
+def test_apart_each_weight_is_rounded_as_if_the_others_were_the_float_networks():
+    session = Session(GRAPH, X, config=SEQUENTIAL)
+    encodings = {name: one for name, one in session.encodings.items() if name in GRAPH.constants}
+    data, read = session._quantizer.calibration, (None, True, None, None, None, None, sequential.APART)
+    together = sequential.round_sequentially(GRAPH, encodings, data, *read)
+    assert len(together) == 5
+    for name, rounded in together.items():
+        (alone,) = sequential.round_sequentially(GRAPH, {name: encodings[name]}, data, *read).values()
+        assert alone == rounded, name
+    dependent = sequential.round_sequentially(
+        GRAPH, encodings, data, *read[:-1], replace(sequential.APART, apart=False)
+    )
+    assert dependent["stem.weight"] == together["stem.weight"]
+    assert dependent["dense.weight"] != together["dense.weight"]

@@ -18,6 +18,7 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
+from qbench.runtime.interpreter import call
 from qbench.search.front import Found, Front, Limits
 from qbench.search.ledger import Ledger
 from qbench.session.session import Session
@@ -129,14 +130,20 @@ def chain(sizes: tuple[int, ...]) -> Graph:
     return build("chain", {"x": TensorType(("N", sizes[0]), "float32")}, [nodes[-1].output], nodes, constants)
 
 
+def nearness(outputs: dict[str, np.ndarray], wanted: np.ndarray) -> float:
+    """0 for the float model, less for others."""
+    return -float(np.square(outputs["d5"] - wanted).mean())
+
+
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.8])
 def test_no_weight_is_narrowed_that_need_not_be_and_what_follows_is_as_small(share: float):
     graph = chain((12, 30, 6, 40, 3, 20, 9))
-    s = Session(graph, np.random.default_rng(0).normal(size=(48, 12)).astype(np.float32), preset="int8")
+    x = np.random.default_rng(0).normal(size=(48, 12)).astype(np.float32)
+    s = Session(graph, x, evaluation=(x, call(graph, x)), preset="int8", metric=nearness)
     start = s.search(seconds=1e-9).rows[0]
     sizes = {name: constant.array.size for name, constant in graph.constants.items()}
     most = int(start.bytes - share * sum(sizes.values()) / 2)
-    front = s.search(at_least=1e6, max_bytes=most)
+    front = s.search(at_least=1.0, max_bytes=most)  # which nothing reaches
     narrow = {name for name, tensor in front.rows[1].config.tensors.items() if tensor.dtype == "int4"}
     assert front.rows[1].bytes <= most
     assert all(front.rows[1].bytes + sizes[name] / 2 > most for name in narrow)
