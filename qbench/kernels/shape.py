@@ -20,7 +20,7 @@ TILE_COSTS: dict[Level, dict[Tile, tuple[float, int]]] = {
     Level.AMX: {**_VNNI, MATRIX: (0.06, 600)},
     Level.AVX512VNNI: _VNNI,
     Level.AVXVNNI: {Tile(6, 2): (1, 40), Tile(4, 3): (1, 40), Tile(12, 1): (1, 60), Tile(1, 8): (2, 40)},
-    Level.AVX2: {Tile(4, 2): (1, 30), Tile(6, 1): (1, 30), Tile(1, 4): (1, 20)},
+    Level.AVX2: {Tile(4, 2): (1, 30), Tile(6, 1): (1.05, 30), Tile(1, 4): (1.35, 20)},
     Level.PORTABLE: {Tile(1, 4): (1, 0), Tile(1, 2): (1, 0), Tile(1, 1): (1, 0)},
 }
 """What tiles cost, measured, in cycles: each vector of a step, and what a tile costs besides."""
@@ -39,6 +39,27 @@ _CHUNK = 16
 
 _LINE_CYCLES = 4
 """Of a cache line that is brought to where a matrix is read."""
+
+
+_WIDENING = 16
+"""So many products of an element are worth a pass that widens it."""
+_FEW_PIXELS = 16
+"""Weights of twice the size are worth it for more pixels than that: with fewer, they take as long to arrive."""
+
+
+def widens(level: Level, pixels: int, products: float) -> bool:
+    """Whether 8-bit codes are best widened to 16 bits before they are multiplied.
+
+    That holds for ``avx2``: what multiplies bytes there saturates, so each byte would be widened for each tile again.
+
+    Parameters
+    ----------
+    pixels
+        Output pixels.
+    products
+        Of each element of the input, about.
+    """
+    return level is Level.AVX2 and pixels > _FEW_PIXELS and products >= _WIDENING
 
 
 def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element = "u1", lines: int = 0) -> Tile:

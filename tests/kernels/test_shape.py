@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import packing
-from qbench.kernels.shape import choose_chunk, choose_groups, choose_tile
+from qbench.kernels.shape import choose_chunk, choose_groups, choose_tile, widens
 from qbench.kernels.tile import Tile
 
 
@@ -42,3 +42,14 @@ def test_typical_layers(pixels, channels, depth, tile):
 def test_groups_of_few_channels_are_done_together(pixels: int, groups: int, channels: int, together: int) -> None:
     """What was fastest of all that divide the groups, measured: ResNeXt's first four stages, and others."""
     assert choose_groups(Level.AVX512VNNI, pixels, groups, channels, 9, channels) == together
+
+
+@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize(("pixels", "products"), [(16, 900.0), (49, 15.9), (49, 16.0)])
+def test_codes_are_widened_where_bytes_have_no_exact_product_and_enough_is_made_of_each(level, pixels, products):
+    assert widens(level, pixels, products) == (level is Level.AVX2 and (pixels, products) == (49, 16.0))
+
+
+def test_a_small_image_does_not_get_a_tile_that_widens_its_weights_for_one_row():
+    assert choose_tile(Level.AVX2, 49, 512, 4608) == Tile(4, 2)
+    assert choose_tile(Level.AVX2, 1, 1000, 1280) == Tile(1, 4)

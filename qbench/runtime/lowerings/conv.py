@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +19,10 @@ from qbench.kernels.isa.amx import BYTES
 from qbench.kernels.levels import Level
 from qbench.kernels.matrix import MATRIX, pack_matrix, steps_of
 from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
-from qbench.kernels.shape import EACH, choose_chunk, choose_groups, choose_tile
+from qbench.kernels.shape import EACH, choose_chunk, choose_groups, choose_tile, widens
 from qbench.kernels.tile import Tile
+from qbench.kernels.walk import strided
+from qbench.kernels.widen import widen_kernel
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
@@ -68,7 +70,7 @@ class Tiled(Lowering):
         rescaled = self.products.rescaling
         if rescaled is not None and rescaled.dtype not in ELEMENTS:
             raise Refused(f"its result is {rescaled.dtype}")
-        self.x: Element = ELEMENTS[self.products.dtype]
+        self.x: Element = "i2" if self.widens else ELEMENTS[self.products.dtype]
         self.y: Result = "u1" if rescaled is None else ELEMENTS[rescaled.dtype]
         if self.products.reals is not None:
             self.y = "f4"
@@ -83,6 +85,11 @@ class Tiled(Lowering):
     def read(self) -> Products:
         """What the step computes; Refused where it is none of this kind."""
         return products(self.step, self.graph)
+
+    @property
+    def widens(self) -> bool:
+        """Whether it multiplies codes of 8 bits as integers of 16."""
+        return False
 
     @property
     def output(self) -> str:
@@ -224,6 +231,14 @@ class ConvLowering(Tiled):
         return self.products.op
 
     @property
+    def widens(self) -> bool:
+        out, channels, *window = self.products.weights.integers.shape
+        if ELEMENTS[self.products.dtype] != "u1" or self.op.groups > 1 or (channels <= _FEW and window[1] > 1):
+            return False
+        n, _, *size = shape_of(self.graph, self.output)
+        return widens(self.level, n * math.prod(size), out * math.prod(window) / math.prod(self.op.strides))
+
+    @property
     def joins_rows(self) -> bool:
         """Whether a row of the window is one tap: its few channels lie side by side, padding included."""
         _, channels, _, width = self.products.weights.integers.shape
@@ -236,7 +251,18 @@ class ConvLowering(Tiled):
         return Layouts({self.products.data: data}, {self.output: CHANNELS_LAST})
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        return [self._of_each(site) if self.each else self._mixed(site)]
+        if self.each:
+            return [self._of_each(site)]
+        x, copies = self._widened(site) if self.widens else (site.places[self.products.data], [])
+        return [*copies, self._mixed(site, x)]
+
+    def _widened(self, site: Site) -> tuple[Place, list[Instruction]]:
+        """The input as integers of 16 bits, in memory of this step."""
+        x = site.places[self.products.data]
+        start, kind = site.workspace(2 * math.prod(x.shape)), np.dtype(np.int16)
+        wide = replace(Place.dense(start >> 48, kind, x.shape), axes=x.axes)
+        walk = strided(x.shape, x=x.strides, y=wide.strides)
+        return wide, [instruction(widen_kernel(), self.output, x=x.reference, y=start, **walk)]
 
     def _of_each(self, site: Site) -> Instruction:
         channels, _, height, width = self.weights.shape
@@ -248,8 +274,8 @@ class ConvLowering(Tiled):
         geometry = Geometry(n * math.prod(size), weights.shape[2], 2, 1, x.strides[2], x.reference)
         return self.tiled(site, geometry, tile, table, weights)
 
-    def _mixed(self, site: Site) -> Instruction:
-        weights, op, x = self.weights, self.op, site.places[self.products.data]
+    def _mixed(self, site: Site, x: Place) -> Instruction:
+        weights, op = self.weights, self.op
         out, inner, height, width = weights.shape
         n, out_height, out_width, _ = site.places[self.output].shape
         pixels = n * out_height * out_width

@@ -137,3 +137,24 @@ def test_large_layers_are_products_of_matrices_where_the_processor_has_them(wind
     feeds = {"x": rng.integers(0, 256, shape).astype(np.uint8)}
     assert_agree(graph, feeds, level=Level.AMX, threads=threads)
     assert any(timing.kernel.startswith("conv.amx") for timing in plan(graph, level=Level.AMX).profile(feeds))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_largest_products_are_exact_where_codes_are_widened_for_them(level, window, threads):
+    """What multiplies pairs of bytes on ``avx2`` saturates from 32,767 on; these reach 64,770."""
+    shape = (24, 32, window, window)
+    constants = {"w": Constant(np.full(shape, 127, np.int8)), "v": Constant(np.full(shape, -128, np.int8))}
+    padding = ((window - 1) // 2,) * 4
+    nodes = [
+        node("integer.conv2d", f"x {weight}", f"{weight}.sums", padding=padding, data_zero_point=zero)
+        for weight, zero in (("w", 0), ("v", 200))
+    ]
+    graph = build("g", {"x": TensorType((1, 32, 7, 9), "uint8")}, ["w.sums", "v.sums"], nodes, constants)
+    x = np.random.default_rng(0).choice(np.array([0, 254, 255], np.uint8), (1, 32, 7, 9))
+    assert_agree(graph, {"x": x}, level=level, threads=threads, exact=True)
+    program = plan(graph, level=level)
+    program.run({"x": x})
+    widened = ["widen" in timing.kernel for timing in program.profile({"x": x}, repeat=1)]
+    assert any(widened) == (level is Level.AVX2)
