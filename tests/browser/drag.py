@@ -39,13 +39,13 @@ faulthandler.enable(open("fault.log", "w"))
 Path("pid").write_text(str(os.getpid()))
 from tests.browser.drag import prepared
 import qbench as qb
-session = prepared(path="dragged.session")
+session = prepared({calibration}, path="dragged.session")
 workbench = qb.Workbench(session)""",
     "workbench",
 )
 
 
-def prepared(**options: object) -> qb.Session:
+def prepared(calibration: int = CALIBRATION, **options: object) -> qb.Session:
     """The session that is dragged in, or one like it."""
     import numpy as np
     from PIL import Image
@@ -55,7 +55,7 @@ def prepared(**options: object) -> qb.Session:
         pixels = np.stack([np.asarray(Image.open(path).convert("RGB"), np.float32) for path in paths])
         return ((pixels - 127) / 128).transpose(0, 3, 1, 2)
 
-    data = images("calib", CALIBRATION), images("dev", EVALUATION)
+    data = images("calib", calibration), images("dev", EVALUATION)
     return qb.Session(qb.load(MODEL), *data, cache_bytes=CACHE, **options)
 
 
@@ -95,12 +95,12 @@ class Kernel:
 
 
 @contextmanager
-def workbench(page: Page, folder: Path) -> Generator[Locator]:
+def workbench(page: Page, folder: Path, calibration: int = CALIBRATION) -> Generator[Locator]:
     """The workbench in a JupyterLab of its own, once nothing runs any more."""
     page.set_viewport_size({"width": 1500, "height": 1300})
     page.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
-    notebook(folder / "drag.ipynb", *CELLS)
+    notebook(folder / "drag.ipynb", *(cell.format(calibration=calibration) for cell in CELLS))
     with jupyterlab(folder) as address:
         run_all(page, address, "drag.ipynb")
         bench = page.locator(".qb")
@@ -109,12 +109,19 @@ def workbench(page: Page, folder: Path) -> Generator[Locator]:
         yield bench
 
 
-def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str], None] = print) -> int:
+def drag(
+    page: Page,
+    folder: Path,
+    minutes: float,
+    seed: int,
+    calibration: int = CALIBRATION,
+    say: Callable[[str], None] = print,
+) -> int:
     """Drag until the time is over, and check; the number of drags."""
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     rng, drags = random.Random(seed), 0
-    with workbench(page, folder) as bench:
+    with workbench(page, folder, calibration) as bench:
         kernel, end = Kernel(folder), monotonic() + 60 * minutes
         say(f"kernel {kernel.pid}: {kernel.megabytes('VmRSS')} MB before the first drag")
         while not drags or monotonic() < end:
@@ -136,7 +143,7 @@ def drag(page: Page, folder: Path, minutes: float, seed: int, say: Callable[[str
     dragged = qb.Session.resume(folder / "dragged.session")
     assert dragged.report is not None
     assert not dragged.is_stale, "nothing ran any more, but the last report is of an older config"
-    fresh = prepared(config=dragged.config).run(progress=False)
+    fresh = prepared(calibration, config=dragged.config).run(progress=False)
     said = different(numbers(dragged.report), numbers(fresh))
     assert not said, f"a fresh session with the same config gives other numbers: {said}"
     say("a fresh session with the same config gives the same numbers")

@@ -58,10 +58,11 @@ def requantized(acc: int, real: float, zero_point: int, dtype: str, mode: str) -
 
 
 def each(function: object, *arrays: NDArray[np.generic]) -> Integers:
-    """A function of whole numbers, element by element, with NumPy's broadcasting."""
+    """A function of whole numbers, element by element, with NumPy's broadcasting; once for equal ones."""
     sources = np.broadcast_arrays(*arrays)
-    flat = [function(*(int(x) for x in row)) for row in zip(*(s.ravel() for s in sources), strict=True)]  # type: ignore[operator]
-    return np.array(flat, np.int64).reshape(sources[0].shape)
+    rows = list(zip(*(s.ravel().tolist() for s in sources), strict=True))
+    found = {row: function(*row) for row in {*rows}}  # type: ignore[operator]
+    return np.array([found[row] for row in rows], np.int64).reshape(sources[0].shape)
 
 
 def padded(x: Integers, padding: Sequence[int]) -> Integers:

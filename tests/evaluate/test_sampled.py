@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from qbench.passes.prepare import prepare
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
+from qbench.report.report import Report
 from qbench.runtime import interpreter
 from qbench.runtime.programs import plan
 from tests.networks import mlp, residual
@@ -88,19 +90,29 @@ def test_layers_are_compared_where_their_groups_end_by_evenly_spread_elements(na
     assert report.output.samples == len(x)
 
 
+def all_and_few(graph: Graph) -> tuple[Dataset, Dataset]:
+    return Dataset(graph, inputs(graph)), Dataset(graph, inputs(graph, 10))
+
+
+@cache
+def without_cache(name: str, config: QuantConfig) -> Report:
+    """What any cache must give; asked for by tests whose layers are `sampled`."""
+    data, probe = all_and_few(GRAPHS[name])
+    return evaluate(quantized(GRAPHS[name], config), data, probe=probe)
+
+
 @pytest.mark.usefixtures("sampled")
 @pytest.mark.parametrize("budget", [0, 20_000, 1 << 22])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_any_cache_gives_the_same_report(name: str, budget: int):
     graph = GRAPHS[name]
-    cache, data, probe = ValueCache(budget), Dataset(graph, inputs(graph)), Dataset(graph, inputs(graph, 10))
+    held, (data, probe) = ValueCache(budget), all_and_few(graph)
     tensor = "relu_1"
     configs = [CONFIGS["integers"], CONFIGS["integers"].override_tensor(tensor, threshold=0.7), *CONFIGS.values()]
     for config in [*configs, *configs]:
-        model = quantized(graph, config)
-        report, alone = evaluate(model, data, cache, probe=probe), evaluate(model, data, probe=probe)
+        report, alone = evaluate(quantized(graph, config), data, held, probe=probe), without_cache(name, config)
         assert (report.by_layer, report.output) == (alone.by_layer, alone.output)
-        assert cache.nbytes <= budget
+        assert held.nbytes <= budget
     assert report.steps_ran == ()
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbench.kernels.rounding import two_parts
+from qbench.kernels.rounding import is_plain, two_parts
 from qbench.ops.integer.requantize import (
     IntegerRequantize,
     IntegerRequantizeFloat32,
     IntegerRequantizeFloat64,
     IntegerRoundingShift,
 )
-from qbench.quant.rounding import POWER_OF_TWO, Rounding
+from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
 
 
 def parameters(seed: int, count: int, rounding: Rounding) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -23,6 +23,22 @@ def parameters(seed: int, count: int, rounding: Rounding) -> tuple[np.ndarray, n
         return two_parts(np.ldexp(mantissa + random.uniform(0, 1, count), shift - 31))
     multiplier = np.ldexp(mantissa, shift - 31).astype(np.float32)
     return np.full(count, 2**30, np.int32) if rounding in POWER_OF_TWO else mantissa, shift, multiplier
+
+
+def is_plain_for(rounding: Rounding | None, *types: str) -> bool:
+    """Which of a mode's two forms is tried with such types.
+
+    The other one is tried with types of other widths: any two of mode, form and widths beside each other, each of which
+    is a kernel to compile.
+    """
+    if rounding is None:
+        return False
+    return (ROUNDINGS.index(rounding) + sum(np.dtype(dtype).itemsize > 1 for dtype in types)) % 2 == 0
+
+
+def plain_shift(shift: np.ndarray, rounding: Rounding) -> np.ndarray:
+    """Shifts no further to the left than the plain form can."""
+    return shift if is_plain(shift, rounding) else np.minimum(shift, 0 if rounding == "tflite_double" else 30)
 
 
 def requantized(

@@ -12,14 +12,13 @@ from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_scales
 from qbench.kernels.pool import max_pool_kernel, sum_kernel, sum_pool_codes_kernel, sum_pool_kernel
-from qbench.kernels.rounding import is_plain
 from qbench.kernels.tile import Tile
 from qbench.ops.float.pool import MaxPool2d
 from qbench.ops.integer.window import IntegerSumPool2d
 from qbench.ops.numeric.windows import pool_counts
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS
 from tests.kernels.harness import RUNNABLE, codes, launch, padded, stored
-from tests.kernels.requantizing import parameters, requantized
+from tests.kernels.requantizing import is_plain_for, parameters, plain_shift, requantized
 
 PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
 THREADS = st.integers(1, 3)
@@ -86,6 +85,15 @@ def test_max_pool(level, dtype, pool, seed, threads) -> None:
     assert np.all(out[..., shape[1] :] == 77)
 
 
+def requantized_or_not(sums, seed, channels, rounding, dtype, plain) -> tuple[dict, np.ndarray]:
+    if rounding is None:
+        empty = dict.fromkeys(("mantissa", "shift", "multiplier"), np.zeros(channels, np.int32))
+        return {**empty, "zero_point": 0, "low": 0, "high": 0}, sums
+    mantissa, shift, multiplier = parameters(seed, channels, rounding)
+    shift = plain_shift(shift, rounding) if plain else shift
+    return requantized(sums, mantissa, shift, multiplier, rounding, dtype)
+
+
 @pytest.mark.parametrize("rounding", [None, *ROUNDINGS])
 @given(pool=pools(), seed=st.integers(0, 2**32), threads=THREADS, dtype=st.sampled_from(["int8", "uint8", "int16"]))
 def test_sum_pool(rounding, pool, seed, threads, dtype) -> None:
@@ -97,20 +105,13 @@ def test_sum_pool(rounding, pool, seed, threads, dtype) -> None:
     op = IntegerSumPool2d(
         **attrs, count_include_pad=include, denominator=denominator, data_zero_point=zero, accumulator="int64"
     )
-    sums = op.compute(x)
-    fields, result = (
-        ({"mantissa": 0, "shift": 0, "multiplier": 0, "zero_point": 0, "low": 0, "high": 0}, sums)
-        if rounding is None
-        else requantized(sums, *parameters(seed, shape[1], rounding), rounding, dtype)
-    )
-    if rounding is None:
-        fields |= dict.fromkeys(("mantissa", "shift", "multiplier"), np.zeros(shape[1], np.int32))
-    plain = rounding is not None and seed % 3 > 0 and is_plain(fields["shift"], rounding)
-    plain = plain and np.abs(sums).max() < 2**31
+    sums, plain = op.compute(x), is_plain_for(rounding, dtype)
+    assume(not plain or np.abs(sums).max() < 2**31)
+    fields, result = requantized_or_not(sums, seed, shape[1], rounding, dtype, plain)
     out, _ = stored(result.dtype.name, (shape[0], *sums.shape[2:], shape[1] + gaps[1]))
     source = channels_last(x, gaps[0])
     launch(
-        sum_pool_kernel(source.dtype.str[1:], out.dtype.str[1:], rounding, bool(plain)), threads,
+        sum_pool_kernel(source.dtype.str[1:], out.dtype.str[1:], rounding, plain), threads,
         zero=zero + (128 if dtype == "int8" else 0), factor=denominator // counts,
         **window_fields(attrs, source, out, shape[1]), **fields,
     )  # fmt: skip
@@ -127,18 +128,13 @@ def test_sum(rounding, shape, gap, seed, threads, dtype) -> None:
     x, zero = numbers(seed, dtype, shape), int(numbers(seed, dtype, ()))
     outer, middle, inner = shape
     sums = (x.astype(np.int64) - zero).sum(axis=1)
-    empty = dict.fromkeys(("mantissa", "shift", "multiplier"), np.zeros(inner, np.int32))
-    fields, result = (
-        ({**empty, "zero_point": 0, "low": 0, "high": 0}, sums)
-        if rounding is None
-        else requantized(sums, *parameters(seed, inner, rounding), rounding, dtype)
-    )
-    plain = rounding is not None and seed % 3 > 0 and is_plain(fields["shift"], rounding)
+    plain = is_plain_for(rounding, dtype)
+    fields, result = requantized_or_not(sums, seed, inner, rounding, dtype, plain)
     memory = np.full((outer, middle, inner + gap), 99, codes(x).dtype)
     memory[..., :inner] = codes(x)
     out, _ = stored(result.dtype.name, (outer, inner + gap))
     launch(
-        sum_kernel(memory.dtype.str[1:], out.dtype.str[1:], rounding, bool(plain)), threads, x=memory, y=out,
+        sum_kernel(memory.dtype.str[1:], out.dtype.str[1:], rounding, plain), threads, x=memory, y=out,
         outer=outer, middle=middle, inner=inner, x_outer=middle * (inner + gap), x_middle=inner + gap,
         y_outer=inner + gap, zero=zero + (128 if dtype == "int8" else 0), **fields,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from qbench.kernels.rounding import is_plain
 from qbench.kernels.walk import strided
 from qbench.quant.rounding import ROUNDINGS
 from tests.kernels.harness import codes, launch, stored
-from tests.kernels.requantizing import parameters, requantized
+from tests.kernels.requantizing import is_plain_for, parameters, plain_shift, requantized
 
 THREADS = st.integers(1, 3)
 SEED = st.integers(0, 2**32)
@@ -31,8 +31,8 @@ def elements(array: np.ndarray) -> list[int]:
     return [s // array.itemsize if n > 1 else 0 for n, s in zip(array.shape, array.strides, strict=True)]
 
 
-def plainly(seed: int, acc: np.ndarray, shift: np.ndarray, rounding) -> bool:
-    return bool(seed % 3) and int(np.abs(acc).max()) < 2**31 and is_plain(shift, rounding)
+def plainly(acc: np.ndarray, shift: np.ndarray, rounding) -> bool:
+    return int(np.abs(acc).max()) < 2**31 and is_plain(shift, rounding)
 
 
 FEW = ["tflite_single", "fp32_rne"]
@@ -49,12 +49,16 @@ def test_requantize(dtype, result, rounding, shape, seed, threads, per_channel) 
     if rounding == "tflite_double":
         acc = np.clip(acc, -(2**31) + 1, 2**31 - 1)
         x = (acc + zero).astype(dtype)
-    fields, wanted = requantized(acc, *parameters(seed, shape[1] if per_channel else 1, rounding), rounding, result)
+    mantissa, shift, multiplier = parameters(seed, shape[1] if per_channel else 1, rounding)
+    plain = seed % 3 > 0 and plainly(acc, shift, rounding)
+    if dtype != "int32":
+        plain = dtype != "int64" and is_plain_for(rounding, dtype)
+        shift = plain_shift(shift, rounding) if plain else shift
+    fields, wanted = requantized(acc, mantissa, shift, multiplier, rounding, result)
     out, _ = stored(result, (*shape[:2], shape[2] + seed % 3))
     m = [0, 1 if per_channel and shape[1] > 1 else 0, 0]
     walk = strided(shape, x=elements(x), m=m, y=[s // out.itemsize for s in out.strides])
     x = codes(x)
-    plain = plainly(seed, acc, fields["shift"], rounding)
     launch(
         requantize_kernel(x.dtype.str[1:], out.dtype.str[1:], rounding, plain), threads, x=x, y=out, **walk,
         zero=zero + (128 if dtype == "int8" else 0), **fields,
@@ -72,17 +76,18 @@ def test_multiply(rounding, types, shape, seed, threads, broadcast) -> None:
     zeros = [int(numbers(seed + 2 + i, types[i], ())) for i in range(2)]
     acc = (a.astype(np.int64) - zeros[0]) * (b.astype(np.int64) - zeros[1])
     channels = acc.shape[1] if seed % 2 else 1
-    nothing = dict.fromkeys(("mantissa", "shift", "multiplier"), np.zeros(channels, np.int32))
-    fields, wanted = (
-        ({**nothing, "zero_point": 0, "low": 0, "high": 0}, acc)
-        if rounding is None
-        else requantized(acc, *parameters(seed, channels, rounding), rounding, types[2])
-    )
+    plain = is_plain_for(rounding, types[0])
+    if rounding is None:
+        nothing = dict.fromkeys(("mantissa", "shift", "multiplier"), np.zeros(channels, np.int32))
+        fields, wanted = {**nothing, "zero_point": 0, "low": 0, "high": 0}, acc
+    else:
+        mantissa, shift, multiplier = parameters(seed, channels, rounding)
+        shift = plain_shift(shift, rounding) if plain else shift
+        fields, wanted = requantized(acc, mantissa, shift, multiplier, rounding, types[2])
     out, _ = stored(wanted.dtype.name, wanted.shape)
     m = [0, 1 if channels > 1 else 0, 0]
     walk = strided(wanted.shape, a=elements(a), b=elements(b), m=m, y=[s // out.itemsize for s in out.strides])
     a, b = codes(a), codes(b)
-    plain = rounding is not None and plainly(seed, acc, fields["shift"], rounding)
     launch(
         multiply_kernel(a.dtype.str[1:], b.dtype.str[1:], out.dtype.str[1:], rounding, plain), threads, a=a, b=b, y=out,
         **walk, zero_a=zeros[0] + (128 if types[0] == "int8" else 0),
