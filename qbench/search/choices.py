@@ -62,7 +62,7 @@ def choose(subject: Subject, config: QuantConfig, ask_metric: bool = False) -> C
     tried: list[tuple[QuantConfig, tuple[Repair, ...]]] = [(config, ())]
     (now,) = fitted([config])
     best = subject.probed(config) if asks else 0.0
-    for repair in global_repairs(config):
+    for repair in global_repairs(config, subject.can_round(config)):
         before, repairs = tried[-1]
         edited = repair.apply(before)
         (worth,) = fitted([edited])

@@ -38,14 +38,14 @@ _NARROW = "int4", "uint4"
 _EACH = "a range for all samples is wider than that of any one"
 
 
-def global_repairs(config: QuantConfig) -> tuple[Repair, ...]:
-    """The few edits of the whole model that change this config."""
+def global_repairs(config: QuantConfig, can_round: bool = True) -> tuple[Repair, ...]:
+    """The few edits of the whole model that change this config; see `Subject.can_round`."""
     tried: Iterable[Repair] = (
         *(Calibrate(_NO_BEST, calibrator=spec) for spec in _SPECS),
         CorrectBias(_SHIFTED, on=True),
         CorrectBias(_UNFIT, on=False),
         PerChannel(_SPOILED),
-        *((Equalize(_UNEVEN), RoundWeights(_COARSE)) if _coarse(config) else ()),
+        *((Equalize(_UNEVEN), RoundWeights(_COARSE)) if can_round and _coarse(config) else ()),
     )
     return tuple(repair for repair in tried if repair.apply(config) != config)
 
@@ -68,6 +68,7 @@ def group_repairs(subject: Subject, config: QuantConfig, groups: Sequence[str], 
 def cheap_repairs(subject: Subject, config: QuantConfig, groups: Sequence[str]) -> Iterator[Repair]:
     """What costs groups hardly any time: calibrators, scales by channel, biases, ranges, rounding, scales split."""
     graph, encodings, made = subject.prepared, subject.quantized(config).encodings, group_of(subject.prepared)
+    can_round = subject.can_round(config)
     tensors = tuple(dict.fromkeys(made[name] for name in groups if made[name] in encodings))
     if tensors:
         yield from (Calibrate(_NO_BEST, tensors, spec) for spec in _SPECS if spec != config.activations.calibrator)
@@ -80,11 +81,11 @@ def cheap_repairs(subject: Subject, config: QuantConfig, groups: Sequence[str]) 
         yield PerChannel(_SPOILED, whole)
     yield from _about_biases(graph, config, tuple(layers))
     first = tuple(name for name, second in equalized_pairs(graph).items() if coarse.intersection((name, second)))
-    if first and not nodes_with(graph, config, "equalize").intersection(first):
+    if can_round and first and not nodes_with(graph, config, "equalize").intersection(first):
         yield Equalize(_UNEVEN, first)
     asked = config if config.weights.rounding == "sequential" else config.with_value("weights.rounding", "nearest")
     rounded = coarse - nodes_with(graph, asked, "weights_rounding")
-    if rounded:
+    if can_round and rounded:
         yield RoundWeights(_COARSE, tuple(name for name in layers if name in rounded))
     modes = choices_of(graph, config).modes
     by_range = tuple(name for name in layers if name not in modes and has_form(graph, graph.node(name), "dynamic"))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.memo import Memo
 from qbench.ops.products import macs
-from qbench.passes.round_weights import RoundedTrace
+from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.quant.config import QuantConfig
 from qbench.quantize.sequential import APART, round_sequentially
 from qbench.search.front import Found
@@ -38,7 +38,7 @@ def smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, Qu
     known = graph.constants.keys() & subject.quantized(config).encodings.keys()
     read = [node.inputs[1] for node in graph.nodes if macs(graph, node) and node.inputs[1] in known]
     sizes = {name: graph.constants[name].array.size for name in read}
-    loss = _losses(subject, config, sizes)
+    loss: Mapping[str, float] = _losses(subject, config, sizes) if sizes else {}
     ranked = sorted(sizes, key=lambda name: loss[name] / sizes[name])
     spent: NDArray[np.int64] = np.cumsum(np.asarray([sizes[name] for name in ranked], np.int64))
 
@@ -53,7 +53,7 @@ def smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, Qu
         return NarrowWeights("their loss is least for the bytes that it saves", tuple(kept))
 
     wanted = 2 * (start.bytes - most) / spent[-1] if ranked else 0.0
-    if wanted > 0:
+    if wanted > 0 and subject.can_round(config):
         repair = narrowed(min(wanted, 1.0))
         careful = RoundWeights("those of 8 bits, too: they undo what others lose")
         yield f"{before(config)}{careful}, {repair}", careful.apply(repair.apply(config))
@@ -65,6 +65,7 @@ def _losses(subject: Subject, config: QuantConfig, names: Collection[str]) -> Ma
     """What each weight in 4 bits adds to the noise of the output, by itself.
 
     It is rounded with care, as it will be in the end: what nearest integers lose says little of what is left then.
+    What came as integers cannot be.
     """
     plain = config.with_value("weights.rounding", "nearest")
     answers = subject.answers(_JUDGED, unseen(subject.calibration) or None)
@@ -72,16 +73,19 @@ def _losses(subject: Subject, config: QuantConfig, names: Collection[str]) -> Ma
     if (known := subject.ledger.get(key)) is not None:
         return known
     base, statistics, memo = subject.trace(plain, subject.cancel), subject.statistics(plain, subject.cancel), Memo()
-    encodings = subject.quantized(NarrowWeights("", tuple(names)).apply(plain)).encodings
-    narrow = {name: encodings[name] for name in names}
-    data, pieces = subject.calibration, range(unseen(subject.calibration).start)
-    given = None, config.weights.narrow, None, subject.cancel, subject.executor, pieces, APART
-    rounded = round_sequentially(base.graph, narrow, data, *given)
+    rounded: Mapping[str, RoundedWeight] = {}
+    if subject.can_round(plain):
+        encodings = subject.quantized(NarrowWeights("", tuple(names)).apply(plain)).encodings
+        data, pieces = subject.calibration, range(unseen(subject.calibration).start)
+        given = None, config.weights.narrow, None, subject.cancel, subject.executor, pieces, APART
+        rounded = round_sequentially(base.graph, {name: encodings[name] for name in names}, data, *given)
     trials = [(Judge(base, statistics, answers, memo), plain)]
     for name in names:
-        alone = RoundedTrace(base.source, base.steps, FrozenMap({name: rounded[name]} if name in rounded else {}))
-        tried = NarrowWeights("", (name,)).apply(plain).with_value("weights.rounding", "measured")
-        trials.append((Judge(alone, statistics, answers, memo), tried))
+        trace, tried = base, NarrowWeights("", (name,)).apply(plain)
+        if name in rounded:
+            trace = RoundedTrace(base.source, base.steps, FrozenMap({name: rounded[name]}))
+            tried = tried.with_value("weights.rounding", "measured")
+        trials.append((Judge(trace, statistics, answers, memo), tried))
     now, *then = (worth.noise for worth in judged(trials, subject.executor, subject.cancel))
     subject.ledger.put({key: (losses := {name: one - now for name, one in zip(names, then, strict=True)})})
     return losses

@@ -19,6 +19,7 @@ from qbench.ir.graph import Graph
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
+from qbench.quantize.imported import template_of
 from qbench.quantize.quantized import Quantized
 from qbench.search.answers import Answers
 from qbench.search.cost import Cost, Stopwatch, products
@@ -83,6 +84,10 @@ class Subject:
     def quantized(self, config: QuantConfig) -> Quantized:
         """The model quantized by a config."""
         return self.quantize(config, self.cancel)
+
+    def can_round(self, config: QuantConfig) -> bool:
+        """Whether weights can be rounded anew and channels scaled: not where they came as integers."""
+        return template_of(self.trace(config, self.cancel)) is None
 
     def rung(self, samples: int, held_back: bool = False) -> Callable[[Sequence[QuantConfig]], Sequence[Worth]]:
         """Measures configs on so many samples of the calibration data; what the ledger knows is not measured again.

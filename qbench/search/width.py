@@ -45,7 +45,7 @@ def in_16_bits_or_8(
     if limits.spent(best):
         return
     careful = RoundWeights("").apply(config)
-    if best.metric < enough and careful != config:
+    if best.metric < enough and careful != config and subject.can_round(config):
         yield "all in 16 bits, weights rounded sequentially", without(careful, ())
         config, best = (careful, rows[-1]) if rows[-1].metric > best.metric else (config, best)
     if best.metric <= start.metric:

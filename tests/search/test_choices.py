@@ -37,6 +37,9 @@ class Planted:
     def metric(self) -> object:
         return self.metrics or None
 
+    def can_round(self, config: QuantConfig) -> bool:
+        return True
+
     def rung(self, samples: int, held_back: bool = False) -> Any:
         known = self.unseen if held_back else self.fitted
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
+import qbench as qb
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
@@ -74,3 +76,16 @@ def test_what_each_loses_is_asked_once():
         raise AssertionError("it was measured again")
 
     assert [config for _, config in smaller(replace(asked, statistics=refuse), found, found.bytes - 10)] == first
+
+
+def test_integers_that_came_with_the_model_are_narrowed_as_they_are(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    data = {name: rng.normal(size=(24, _WIDE)).astype(np.float32) for name in ("alike", "apart")}
+    qb.export_onnx(Session(network(), data, preset="int8"), tmp_path / "model.onnx")
+    session = Session(qb.load(tmp_path / "model.onnx"), data)
+    assert session.is_imported
+    first = session.search(seconds=1e-9).rows[0]
+    front = session.search(at_least=1e6, max_bytes=first.bytes - _WIDE * _WIDE // 4)
+    assert any("int4 weights" in row.label for row in front.rows)
+    assert min(row.bytes for row in front.rows) <= first.bytes - _WIDE * _WIDE // 4
+    assert all(row.config.weights.rounding != "sequential" for row in front.rows)
