@@ -7,6 +7,7 @@ import math
 import threading
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,6 +136,17 @@ def nearness(outputs: dict[str, np.ndarray], wanted: np.ndarray) -> float:
     return -float(np.square(outputs["d5"] - wanted).mean())
 
 
+def until(label: str) -> dict[str, Any]:
+    """Options of a search that may end once it has measured what is called so."""
+    enough = threading.Event()
+
+    def tell(front: Front) -> None:
+        if any(label in row.label for row in front.rows):
+            enough.set()
+
+    return {"tell": tell, "cancel": enough}
+
+
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.8])
 def test_no_weight_is_narrowed_that_need_not_be_and_what_follows_is_as_small(share: float):
     graph = chain((12, 30, 6, 40, 3, 20, 9))
@@ -143,7 +155,7 @@ def test_no_weight_is_narrowed_that_need_not_be_and_what_follows_is_as_small(sha
     start = s.search(seconds=1e-9).rows[0]
     sizes = {name: constant.array.size for name, constant in graph.constants.items()}
     most = int(start.bytes - share * sum(sizes.values()) / 2)
-    front = s.search(at_least=1.0, max_bytes=most)  # which nothing reaches
+    front = s.search(at_least=1.0, max_bytes=most, **until("all in 16 bits"))  # nothing reaches what is wanted
     narrow = {name for name, tensor in front.rows[1].config.tensors.items() if tensor.dtype == "int4"}
     assert front.rows[1].bytes <= most
     assert all(front.rows[1].bytes + sizes[name] / 2 > most for name in narrow)
@@ -181,8 +193,9 @@ def test_it_begins_before_what_is_left_to_be_measured_was():
     s.run(progress=False)
     assert s.search(seconds=1e-9).rows[0].label == "start"
     s = Session(GRAPH, X, (X[:24], np.arange(24) % 5))
-    whole = s.search(lambda outputs, y: float(outputs["y"][np.arange(len(y)), y].mean()), at_least=1e6)
-    assert "what 8 bits would spoil in float" in [row.label for row in whole.rows]
+    measured = "what 8 bits would spoil in float"
+    metric = {"metric": lambda outputs, y: float(outputs["y"][np.arange(len(y)), y].mean()), "at_least": 1e6}
+    assert measured in [row.label for row in s.search(**metric, **until(measured)).rows]
 
 
 def test_time_is_up_or_somebody_stops_it():
