@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,13 +21,11 @@ from qbench.kernels.matrix import MATRIX, pack_matrix, steps_of
 from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
 from qbench.kernels.shape import EACH, choose_chunk, choose_groups, choose_tile, widens
 from qbench.kernels.tile import Tile
-from qbench.kernels.walk import strided
-from qbench.kernels.widen import widen_kernel
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import gapless
+from qbench.runtime.lowerings.operands import gapless, widened
 from qbench.runtime.lowerings.products import Products, products
 from qbench.runtime.lowerings.rescaling import ELEMENTS
 from qbench.runtime.lowerings.windows import input_offsets, offsets_of_rows
@@ -253,16 +251,11 @@ class ConvLowering(Tiled):
     def instructions(self, site: Site) -> Sequence[Instruction]:
         if self.each:
             return [self._of_each(site)]
-        x, copies = self._widened(site) if self.widens else (site.places[self.products.data], [])
-        return [*copies, self._mixed(site, x)]
-
-    def _widened(self, site: Site) -> tuple[Place, list[Instruction]]:
-        """The input as integers of 16 bits, in memory of this step."""
         x = site.places[self.products.data]
-        start, kind = site.workspace(2 * math.prod(x.shape)), np.dtype(np.int16)
-        wide = replace(Place.dense(start >> 48, kind, x.shape), axes=x.axes)
-        walk = strided(x.shape, x=x.strides, y=wide.strides)
-        return wide, [instruction(widen_kernel(), self.output, x=x.reference, y=start, **walk)]
+        if not self.widens:
+            return [self._mixed(site, x)]
+        wide, made = widened(site, x, self.output)
+        return [made, self._mixed(site, wide)]
 
     def _of_each(self, site: Site) -> Instruction:
         channels, _, height, width = self.weights.shape

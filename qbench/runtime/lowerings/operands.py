@@ -11,12 +11,13 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.kernels.isa import ISAS
 from qbench.kernels.levels import Level
-from qbench.kernels.walk import walks
+from qbench.kernels.walk import strided, walks
+from qbench.kernels.widen import widen_kernel
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, natural, shape_of
 from qbench.runtime.layout import row_major as in_order
 from qbench.runtime.lowerings.copy import copy_instructions
-from qbench.runtime.lowerings.lowering import Layouts, Refused, Site
+from qbench.runtime.lowerings.lowering import Layouts, Refused, Site, instruction
 from qbench.runtime.lowerings.rescaling import storage
 from qbench.runtime.step import Instruction, Place, Rows, row_major
 
@@ -242,3 +243,22 @@ def gapless(
     if output:
         return Gapless(scratch, copy_instructions(scratch, place, layout))
     return Gapless(scratch, copy_instructions(place, scratch))
+
+
+def widened(site: Site, x: Place, output: str) -> tuple[Place, Instruction]:
+    """8-bit codes as integers of 16 bits in the workspace, and what puts them there.
+
+    Parameters
+    ----------
+    site
+        Of the step that reads them.
+    x
+        Where the codes lie; neighbours along the last axis side by side.
+    output
+        What the step makes.
+    """
+    start = site.workspace(2 * math.prod(x.shape))
+    buffer = site.first_scratch + len(site.scratch) - 1
+    wide = Place(buffer, 0, np.dtype(np.int16), x.shape, row_major(x.shape), x.axes)
+    walk = strided(x.shape, x=x.strides, y=wide.strides)
+    return wide, instruction(widen_kernel(), output, x=x.reference, y=start, **walk)
