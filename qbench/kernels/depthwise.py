@@ -1,6 +1,6 @@
 """Depthwise convolution of 8-bit codes, channels last: each channel with its own window, requantized at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,8 @@ from qbench.kernels.stack import stack, stack_array
 MOST_TAPS = 4096
 """Taps of the largest window: the kernels keep their addresses on the stack."""
 
-_WIDTHS = {Level.AVX512VNNI: (64, 32, 16), Level.AVXVNNI: (32, 16), Level.AVX2: (32, 16)}
+_WIDTHS = {Level.AVX512VNNI: (64, 32, 16), Level.AVXVNNI: (32, 16), Level.AVX2: (32,)}
+"""Bytes of the registers, widest first."""
 
 _BATCH = {Level.AVX512VNNI: 16, Level.AVXVNNI: 2, Level.AVX2: 1}
 
@@ -76,6 +77,11 @@ Numbers: `count` blocks; shapes; the window; strides in memory of x (`pitch` bet
 the rounding's index, zero point and clamps in codes."""
 
 
+def _all_lanes(level: Level, wide: bool = False) -> list[Lanes]:
+    """Those of each kind of block, largest first."""
+    return [Lanes(level, width, wide) for width in _WIDTHS[level]]
+
+
 @cache
 def choose_sweep(
     level: Level,
@@ -89,9 +95,12 @@ def choose_sweep(
     usual = largest or (kernel in ((3, 3), (5, 5)) and strides in ((1, 1), (2, 2)) and dense)
     if level is Level.PORTABLE or not usual or min(output) < 1:
         return None
+    taps = _all_lanes(level)[0].taps
     if kernel == (3, 3):  # few enough sums to keep those of all open outputs in registers
-        return Sweep(kernel, strides, rows=2 if strides == (1, 1) and level is Level.AVX512VNNI else 1, columns=1)
-    return Sweep(kernel, strides, rows=1, columns=7 if largest and level is Level.AVX512VNNI else 4)
+        rows = 2 if strides == (1, 1) and level in (Level.AVX512VNNI, Level.AVX2) else 1
+        return Sweep(kernel, strides, rows, columns=1, taps=taps)
+    columns = 7 if largest and level is Level.AVX512VNNI else 4
+    return Sweep(kernel, strides, rows=1, columns=columns, taps=taps)
 
 
 def pack_depthwise(
@@ -118,28 +127,31 @@ def pack_depthwise(
 
     Returns
     -------
-    Bytes, and int64 [blocks, 4]: each block's first channel, vector width, place in the bytes, number of channels.
+    Bytes, and int64 [blocks, 4]: each block's first channel, how many it has room for and how many it has, with its
+    place in the bytes between them.
     """
     if level is Level.PORTABLE:
         taps = np.ascontiguousarray(weights.reshape(len(weights), -1).T, np.int16)
         return taps.view(np.uint8).ravel(), np.zeros((0, 4), np.int64)
-    taps = _sweep_taps(weights, sweep) if sweep else _spot_taps(weights)
+    all_lanes = _all_lanes(level, weights.dtype == np.int16)
+    by_channels = {lanes.channels: lanes for lanes in all_lanes}
+    taps = _sweep_taps(weights, sweep) if sweep else _spot_taps(weights, all_lanes[0].taps)
     constants = [np.zeros_like(bias)]
     if kind != "exact":
         constants = [bias, *RESCALES[kind].pack(mantissa, shift, multiplier, zero_point)]
     bits = [values if values.dtype == np.float32 else values.astype(np.int32) for values in constants]
     numbers = np.stack([values.view(np.int32) for values in bits], axis=1)  # [channels, groups]
     parts, blocks, place = [], [], 0
-    for first, width in _blocks(len(weights), _WIDTHS[level]):
-        order = _woven(width) + first
-        stored = min(width, len(weights) - first)
-
-        constants = np.moveaxis(np.pad(numbers, ((0, 64), (0, 0)))[order], 2, 0)  # [groups, 4, width / 4]
-        lanes = np.moveaxis(np.pad(taps, ((0, 64), (0, 0), (0, 0)))[order], 2, 0)  # [dots, 4, width / 4, taps]
-        if Lanes(level, width, weights.dtype == np.int16).weight_vectors == 2:  # even taps, then odd ones, in 16 bits
-            lanes = np.stack([lanes[..., 0::2], lanes[..., 1::2]], axis=2).astype(np.int16)
-        part = np.concatenate([np.ascontiguousarray(values).view(np.uint8).ravel() for values in (constants, lanes)])
-        blocks.append((first, width, place, stored))
+    for first, room in _blocks(len(weights), tuple(by_channels)):
+        lanes = by_channels[room]
+        order, stored = lanes.order + first, min(room, len(weights) - first)
+        constants = np.moveaxis(np.pad(numbers, ((0, 64), (0, 0)))[order], 2, 0)  # [groups, woven vectors, elements]
+        factors = np.moveaxis(np.pad(taps, ((0, 64), (0, 0), (0, 0)))[order], 2, 0)  # [dots, *those, taps]
+        if lanes.weight_vectors == 2:  # even taps, then odd ones
+            factors = np.stack([factors[..., 0::2], factors[..., 1::2]], axis=2)
+        factors = factors.astype(lanes.weight_type)
+        part = np.concatenate([np.ascontiguousarray(values).view(np.uint8).ravel() for values in (constants, factors)])
+        blocks.append((first, room, place, stored))
         parts.append(part)
         place += part.size
     return _aligned(np.concatenate(parts)), np.array(blocks, np.int64)
@@ -154,7 +166,7 @@ def _aligned(values: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _blocks(channels: int, widths: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """First channel and vector width of each block; the last one may overlap its neighbour."""
+    """First channel of each block and how many it has room for; the last one may overlap its neighbour."""
     first = 0
     while first < channels:
         left = channels - first
@@ -166,22 +178,16 @@ def _blocks(channels: int, widths: tuple[int, ...]) -> Iterator[tuple[int, int]]
         first += width
 
 
-def _woven(width: int) -> NDArray[np.int64]:
-    """The byte that each element of the four woven vectors stands for: int64 [4, width / 4]; see `Lanes`."""
-    q, element = np.mgrid[0:4, 0 : width // 4]
-    return 16 * (element // 4) + 4 * q + element % 4
-
-
 def _sweep_taps(weights: NDArray[np.int8 | np.int16], sweep: Sweep) -> NDArray[np.int8 | np.int16]:
-    """[channels, patterns, 4]: the taps of each of the sweep's patterns."""
+    """[channels, patterns, taps]: those of each of the sweep's patterns."""
     taps = np.pad(weights.reshape(len(weights), -1), ((0, 0), (0, 1)))  # a zero where a pattern says -1
     return taps[:, np.array(sweep.patterns)]
 
 
-def _spot_taps(weights: NDArray[np.int8 | np.int16]) -> NDArray[np.int8 | np.int16]:
-    """[channels, dots, 4]: the window's taps row by row."""
+def _spot_taps(weights: NDArray[np.int8 | np.int16], together: int) -> NDArray[np.int8 | np.int16]:
+    """[channels, dots, together]: the window's taps row by row."""
     taps = weights.reshape(len(weights), -1)
-    return np.pad(taps, ((0, 0), (0, -taps.shape[1] % 4))).reshape(len(weights), -1, 4)
+    return np.pad(taps, ((0, 0), (0, -taps.shape[1] % together))).reshape(len(weights), -1, together)
 
 
 @makes_kernels
@@ -192,16 +198,13 @@ def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName, wide
     """
     if level is Level.PORTABLE:
         return Kernel("depthwise.portable", _ARGUMENTS, _portable)
-    name = (
-        "spot"
-        if sweep is None
-        else f"{sweep.kernel[0]}x{sweep.kernel[1]}.{sweep.strides[0]}x{sweep.strides[1]}.{sweep.rows}"
-    )
-    tile = _dispatch(level, kind, sweep, wide)
+    name = "spot" if sweep is None else str(sweep)
+    all_lanes = _all_lanes(level, wide)
+    tile, taps = _dispatch(all_lanes, kind, sweep), all_lanes[0].taps
     return Kernel(
         f"depthwise.{level}.{kind}.{name}{'.wide' if wide else ''}",
         _ARGUMENTS,
-        _spots(tile, kind) if sweep is None else _sweeps(tile, kind, sweep),
+        _spots(tile, kind, taps) if sweep is None else _sweeps(tile, kind, sweep),
     )
 
 
@@ -211,7 +214,7 @@ def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
     With a dilation of d by e, each d-th row and e-th column of the output meets each d-th row and e-th column of the
     input: d times e images, each with windows whose taps are neighbours.
     """
-    together, depth, exact = sweep.rows, sweep.input_rows, kind == "exact"
+    together, depth, taps, exact = sweep.rows, sweep.input_rows, sweep.taps, kind == "exact"
     longest, scratch_bytes, sums_bytes = 1 << 30, 0, 0
     if exact or sweep.columns > 1:
         longest = _SEGMENT // sweep.columns * sweep.columns
@@ -244,7 +247,7 @@ def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
             groups = min(heights, first_group + last - line)
             line += groups - first_group
             for block in range(4 * first_block, 4 * last_block, 4):
-                channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
+                channel, room, stored = blocks[block], blocks[block + 1], blocks[block + 3]
                 # Block by block: the few rows of 64 channels that a window touches stay in the first cache.
                 for group in range(first_group, groups):
                     y = phase + group * together * down
@@ -264,84 +267,86 @@ def _sweeps(tile: Any, kind: EpilogueName, sweep: Sweep) -> Any:
                         target = image * args.out_image + y * args.out_row + first * args.out_pitch + channel
                         goal, pitch, apart = out + target, args.out_pitch * across, args.out_row * down
                         if exact:
-                            goal, pitch, apart = sums_address, 4 * width, 4 * width * outputs
+                            goal, pitch, apart = sums_address, 4 * room, 4 * room * outputs
                         call = (
                             line_addresses, step_addresses, zeros, column // across,
                             (args.width - column % across + across - 1) // across, outputs, rows, scratch,
                             constants + blocks[block + 2], goal, pitch, apart, args.zero_point, args.low, args.high,
                             stored,
                         )  # fmt: skip
-                        tile(width, call)
+                        tile(room, call)
                         if exact:
                             for r in range(rows):
                                 place = args.out + target + r * args.out_row * down
                                 _finish(
-                                    args, bases, sums[r * outputs * width :], channel, width, stored, place, outputs
+                                    args, bases, taps, sums[r * outputs * room :], channel, room, stored, place, outputs
                                 )
 
     return function
 
 
-def _spots(tile: Any, kind: EpilogueName) -> Any:
+def _spots(tile: Any, kind: EpilogueName, taps: int) -> Any:
     """A kernel that gathers each output pixel's taps: any window of up to MOST_TAPS, stride and dilation."""
     exact, taps_bytes, sums_bytes = kind == "exact", 8 * MOST_TAPS, 4 * 64
 
     def function(args: Any, bases: Any, thread: int, threads: int) -> None:
         blocks = view(bases, args.blocks, args.count * 4, np.int64)
-        fours = (args.kernel_y * args.kernel_x + 3) // 4
+        dots = (args.kernel_y * args.kernel_x + taps - 1) // taps
         x, zeros, constants = address_of(bases, args.x), address_of(bases, args.zeros), address_of(bases, args.weights)
         tap_addresses, sums_address = stack(taps_bytes), stack(sums_bytes)
-        taps, sums = view(bases, tap_addresses, 4 * fours, np.int64), view(bases, sums_address, 64, np.int32)
+        places, sums = view(bases, tap_addresses, taps * dots, np.int64), view(bases, sums_address, 64, np.int32)
         units = args.images * args.out_height * args.out_width
         for unit in range(*share(units, thread, threads)):
             line, ox = unit // args.out_width, unit % args.out_width
             image, oy = line // args.out_height, line % args.out_height
-            taps[:] = 0
+            places[:] = 0
             for ky in range(args.kernel_y):
                 for kx in range(args.kernel_x):
                     iy = oy * args.stride_y - args.top + ky * args.dilation_y
                     ix = ox * args.stride_x - args.left + kx * args.dilation_x
                     if 0 <= iy < args.height and 0 <= ix < args.width:
-                        taps[ky * args.kernel_x + kx] = x + image * args.image + iy * args.row + ix * args.pitch
+                        places[ky * args.kernel_x + kx] = x + image * args.image + iy * args.row + ix * args.pitch
             out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch
             for block in range(0, 4 * args.count, 4):
-                channel, width, stored = blocks[block], blocks[block + 1], blocks[block + 3]
+                channel, room, stored = blocks[block], blocks[block + 1], blocks[block + 3]
                 target = sums_address if exact else address_of(bases, out + channel)
                 call = (
-                    tap_addresses, fours, channel, zeros, constants + blocks[block + 2], target, args.zero_point,
+                    tap_addresses, dots, channel, zeros, constants + blocks[block + 2], target, args.zero_point,
                     args.low, args.high, stored
                 )  # fmt: skip
-                tile(width, call)
+                tile(room, call)
                 if exact:
-                    _finish(args, bases, sums, channel, width, stored, out + channel, 1)
+                    _finish(args, bases, taps, sums, channel, room, stored, out + channel, 1)
 
     return function
 
 
-def _dispatch(level: Level, kind: EpilogueName, sweep: Sweep | None, wide_weights: bool) -> Any:
-    """``function(width, arguments)`` that calls the tile for registers of that width."""
-    tiles: list[Any] = []
-    for width in _WIDTHS[level]:
-        tile = DepthwiseTile(Lanes(level, width, wide_weights), kind, _BATCH[level])
-        tiles.append(spot_tile(tile) if sweep is None else sweep_tile(tile, sweep))
-    widest, wide, narrow = tiles[0], tiles[-2], tiles[-1]
-    top = _WIDTHS[level][0]
+def _dispatch(all_lanes: Sequence[Lanes], kind: EpilogueName, sweep: Sweep | None) -> Any:
+    """``function(room, arguments)`` that calls the tile for blocks of so many channels."""
+    lanes, *smaller = all_lanes
+    made = DepthwiseTile(lanes, kind, _BATCH[lanes.level])
+    tile, most = spot_tile(made) if sweep is None else sweep_tile(made, sweep), lanes.channels
+    others: Any = _dispatch(smaller, kind, sweep) if smaller else None
 
     @register_jitable
-    def call(width: int, arguments: Any) -> None:
-        if width == top:
-            widest(*arguments)
-        elif width == 32:
-            wide(*arguments)
+    def largest(room: int, arguments: Any) -> None:
+        if room == most:
+            tile(*arguments)
         else:
-            narrow(*arguments)
+            others(room, arguments)
 
-    return call
+    @register_jitable
+    def only(room: int, arguments: Any) -> None:
+        tile(*arguments)
+
+    return largest if smaller else only
 
 
 @register_jitable
-def _finish(args: Any, bases: Any, sums: Any, channel: Any, width: Any, stored: Any, out: Any, pixels: Any) -> None:
-    """Rescale sums in woven order, one by one."""
+def _finish(
+    args: Any, bases: Any, taps: int, sums: Any, channel: Any, room: Any, stored: Any, out: Any, pixels: Any
+) -> None:
+    """Rescale sums in the order of `Lanes.order`, one by one."""
     bias = view(bases, args.bias, args.channels, np.int64)
     mantissa = view(bases, args.mantissa, args.channels, np.int32)
     shift = view(bases, args.shift, args.channels, np.int32)
@@ -349,7 +354,7 @@ def _finish(args: Any, bases: Any, sums: Any, channel: Any, width: Any, stored: 
     for pixel in range(pixels):
         codes = view(bases, out + pixel * args.out_pitch * args.dilation_x, stored, np.uint8)
         for j in range(stored):
-            place = pixel * width + j % 16 // 4 * (width // 4) + j // 16 * 4 + j % 4
+            place = pixel * room + j // 4 % taps * (room // taps) + j // (4 * taps) * 4 + j % 4
             c = channel + j
             value = rescale_one(np.int64(sums[place]) + bias[c], mantissa[c], shift[c], multiplier[c], args.rounding)
             codes[j] = min(max(value + args.zero_point, args.low), args.high)

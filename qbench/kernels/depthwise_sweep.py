@@ -1,18 +1,18 @@
-"""Which taps of a depthwise window are multiplied together: fours of input pixels that several outputs share."""
+"""Which pixels under a depthwise window are multiplied together, by twos or fours, for several outputs at once."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
-Quad = tuple[tuple[int, int], ...]
-"""Up to four pixels (row, column) of the input patch that are woven together; what is missing counts as zero."""
+Pixels = tuple[tuple[int, int], ...]
+"""Pixels (row, column) of the input patch that are woven together; what is missing counts as zero."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """One output's need of a quad."""
+    """One output's need of pixels that are woven together."""
 
     slot: int
-    """Which of the patch's quads: they lie in this order."""
+    """Which ones of the patch's: they lie in this order."""
     column: int
     pattern: int
     """Index in `Sweep.patterns`."""
@@ -22,7 +22,8 @@ class Use:
 class Sweep:
     """A block of outputs that is made at once while it moves along the rows, and the patch of input that it needs.
 
-    Each input column is cut into fours of rows; of the rows that are left over, several columns make a quad.
+    Each input column is cut into as many rows as are woven together; of the rows that are left over, several columns
+    are, unless columns come one by one.
     """
 
     kernel: tuple[int, int]
@@ -30,10 +31,12 @@ class Sweep:
     rows: int
     """Output rows of a block."""
     columns: int
-    """Output columns of a block: so many that the next block's patch begins with a group of columns."""
+    """Output columns of a block: so many that the next block's patch begins with a group of columns; or one."""
+    taps: int = 4
+    """How many are multiplied together (`Lanes.taps`)."""
 
     def __str__(self) -> str:
-        return "x".join(map(str, (*self.kernel, *self.strides, self.rows, self.columns)))
+        return ".".join(f"{y}x{x}" for y, x in (self.kernel, self.strides, (self.rows, self.columns)))
 
     @property
     def input_rows(self) -> int:
@@ -43,16 +46,17 @@ class Sweep:
     @property
     def group_columns(self) -> int:
         """Input columns that are woven together."""
-        return {0: 1, 1: 4, 2: 2, 3: 1}[self.input_rows % 4]
+        left = self.input_rows % self.taps
+        return self.taps // left if left and self.columns > 1 else 1
 
     @cached_property
-    def group(self) -> tuple[Quad, ...]:
-        """The quads of one group of columns."""
-        whole, left = divmod(self.input_rows, 4)
-        columns = range(self.group_columns)
-        quads = [tuple((4 * four + i, x) for i in range(4)) for x in columns for four in range(whole)]
-        rest = tuple((4 * whole + i, x) for x in columns for i in range(left))
-        return (*quads, rest) if rest else tuple(quads)
+    def group(self) -> tuple[Pixels, ...]:
+        """What is woven together in one group of columns."""
+        taps, columns = self.taps, range(self.group_columns)
+        whole, left = divmod(self.input_rows, taps)
+        together = [tuple((taps * part + i, x) for i in range(taps)) for x in columns for part in range(whole)]
+        rest = tuple((taps * whole + i, x) for x in columns for i in range(left))
+        return (*together, rest) if rest else tuple(together)
 
     @property
     def step(self) -> int:
@@ -66,11 +70,11 @@ class Sweep:
 
     @cached_property
     def patterns(self) -> tuple[tuple[int, ...], ...]:
-        """Which four taps of the kernel meet a quad, row by row; -1 for none: each is one vector of weights."""
+        """Which taps of the kernel meet pixels woven together; -1 for none: each is one vector of weights."""
         return tuple(sorted({pattern for row in range(self.rows) for _, _, pattern in self._meetings(row)}))
 
     def uses(self, row: int) -> list[Use]:
-        """What the outputs of one row of a block need, in the order of the quads."""
+        """What the outputs of one row of a block need, in the order of the slots."""
         return [Use(slot, column, self.patterns.index(pattern)) for slot, column, pattern in self._meetings(row)]
 
     def _meetings(self, row: int) -> list[tuple[int, int, tuple[int, ...]]]:
@@ -80,7 +84,7 @@ class Sweep:
             for column in range(self.columns):
                 taps = [self._tap(y, x + group * self.group_columns, row, column) for y, x in self.group[index]]
                 if max(taps) >= 0:
-                    meetings.append((slot, column, (*taps, *[-1] * (4 - len(taps)))))
+                    meetings.append((slot, column, (*taps, *[-1] * (self.taps - len(taps)))))
         return meetings
 
     def _tap(self, y: int, x: int, row: int, column: int) -> int:

@@ -1,6 +1,6 @@
 """Inner loops of depthwise convolution in vector code: one block of channels along one or more rows of output.
 
-A block's constants lie together, each vector in woven order (see `Lanes`): four of biases, those of the epilogue, the
+A block's constants lie together, each vector in woven order (see `Lanes`): the biases, those of the epilogue, the
 weights.
 """
 
@@ -23,7 +23,7 @@ from qbench.kernels.rescale import RESCALES
 Value = Any
 
 _BIAS = 1
-"""Groups of four vectors before the constants of the epilogue."""
+"""Groups of vectors before the constants of the epilogue."""
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,23 @@ class DepthwiseTile:
     lanes: Lanes
     kind: EpilogueName
     batch: int = 4
-    """Quads that are woven before they are multiplied: then each vector of weights is loaded once for all of them."""
+    """Groups of taps that are loaded before they are multiplied: each vector of weights is loaded once for all."""
 
     @property
     def groups(self) -> int:
-        """Groups of four vectors before the weights: the bias, then what `Rescale.pack` gives."""
+        """Groups of vectors before the weights: the bias, then what `Rescale.pack` gives."""
         return _BIAS + (0 if self.kind == "exact" else RESCALES[self.kind].constants)
 
     def constant(self, b: ir.IRBuilder, block: Value, group: int, q: int) -> Value:
         """Woven vector `q` of a group of a block's constants."""
-        return load(b, block, self.lanes.ints, (4 * group + q) * self.lanes.width)
+        return load(b, block, self.lanes.ints, (self.lanes.taps * group + q) * self.lanes.width)
 
     def weights(self, b: ir.IRBuilder, block: Value, pattern: Any, q: int) -> list[Value]:
         """Woven vector `q` of a pattern's weights, in the form that `Lanes.dot` takes; `pattern` is an int or i64."""
         lanes = self.lanes
-        before, each = 4 * self.groups * lanes.width, lanes.weight_vectors * lanes.width
-        offset = 4 * each * pattern if isinstance(pattern, int) else b.mul(pattern, I64(4 * each))
+        before, each = lanes.taps * self.groups * lanes.width, lanes.weight_vectors * lanes.width
+        size = lanes.taps * each
+        offset = size * pattern if isinstance(pattern, int) else b.mul(pattern, I64(size))
         start = at(b, at(b, block, before), offset)
         return [load(b, start, lanes.ints, q * each + i * lanes.width) for i in range(lanes.weight_vectors)]
 
@@ -77,7 +78,7 @@ class DepthwiseTile:
 
     def store(self, b: ir.IRBuilder, codes: Value, out: Value, ends: Ends) -> None:
         """Store as many codes as the block has channels."""
-        self.lanes.store_some(b, codes, out, ends.count) if self.lanes.width == 16 else store(b, codes, out)
+        self.lanes.store_some(b, codes, out, ends.count) if self.lanes.channels == 16 else store(b, codes, out)
 
     def store_sums(self, b: ir.IRBuilder, half: int, pair: Sequence[Value], out: Value) -> None:
         """Store woven vectors 0 and 1, or 2 and 3, as they are."""
@@ -119,7 +120,8 @@ def emit_loop(
 
 def emit_slide(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, a: Sequence[Value]) -> None:
     """The code of `sweep_tile` for blocks of one column: each column of input goes to all outputs that are open."""
-    lanes, stride, places = tile.lanes, sweep.strides[1], [(y, q) for y in range(rows) for q in range(4)]
+    lanes, stride = tile.lanes, sweep.strides[1]
+    places = [(y, q) for y in range(rows) for q in range(lanes.taps)]
     lines, steps, zeros, first, columns, outputs, _, _, block, out, pitch, apart, *ends = a
     ends = Ends(b, tile, *ends)
     lines, steps, zeros, block, out = (pointer(b, address) for address in (lines, steps, zeros, block, out))
@@ -136,12 +138,11 @@ def emit_slide(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, a:
             inside = b.icmp_unsigned("<", b.add(first, b.add(b.mul(index, I64(stride)), I64(u))), columns)
             data = [load(b, b.select(inside, line, zeros), lanes.codes) for line in lines]
             lines = [at(b, line, step) for line, step in zip(lines, steps, strict=True)]
-            taps = [[data[y] if y < len(data) else None for y, _ in quad] for quad in sweep.group]
-            woven = [lanes.weave(b, [*four, *[None] * (4 - len(four))]) for four in taps]
-            for age in range(ages):
-                for i, (y, q) in enumerate(places):
-                    for g, vectors in enumerate(woven):
-                        pattern = patterns[y].get((age * stride + u) * len(woven) + g)
+            for g, pixels in enumerate(sweep.group):
+                vectors = lanes.weave(b, [data[y] for y, _ in pixels if y < len(data)])
+                for age in range(ages):
+                    for i, (y, q) in enumerate(places):
+                        pattern = patterns[y].get((age * stride + u) * len(sweep.group) + g)
                         if pattern is not None:
                             weights = tile.weights(b, block, pattern, q)
                             k = age * len(places) + i
@@ -150,7 +151,8 @@ def emit_slide(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, a:
         with b.if_then(ready, likely=True):
             done = dict(zip(places, sums[state_size:], strict=True))
             targets = [at(b, out, b.mul(apart, I64(y))) for y in range(rows)]
-            emit_end(b, tile, block, [[done[y, q] for q in range(4)] for y in range(rows)], targets, ends)
+            woven = [[done[y, q] for q in range(lanes.taps)] for y in range(rows)]
+            emit_end(b, tile, block, woven, targets, ends)
         return [*lines, b.select(ready, at(b, out, pitch), out), *sums[:state_size]]
 
     starts = [pointer(b, load(b, lines, I64, 8 * y)) for y in depth]
@@ -166,16 +168,17 @@ def emit_end(
     targets: Sequence[Value],
     ends: Ends,
 ) -> None:
-    """Rescale and store the four woven vectors of several outputs."""
+    """Rescale and store the woven vectors of several outputs."""
+    pairs = range(tile.lanes.pairs)
     if tile.kind == "exact":
         for woven, target in zip(sums, targets, strict=True):
-            for half in (0, 1):
-                tile.store_sums(b, half, woven[2 * half : 2 * half + 2], target)
+            for i in pairs:
+                tile.store_sums(b, i, woven[2 * i : 2 * i + 2], target)
         return
-    scaled = [tile.rescale(b, block, q, [woven[q] for woven in sums]) for q in range(4)]
+    scaled = [tile.rescale(b, block, q, [woven[q] for woven in sums]) for q in range(tile.lanes.taps)]
     results: list[Value] = []
     for woven in zip(*scaled, strict=True):
-        words = [tile.words(b, pair, ends) for pair in (woven[:2], woven[2:])]
+        words = [tile.words(b, woven[2 * i : 2 * i + 2], ends) for i in pairs]
         results.append(tile.lanes.bytes(b, words, ends.low, ends.high))
     for codes, target in zip(results, targets, strict=True):
         tile.store(b, codes, target, ends)
@@ -203,7 +206,7 @@ def emit_blocks(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, a
     across = sweep.group_columns
     groups = b.sdiv(b.add(last, I64(sweep.kernel[1] + across - 1)), I64(across))
     _emit_weaving(b, tile, sweep, pointer(b, lines), pointer(b, steps), zeros, first, columns, groups, scratch)
-    words = at(b, scratch, b.mul(groups, I64(len(sweep.group) * 4 * tile.lanes.width)))
+    words = at(b, scratch, b.mul(groups, I64(len(sweep.group) * tile.lanes.taps * tile.lanes.width)))
     place = _Place(scratch, words, block, out, pitch, apart, outputs, Ends(b, tile, *ends))
     _emit_products(b, tile, sweep, rows, place, blocks)
 
@@ -224,11 +227,10 @@ def _emit_weaving(
             for y in depth:
                 pixels[y, x] = load(b, b.select(inside, lines[y], zeros), lanes.codes)
                 lines[y] = at(b, lines[y], steps[y])
-        target = at(b, scratch, b.mul(index, I64(len(sweep.group) * 4 * lanes.width)))
-        for i, quad in enumerate(sweep.group):
-            taps = [*(pixels[pixel] for pixel in quad), *[None] * (4 - len(quad))]
-            for q, value in enumerate(lanes.weave(b, taps)):
-                store(b, value, target, (4 * i + q) * lanes.width)
+        target = at(b, scratch, b.mul(index, I64(len(sweep.group) * lanes.taps * lanes.width)))
+        for i, together in enumerate(sweep.group):
+            for q, value in enumerate(lanes.weave(b, [pixels[pixel] for pixel in together])):
+                store(b, value, target, (lanes.taps * i + q) * lanes.width)
         return lines
 
     emit_loop(b, groups, [pointer(b, load(b, lines, I64, 8 * y)) for y in depth], body)
@@ -240,7 +242,7 @@ class _Place:
 
     woven: Any
     words: Any
-    """Memory for what the first half of the channels gives, until the second is done."""
+    """Memory for what the first pair of woven vectors gives, until the second is done."""
     block: Any
     out: Any
     pitch: Any
@@ -250,11 +252,12 @@ class _Place:
 
 
 def _emit_products(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int, p: _Place, blocks: Value) -> None:
-    """Two loops over blocks of outputs: for woven vectors 0 and 1, and for 2 and 3. More do not fit into registers."""
-    width, places = tile.lanes.width, [(y, x) for y in range(rows) for x in range(sweep.columns)]
+    """One loop over blocks of outputs for each pair of woven vectors: more do not fit into registers."""
+    lanes, places = tile.lanes, [(y, x) for y in range(rows) for x in range(sweep.columns)]
+    width = lanes.width
 
     def body(half: int, index: Value) -> None:
-        woven = at(b, p.woven, b.mul(index, I64(sweep.step * len(sweep.group) * 4 * width)))
+        woven = at(b, p.woven, b.mul(index, I64(sweep.step * len(sweep.group) * lanes.taps * width)))
         here = b.mul(index, I64(sweep.columns))
         left = b.sub(p.outputs, here)
         out = at(b, p.out, b.mul(here, p.pitch))
@@ -274,16 +277,16 @@ def _emit_products(b: ir.IRBuilder, tile: DepthwiseTile, sweep: Sweep, rows: int
         scaled = [tile.rescale(b, p.block, 2 * half + q, [sums[place][q] for place in places]) for q in (0, 1)]
         results = [tile.words(b, pair, p.ends) for pair in zip(*scaled, strict=True)]
         words = at(b, p.words, b.mul(index, I64(len(places) * width)))
-        if half == 0:
+        if half + 1 < lanes.pairs:
             for i, result in enumerate(results):
                 store(b, result, words, i * width)
             return
-        firsts = [load(b, words, tile.lanes.shorts, i * width) for i in range(len(places))]
-        pairs = zip(places, zip(firsts, results, strict=True), strict=True)
-        codes = {place: tile.lanes.bytes(b, pair, p.ends.low, p.ends.high) for place, pair in pairs}
+        before = [[load(b, words, lanes.shorts, i * width)] if half else [] for i in range(len(places))]
+        parts = zip(places, before, results, strict=True)
+        codes = {place: lanes.bytes(b, [*first, last], p.ends.low, p.ends.high) for place, first, last in parts}
         _each(b, left, sweep.columns, lambda x: [tile.store(b, codes[y, x], target(y, x), p.ends) for y in range(rows)])
 
-    for half in (0, 1):
+    for half in range(lanes.pairs):
         emit_loop(b, blocks, [], lambda index, state, half=half: body(half, index) or [])
 
 
@@ -299,7 +302,9 @@ def _emit_dots(
         if i:
             _keep_order(b)
         batch = slots[i : i + tile.batch]
-        data = {slot: [load(b, woven, lanes.ints, (4 * slot + q) * lanes.width) for q in vectors] for slot in batch}
+        data = {
+            slot: [load(b, woven, lanes.ints, (lanes.taps * slot + q) * lanes.width) for q in vectors] for slot in batch
+        }
         mine = [(row, use) for row, use in uses if use.slot in data]
         for row, pattern in sorted({(row, use.pattern) for row, use in mine}):
             for i, q in enumerate(vectors):

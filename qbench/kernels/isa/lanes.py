@@ -1,10 +1,12 @@
-"""Vectors of codes worked on channel by channel, for depthwise kernels: four taps side by side make a dot product."""
+"""Vectors of codes worked on channel by channel, for depthwise kernels: taps side by side make a dot product."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
+from numpy.typing import NDArray
 
 from qbench.kernels.isa.avx512 import Avx512Vnni
 from qbench.kernels.isa.emit import I8, I16, I32, I64, call, splat
@@ -13,7 +15,6 @@ from qbench.kernels.levels import Level
 
 Value = Any
 
-_MULTIPLY_ADD = {16: "sse2.pmadd.wd", 32: "avx2.pmadd.wd"}
 _NEAREST = {16: "sse2.cvtps2dq", 32: "avx.cvt.ps2dq.256"}
 _PACK_32 = {16: "sse2.packssdw.128", 32: "avx2.packssdw", 64: "avx512.packssdw.512"}
 _PACK_16 = {16: "sse2.packuswb.128", 32: "avx2.packuswb", 64: "avx512.packuswb.512"}
@@ -23,15 +24,30 @@ _PACK_16 = {16: "sse2.packuswb.128", 32: "avx2.packuswb", 64: "avx512.packuswb.5
 class Lanes:
     """Emits code for registers of `width` bytes (16, 32 or 64) on x86.
 
-    `weave` turns four vectors of bytes into four whose 32-bit elements hold the same byte of each, and `words` and
-    `bytes` undo its order: element ``4 * lane + i`` of woven vector `q` stands for byte ``16 * lane + 4 * q + i``.
-    All stay within 128-bit lanes, where shuffles are cheap.
+    `weave` turns as many vectors of codes as `taps` says into as many whose 32-bit elements hold the same channel of
+    each, and `words` and `bytes` undo its order: element ``4 * lane + i`` of woven vector `q` stands for channel
+    ``4 * taps * lane + 4 * q + i``. All stay within 128-bit lanes, where shuffles are cheap.
     """
 
     level: Level
     width: int
     wide: bool = False
     """Whether weights have 16 bits."""
+
+    @property
+    def taps(self) -> int:
+        """Taps of one `dot`: four bytes, or two of 16 bits where instructions for bytes saturate."""
+        return 2 if self.level is Level.AVX2 else 4
+
+    @property
+    def channels(self) -> int:
+        """Codes that are worked on at once."""
+        return self.width // 4 * self.taps
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of woven vectors: each gives a register of int16."""
+        return self.taps // 2
 
     @property
     def ints(self) -> ir.VectorType:
@@ -45,17 +61,32 @@ class Lanes:
 
     @property
     def codes(self) -> ir.VectorType:
-        """A register of bytes."""
-        return ir.VectorType(I8, self.width)
+        """One byte for each channel."""
+        return ir.VectorType(I8, self.channels)
 
     @property
     def weight_vectors(self) -> int:
-        """Registers of weights that one `dot` takes: of bytes, or of the even and the odd ones in 16 bits."""
-        return 2 if self.wide or self.level is Level.AVX2 else 1
+        """Registers of weights that one `dot` takes: one, or of four wide ones the even and the odd ones."""
+        return 2 if self.wide and self.taps == 4 else 1
 
-    def weave(self, b: ir.IRBuilder, taps: Sequence[Value | None]) -> list[Value]:
-        """Four vectors of bytes as four vectors of 32-bit elements; one that is missing counts as zeros."""
-        x, y, z, w = (splat(self.codes, 0) if tap is None else tap for tap in taps)
+    @property
+    def weight_type(self) -> type[np.int8 | np.int16]:
+        """Of a weight."""
+        return np.int16 if self.wide or self.taps == 2 else np.int8
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The channel that each element of each woven vector stands for, [taps, elements]."""
+        q, element = np.mgrid[0 : self.taps, 0 : self.lanes]
+        return 4 * self.taps * (element // 4) + 4 * q + element % 4
+
+    def weave(self, b: ir.IRBuilder, codes: Sequence[Value]) -> list[Value]:
+        """`taps` vectors of codes, or less and zeros, as vectors of 32-bit elements."""
+        codes = [*codes, *[splat(self.codes, 0)] * (self.taps - len(codes))]
+        if self.taps == 2:
+            x, y = (b.zext(tap, self.shorts) for tap in codes)
+            return [b.bitcast(self._unpack(b, x, y, self.shorts, half), self.ints) for half in (0, 1)]
+        x, y, z, w = codes
         woven: list[Value] = []
         for half in (0, 1):
             xy, zw = self._unpack(b, x, y, self.codes, half), self._unpack(b, z, w, self.codes, half)
@@ -71,18 +102,17 @@ class Lanes:
         return b.shuffle_vector(b.bitcast(x, kind), b.bitcast(y, kind), places)
 
     def dot(self, b: ir.IRBuilder, sums: Value, woven: Value, weights: Sequence[Value]) -> Value:
-        """Add to each int32 the products of its four codes and weights; exact, with no saturation on the way."""
+        """Add to each int32 the products of its codes and weights; exact, with no saturation on the way."""
+        if self.taps == 2:
+            factors = [b.bitcast(factor, self.shorts) for factor in (woven, weights[0])]
+            return b.add(sums, self._x86(b, "avx2.pmadd.wd", self.ints, factors))
         if self.weight_vectors == 1:
             return self._x86(b, f"avx512.vpdpbusd.{self.width * 8}", self.ints, [sums, woven, weights[0]])
         pairs = b.bitcast(woven, self.shorts)
         halves = b.and_(pairs, splat(self.shorts, 255)), b.lshr(pairs, splat(self.shorts, 8))
         for codes, pair in zip(halves, weights, strict=True):
-            factors = [codes, b.bitcast(pair, self.shorts)]
-            if self.level is Level.AVX2:
-                sums = b.add(sums, self._x86(b, _MULTIPLY_ADD[self.width], self.ints, factors))
-            else:
-                factors = [b.bitcast(factor, self.ints) for factor in factors]
-                sums = self._x86(b, f"avx512.vpdpwssd.{self.width * 8}", self.ints, [sums, *factors])
+            factors = [b.bitcast(codes, self.ints), pair]
+            sums = self._x86(b, f"avx512.vpdpwssd.{self.width * 8}", self.ints, [sums, *factors])
         return sums
 
     @property
@@ -127,17 +157,20 @@ class Lanes:
         return [b.shuffle_vector(whole, whole, _places(i * size, size)) for i in range(count)]
 
     def words(self, b: ir.IRBuilder, pair: Sequence[Value]) -> Value:
-        """Woven vectors 0 and 1, or 2 and 3, saturated to int16."""
+        """Woven vectors 0 and 1, or 2 and 3, rescaled and saturated to int16."""
         return self._x86(b, _PACK_32[self.width], self.shorts, pair)
 
     def bytes(self, b: ir.IRBuilder, words: Sequence[Value], low: Value, high: Value) -> Value:
-        """Both of `words` as bytes in order, between vectors of bounds."""
-        packed = self._x86(b, _PACK_16[self.width], self.codes, words)
-        raised = call(b, f"llvm.umax.v{self.width}i8", self.codes, [packed, low])
-        return call(b, f"llvm.umin.v{self.width}i8", self.codes, [raised, high])
+        """All `words` as bytes in order, between vectors of bounds."""
+        if len(words) == 1:
+            half = self.width // 4
+            words = [b.shuffle_vector(words[0], words[0], _places(start, half)) for start in (0, half)]
+        packed = self._x86(b, _PACK_16[self.channels], self.codes, words)
+        raised = call(b, f"llvm.umax.v{self.channels}i8", self.codes, [packed, low])
+        return call(b, f"llvm.umin.v{self.channels}i8", self.codes, [raised, high])
 
     def store_some(self, b: ir.IRBuilder, codes: Value, start: Value, count: Value) -> None:
-        """Store the first `count` (i64, 1 to `width`) bytes, and touch nothing behind them."""
+        """Store the first `count` (i64, 1 to `channels`) bytes, and touch nothing behind them."""
         if self.level is not Level.AVX512VNNI:
             store_by_stack(b, codes, start, b.trunc(count, I32))
             return
