@@ -33,52 +33,57 @@ class FoldScaleAxisPass:
         rw = Rewriter(graph)
         scales = [node.name for node in rw if is_op(node, Multiply)]
         for name in scales:
-            _fold(rw, name, _into_layer_before)
+            _fold(rw, name, into_layer_before)
         for name in reversed(scales):  # of several before a layer, the nearest goes first
-            _fold(rw, name, _into_layer_after)
+            _fold(rw, name, into_layer_after)
         return rw.finish()
 
 
-def _fold(rw: Rewriter, name: str, into: Callable[[Rewriter, Node, str, str], None]) -> None:
+def _fold(rw: Rewriter, name: str, into: Callable[[Rewriter, Node, str, str], bool]) -> None:
     multiply = rw.find(name)
     if multiply is not None:
         for data, factor in (multiply.inputs, multiply.inputs[::-1]):
             if factor in rw.constants and data not in rw.constants and rw.types[data] == rw.types[multiply.output]:
-                return into(rw, multiply, data, factor)
-    return None
+                into(rw, multiply, data, factor)
+                return
 
 
-def _into_layer_before(rw: Rewriter, multiply: Node, data: str, factor: str) -> None:
+def into_layer_before(rw: Rewriter, multiply: Node, data: str, factor: str) -> bool:
+    """Scale the output channels of the layer (and its bias) that makes `data`; whether that can be done."""
     layer, bias = rw.producer(data), None
     if layer is not None and is_op(layer, BiasAdd) and rw.sole_consumer(data) == multiply:
         layer, bias = rw.producer(layer.inputs[0]), layer
     if layer is None or not foldable(rw, layer) or rw.sole_consumer(layer.output) != (bias or multiply):
-        return
+        return False
     axis = channel_axis(rw, layer)
     scale = _factors(rw, data, axis, factor)
     if scale is None:
-        return
+        return False
     if bias is None:
         changed = _scaled(rw, layer, multiply, scale, "outputs")
         rw.replace((layer, multiply), (replace(changed, outputs=multiply.outputs),))
-        return
+        return True
     shift = rw.array(bias.inputs[1])
     if shift is None or channel_axis(rw, bias) != axis:
-        return
+        return False
     inputs = (layer.output, rw.changed_constant(bias.inputs[1], bias, product(shift, scale, bias)))
     rw.replace(layer, (_scaled(rw, layer, multiply, scale, "outputs"),))
     sources = joined_sources(bias, multiply)
     rw.replace((bias, multiply), (replace(bias, inputs=inputs, outputs=multiply.outputs, sources=sources),))
+    return True
 
 
-def _into_layer_after(rw: Rewriter, multiply: Node, data: str, factor: str) -> None:
+def into_layer_after(rw: Rewriter, multiply: Node, data: str, factor: str) -> bool:
+    """Scale the input channels of the layer that reads the product; whether that can be done."""
     layer = rw.sole_consumer(multiply.output)
     if layer is None or not foldable(rw, layer) or layer.inputs[0] != multiply.output:
-        return
+        return False
     scale = _factors(rw, data, channel_axis(rw, layer), factor)
-    if scale is not None:
-        changed = _scaled(rw, layer, multiply, scale, "inputs")
-        rw.replace((multiply, layer), (replace(changed, inputs=(data, changed.inputs[1])),))
+    if scale is None:
+        return False
+    changed = _scaled(rw, layer, multiply, scale, "inputs")
+    rw.replace((multiply, layer), (replace(changed, inputs=(data, changed.inputs[1])),))
+    return True
 
 
 def _factors(rw: Rewriter, value: str, axis: int, factor: str) -> Scale | None:

@@ -4,6 +4,7 @@ from qbench.ir.graph import Graph
 from qbench.passes.canonicalize import CanonicalizePass
 from qbench.passes.common_subexpressions import CommonSubexpressionsPass
 from qbench.passes.dead_code import DeadCodePass
+from qbench.passes.fold_affine import FoldAffinePass
 from qbench.passes.fold_batch_norm import FoldBatchNormPass
 from qbench.passes.fold_constants import FoldConstantsPass
 from qbench.passes.fold_scale_axis import FoldScaleAxisPass
@@ -33,6 +34,7 @@ def prepare(graph: Graph, fold_scale_axis: bool = False) -> Trace:
         CommonSubexpressionsPass(),
         CanonicalizePass(),
         FoldBatchNormPass(),
+        FoldAffinePass(),
         *((FoldScaleAxisPass(),) if fold_scale_axis else ()),
     )
     return Pipeline(passes).run(graph)

@@ -14,6 +14,7 @@ from qbench.ir.op import Array
 from qbench.passes.canonicalize import CanonicalizePass
 from qbench.passes.common_subexpressions import CommonSubexpressionsPass
 from qbench.passes.dead_code import DeadCodePass
+from qbench.passes.fold_affine import FoldAffinePass
 from qbench.passes.fold_batch_norm import FoldBatchNormPass
 from qbench.passes.fold_constants import FoldConstantsPass
 from qbench.passes.fold_scale_axis import FoldScaleAxisPass
@@ -33,6 +34,7 @@ PASSES: dict[str, Pass] = {
         CommonSubexpressionsPass(),
         CanonicalizePass(),
         FoldBatchNormPass(),
+        FoldAffinePass(),
         FoldScaleAxisPass(),
     )
 }
@@ -47,6 +49,8 @@ KINDS = (
     "pool",
     "scale",
     "shift",
+    "times",
+    "plus",
     "turn",
     "add",
     "multiply",
@@ -101,6 +105,10 @@ class Net:
             return self.add("divide", x, self.constant(CHANNELS, 1, 1, low=0.5))
         if kind == "shift":
             return self.add("subtract", x, self.constant(1, CHANNELS, 1, 1))
+        if kind in ("times", "plus"):
+            name = f"c{len(self.constants)}"
+            self.constants[name] = np.float32([1.5 - len(self.constants) % 4])
+            return self.add({"times": "multiply", "plus": "add"}[kind], name, x)
         if kind == "turn":
             turned = self.add("transpose", x, axes=(0, 2, 3, 1))
             return self.add("transpose", self.add("reshape", turned, newshape=(*IMAGE[:1], 6, 6, 4)), axes=(0, 3, 1, 2))

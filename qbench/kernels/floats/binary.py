@@ -75,6 +75,10 @@ def binary_kernel(operator: str, dtype: FloatType, level: Level) -> Kernel:
                 scalar = load(b, 0)
                 for i in range(count):
                     store(y, i, min(max(apply(load(a, i), scalar), low), high))
+            elif args.a3 == 0 and args.b3 == 1:
+                scalar = load(a, 0)
+                for i in range(count):
+                    store(y, i, min(max(apply(scalar, load(b, i)), low), high))
             else:
                 for i in range(count):
                     store(y, i, min(max(apply(load(a, i * args.a3), load(b, i * args.b3)), low), high))

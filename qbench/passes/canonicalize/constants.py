@@ -49,7 +49,7 @@ def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
         type_ = rw.types[data]
         if array is None or layer is None or not is_float(type_.dtype) or type_ != rw.types[node.output]:
             continue
-        if is_op(layer, SumOfProducts):
+        if is_op(layer, SumOfProducts) or (is_op(layer, BiasAdd) and layer.inputs[1] in rw.constants):
             axis = channel_axis(rw, layer)
         elif is_op(layer, Multiply) and any(name in rw.constants or _is_cast(rw, name) for name in layer.inputs):
             axis = _axis_of(array, type_.rank)
