@@ -12,7 +12,7 @@ from qbench.passes.infer_types import InferTypesPass
 from qbench.passes.pipeline import Pipeline, Trace
 
 
-def prepare(graph: Graph, fold_scale_axis: bool = False) -> Trace:
+def prepare(graph: Graph, fold_scale_axis: bool = False, fold_affine: bool = True) -> Trace:
     """Run the passes that quantization relies on; the result computes the same, up to float rounding.
 
     Parameters
@@ -21,6 +21,8 @@ def prepare(graph: Graph, fold_scale_axis: bool = False) -> Trace:
         A float graph, as a frontend gives it.
     fold_scale_axis
         Also move multiplications by a constant per channel into weights; see `FoldScaleAxisPass` for what that costs.
+    fold_affine
+        Move numbers that whole tensors are multiplied by, or that are added to them, into weights and biases.
 
     Returns
     -------
@@ -34,7 +36,7 @@ def prepare(graph: Graph, fold_scale_axis: bool = False) -> Trace:
         CommonSubexpressionsPass(),
         CanonicalizePass(),
         FoldBatchNormPass(),
-        FoldAffinePass(),
+        *((FoldAffinePass(),) if fold_affine else ()),
         *((FoldScaleAxisPass(),) if fold_scale_axis else ()),
     )
     return Pipeline(passes).run(graph)

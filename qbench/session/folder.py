@@ -45,6 +45,8 @@ class Manifest(pydantic.BaseModel, extra="forbid", strict=True, frozen=True):
     model: str
     float_model: str | None = None
     fold_scale_axis: bool
+    fold_affine: bool = False
+    """Of sessions that were saved before there was such a pass, edits may name what it would fold."""
     calibration: str
     evaluation: str | None
 
@@ -104,6 +106,7 @@ class SessionFolder:
             model=graph_digest(model.graph),
             float_model=None if model.float_model is None else graph_digest(model.float_model),
             fold_scale_axis=model.fold_scale_axis,
+            fold_affine=model.fold_affine,
             calibration=calibration.digest,
             evaluation=evaluation.digest + evaluation.labels_digest if evaluation else None,
         )
@@ -127,7 +130,7 @@ class SessionFolder:
         """The model and the data; SessionError where they are damaged or not what they were."""
         said = self.manifest
         float_model = None if said.float_model is None else self._graph(_FLOAT, said.float_model)
-        model = Model(self._graph(_MODEL, said.model), float_model, said.fold_scale_axis)
+        model = Model(self._graph(_MODEL, said.model), float_model, said.fold_scale_axis, said.fold_affine)
         calibration = load_dataset(model.fed, self._data("calibration"), "calibration", said.calibration)
         wanted = said.evaluation
         if wanted is None:

@@ -22,7 +22,7 @@ class Model:
         As it was loaded.
     float_model
         For a quantized graph: the float model that it was made from; None: its own weights, dequantized.
-    fold_scale_axis
+    fold_scale_axis, fold_affine
         For a float graph, see :func:`qbench.passes.prepare.prepare`.
 
     Raises
@@ -34,6 +34,7 @@ class Model:
     graph: Graph
     float_model: Graph | None = None
     fold_scale_axis: bool = False
+    fold_affine: bool = True
 
     @cached_property
     def template(self) -> Template | None:
@@ -52,7 +53,7 @@ class Model:
     def prepared(self) -> Trace:
         """How the model became the float graph that is quantized."""
         if self.template is None:
-            return prepare(self.graph, self.fold_scale_axis)
+            return prepare(self.graph, self.fold_scale_axis, self.fold_affine)
         return Imported(self.graph, (Step("dequantize", self.template.twin),), self.template)
 
     @property

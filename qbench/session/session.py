@@ -72,6 +72,8 @@ class Session(Searches):
         Memory for arrays that a later run can use again.
     fold_scale_axis
         Also fold constant multiplications per channel into weights, see :func:`qbench.passes.prepare.prepare`.
+    fold_affine
+        Fold scales and shifts by one number into the layers beside them; False for a config that names their tensors.
     probe_samples
         How many samples :meth:`probe` runs.
     float_model
@@ -103,6 +105,7 @@ class Session(Searches):
         cluster: object = None,
         cache_bytes: int = _CACHE_BYTES,
         fold_scale_axis: bool = False,
+        fold_affine: bool = True,
         probe_samples: int = PROBE_SAMPLES,
         float_model: Graph | None = None,
         metric: str | MetricFunction | None = None,
@@ -116,7 +119,7 @@ class Session(Searches):
         x, y = evaluation, None
         if isinstance(evaluation, tuple) and len(cast("tuple[object, ...]", evaluation)) == 2:
             x, y = cast("tuple[object, object]", evaluation)
-        model, where = Model(graph, float_model, fold_scale_axis), executor_of(cluster, executor)
+        model, where = Model(graph, float_model, fold_scale_axis, fold_affine), executor_of(cluster, executor)
         cases = None if x is None else _cases(model, x, y, metric is not None, where)
         given = calibration.x if isinstance(calibration, Samples) else calibration
         data = Dataset(model.fed, model.reals(given), what="calibration", executor=where)

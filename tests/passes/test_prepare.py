@@ -129,9 +129,9 @@ def networks(draw: st.DrawFn) -> Graph:
 
 
 @settings(max_examples=150, deadline=None)
-@given(networks(), st.booleans())
-def test_random_networks_mean_the_same(g: Graph, fold_scale_axis: bool) -> None:
-    trace = prepare(g, fold_scale_axis)
+@given(networks(), st.booleans(), st.booleans())
+def test_random_networks_mean_the_same(g: Graph, fold_scale_axis: bool, fold_affine: bool) -> None:
+    trace = prepare(g, fold_scale_axis, fold_affine)
     assert trace.graph.outputs == g.outputs
     assert difference(g, trace.graph) <= 1e-4
     assert "nn.batch_norm" not in ops(trace.graph)

@@ -27,6 +27,7 @@ from qbench.session.session import Session
 from qbench.views.state import State
 from qbench.views.workbench import workbench_view
 from tests.networks import mlp, residual, samples
+from tests.passes.graphs import array, graph, node, ops
 
 GRAPH = mlp()
 X, Y = samples(40, seed=2), np.random.default_rng(3).integers(0, 5, 40)
@@ -97,9 +98,9 @@ def test_another_models_session_is_refused_and_not_touched(tmp_path: Path):
     session(tmp_path / "s").run()
     before = contents(tmp_path / "s")
     other = rebuild(GRAPH, constants={**GRAPH.constants, "dense_0.bias": Constant(np.zeros(16, np.float32))})
-    for graph in (other, mlp(sizes=(12, 4))):
+    for model in (other, mlp(sizes=(12, 4))):
         with pytest.raises(SessionError, match="session of another model"):
-            Session(graph, samples(3), path=tmp_path / "s")
+            Session(model, samples(3), path=tmp_path / "s")
     assert contents(tmp_path / "s") == before
 
 
@@ -357,3 +358,21 @@ def test_a_file_whose_name_is_no_text_comes_back(tmp_path: Path, data_dir: Path)
     assert graph.title == "n?<b>"
     Session(graph, np.zeros((2, *map(int, graph.types[graph.inputs[0]].shape[1:])), np.float32), path=tmp_path / "s")
     assert Session.resume(tmp_path / "s").source.title == "n?<b>"
+
+
+def test_a_session_of_before_a_pass_keeps_the_nodes_that_it_would_fold(tmp_path: Path):
+    one = np.float32([2])
+    scaled = node("l", "nn.dense", "x", "w"), node("m", "multiply", "l", "s"), node("y", "nn.relu", "m")
+    g = graph(*scaled, x=("N", 5), w=array(6, 5), s=one)
+    old = Session(g, samples(30)[:, :5], path=tmp_path / "s", fold_affine=False)
+    old.override("l", threshold=1.5)
+    report = old.run()
+    manifest = tmp_path / "s" / "session.json"
+    said = json.loads(manifest.read_text())
+    assert said.pop("fold_affine") is False
+    manifest.write_text(json.dumps(said))  # as it was written then
+    again = Session.resume(tmp_path / "s")
+    assert ops(again.prepared) == ["nn.dense", "multiply", "nn.relu"]
+    assert again.run().output == report.output
+    Session(g, samples(30)[:, :5], path=tmp_path / "new")
+    assert ops(Session.resume(tmp_path / "new").prepared) == ["nn.dense", "nn.relu"]
