@@ -217,20 +217,24 @@ def test_matrix_products(batches, columns, turned, constant, dtype):
 
 @settings(max_examples=60)
 @given(
-    op=st.sampled_from(["add", "multiply", "divide"]),
+    op=st.sampled_from(["add", "multiply", "divide", "subtract"]),
     shape=st.lists(st.integers(1, 5), min_size=4, max_size=4).map(tuple),
     ones=st.tuples(*[st.booleans()] * 4),
     rank=st.integers(0, 4),
     constant=st.booleans(),
+    left=st.booleans(),
 )
-def test_broadcasting_of_images(op, shape, ones, rank, constant):
+def test_broadcasting_of_images(op, shape, ones, rank, constant, left):
     rng = np.random.default_rng(0)
     x = rng.normal(size=shape).astype(np.float32)
     small = tuple(1 if one else size for size, one in zip(shape, ones, strict=True))[4 - rank :]
     y = rng.uniform(1, 2, size=small).astype(np.float32)
     pool = node("nn.max_pool2d", "x", "p", pool_size=(1, 1), strides=(1, 1))
     inputs, constants = ({"x": x}, {"y": y}) if constant else ({"x": x, "y": y}, {})
-    assert_agree(graph_of(inputs, [pool, node(op, "p y", "s"), node("nn.relu", "s", "z")], "z", **constants), inputs)
+    assert_agree(
+        graph_of(inputs, [pool, node(op, "y p" if left else "p y", "s"), node("nn.relu", "s", "z")], "z", **constants),
+        inputs,
+    )
 
 
 @given(
