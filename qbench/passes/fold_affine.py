@@ -11,8 +11,8 @@ from qbench.ops.float.conv import Conv2d
 from qbench.ops.float.dense import BiasAdd, Dense
 from qbench.ops.float.elementwise import Add, Multiply
 from qbench.passes.canonicalize.constants import add_to_bias_add, merge_biases
-from qbench.passes.canonicalize.rule import Rule, with_scalar
-from qbench.passes.channels import channel_axis, foldable, narrowed
+from qbench.passes.canonicalize.rule import apply_rules, by_op, with_scalar
+from qbench.passes.channels import channel_axis, foldable
 from qbench.passes.fold_scale_axis import into_layer_after, into_layer_before
 from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 
@@ -35,14 +35,8 @@ class FoldAffinePass:
 
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
-        while sum(_apply(rw, name) for name in [node.name for node in rw]):
-            pass
+        apply_rules(rw, _RULES)
         return rw.finish()
-
-
-def _apply(rw: Rewriter, name: str) -> bool:
-    node = rw.find(name)
-    return node is not None and any(is_op(node, kind) and rule(rw, node) for kind, rule in _RULES)
 
 
 def _product_after(rw: Rewriter, multiply: Node) -> bool:
@@ -68,7 +62,7 @@ def _product_before(rw: Rewriter, multiply: Node) -> bool:
 def _sum_of_product(rw: Rewriter, add: Node) -> bool:
     """s x + c before a layer is s (x + c / s)."""
     found, layer = with_scalar(rw, add), rw.sole_consumer(add.output)
-    if found is None or layer is None or layer.inputs[0] != add.output or layer.inputs.count(add.output) > 1:
+    if found is None or layer is None or layer.inputs[0] != add.output:
         return False
     (scaled, shift), multiply = found, rw.producer(found[0])
     if not is_op(multiply, Multiply) or rw.sole_consumer(scaled) != add:
@@ -79,10 +73,11 @@ def _sum_of_product(rw: Rewriter, add: Node) -> bool:
         return False
     data, number = factor
     array = rw.constants[_other(add, scaled)].array
-    shifted = np.asarray(shift / number)
-    if not np.isfinite(shifted.astype(array.dtype)):
+    with np.errstate(over="ignore"):
+        shifted = np.full(array.shape, shift / number).astype(array.dtype)
+    if not np.isfinite(shifted).all():
         return False
-    constant = rw.constant(f"{add.name}.shift", narrowed(np.full(array.shape, shifted), array.dtype, add))
+    constant = rw.constant(f"{add.name}.shift", shifted)
     inner = rw.fresh(f"{add.output}.unscaled")
     first = replace(add, inputs=(data, constant), outputs=(inner,))
     rw.replace((multiply, add), (first, replace(multiply, inputs=(inner, _other(multiply, data)), outputs=add.outputs)))
@@ -97,7 +92,7 @@ def _sum_before(rw: Rewriter, add: Node) -> bool:
     if not (is_op(layer, Dense) or (is_op(layer, Conv2d) and not any(rw.attr(layer, "padding")))):
         return False
     weight, axis = rw.constants[layer.inputs[1]].array, channel_axis(rw, layer)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         shift = (found[1] * weight.astype(np.float64).reshape(len(weight), -1).sum(1)).astype(weight.dtype)
     if not np.isfinite(shift).all():
         return False
@@ -112,13 +107,15 @@ def _sum_before(rw: Rewriter, add: Node) -> bool:
     return True
 
 
-_RULES: tuple[tuple[type, Rule], ...] = (
-    (Multiply, _product_after),
-    (Multiply, _product_before),
-    (Add, add_to_bias_add),
-    (Add, _sum_of_product),
-    (Add, _sum_before),
-    (BiasAdd, merge_biases),
+_RULES = by_op(
+    {
+        _product_after: (Multiply,),
+        _product_before: (Multiply,),
+        add_to_bias_add: (Add,),
+        _sum_of_product: (Add,),
+        _sum_before: (Add,),
+        merge_biases: (BiasAdd,),
+    }
 )
 
 

@@ -64,6 +64,16 @@ def test_a_bias_that_would_overflow_stays() -> None:
     assert FoldAffinePass()(g) is g
 
 
+@pytest.mark.parametrize(
+    ("layer", "s", "c"),
+    [("conv", 1e-15, 1e30), ("conv", 1, np.inf), ("conv", 2, np.nan), ("dense", 1, np.inf), ("dense", 2, np.nan)],
+)
+def test_sums_that_leave_the_finite_numbers_stay(layer: str, s: float, c: float) -> None:
+    result = FoldAffinePass()(around(layer, s=number(s), c=number(c)))
+    assert "add" in ops(result)
+    assert all(np.isfinite(constant).all() or name == "c" for name, constant in arrays(result).items())
+
+
 def test_what_others_read_too_stays() -> None:
     g = graph(node("l", "nn.dense", "x", "w"), node("y", "multiply", "l", "s"), outputs=("l", "y"), x=(2, 5),
               w=array(6, 5), s=number(2))  # fmt: skip

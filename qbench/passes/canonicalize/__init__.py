@@ -1,11 +1,10 @@
 """One way to write each thing, so that the passes after it need to know one only."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import OPS, Op
+from qbench.ir.op import OPS
 from qbench.ops.float.activation import Clip, Relu
 from qbench.ops.float.conv import Conv2d
 from qbench.ops.float.dense import BiasAdd
@@ -33,7 +32,7 @@ from qbench.passes.canonicalize.contractions import einsum_to_matmul
 from qbench.passes.canonicalize.identities import remove_identity
 from qbench.passes.canonicalize.norms import ROOTS, recognize_norm
 from qbench.passes.canonicalize.padding import merge_pad
-from qbench.passes.canonicalize.rule import Rule
+from qbench.passes.canonicalize.rule import apply_rules, by_op
 from qbench.passes.canonicalize.shapes import (
     RESHAPES,
     average_to_global,
@@ -45,23 +44,11 @@ from qbench.passes.canonicalize.shapes import (
 from qbench.passes.canonicalize.softmax import guarded_softmax_to_safe
 from qbench.passes.rewrite import Rewriter
 
-Rules = dict[str, list[Rule]]
-
-
-def _by_op(ops_by_rule: dict[Rule, Iterable[str | type[Op]]]) -> Rules:
-    """The rules to try at a node, in order, by its op."""
-    rules: Rules = {}
-    for rule, ops in ops_by_rule.items():
-        for op in ops:
-            rules.setdefault(op if isinstance(op, str) else op.name, []).append(rule)
-    return rules
-
-
 _PHASES = (
-    _by_op(
+    by_op(
         {recognize_norm: ROOTS, recognize_activation: ANCHORS}
     ),  # first, while the ops are as the exporter wrote them
-    _by_op(
+    by_op(
         {
             remove_identity: OPS,
             scaled_maximum_to_leaky_relu: (Maximum,),
@@ -112,12 +99,5 @@ class CanonicalizePass:
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
         for rules in _PHASES:
-            while sum(_apply(rw, rules, name) for name in [node.name for node in rw]):
-                pass
+            apply_rules(rw, rules)
         return rw.finish()
-
-
-def _apply(rw: Rewriter, rules: Rules, name: str) -> bool:
-    """Whether a rule was applied to the node of that name, if there still is one."""
-    node = rw.find(name)
-    return node is not None and any(rule(rw, node) for rule in rules.get(node.op, ()))

@@ -43,7 +43,7 @@ def subtract_to_add(rw: Rewriter, node: Node) -> bool:
 
 
 def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
-    """Adding a constant per channel to a layer's output, or to one that is scaled to real numbers, is a bias_add."""
+    """Adding a constant per channel to a layer's output, with its bias or scaled to real numbers, is a bias_add."""
     for data, other in (node.inputs, node.inputs[::-1]):
         array, layer = rw.array(other), rw.producer(data)
         type_ = rw.types[data]

@@ -1,7 +1,7 @@
 """What a rewriting rule is, and what several of them need."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,32 @@ from qbench.passes.rewrite import Rewriter, attrs, joined_sources
 Rule = Callable[[Rewriter, Node], bool]
 """Rewrites the graph around one node if it can; returns whether it did."""
 
+Rules = dict[str, list[Rule]]
+"""The rules to try at a node, in order, by its op."""
+
 FLOAT_MAX = float(np.finfo(np.float32).max)
 """Exporters write this, or infinity, for a bound that does not bound."""
+
+
+def by_op(ops_by_rule: dict[Rule, Iterable[str | type[Op]]]) -> Rules:
+    """Rules by the ops of the nodes that each starts from."""
+    rules: Rules = {}
+    for rule, ops in ops_by_rule.items():
+        for op in ops:
+            rules.setdefault(op if isinstance(op, str) else op.name, []).append(rule)
+    return rules
+
+
+def apply_rules(rw: Rewriter, rules: Rules) -> None:
+    """Rewrite until no rule applies."""
+    while sum(_apply(rw, rules, name) for name in [node.name for node in rw]):
+        pass
+
+
+def _apply(rw: Rewriter, rules: Rules, name: str) -> bool:
+    """Whether a rule was applied to the node of that name, if there still is one."""
+    node = rw.find(name)
+    return node is not None and any(rule(rw, node) for rule in rules.get(node.op, ()))
 
 
 def scalar(rw: Rewriter, value: str) -> float | None:
