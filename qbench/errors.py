@@ -1,7 +1,8 @@
 """Every error that qbench raises on purpose. Each message says what is wrong, where, and what to do about it."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import islice
 
 __all__ = [
     "CalibrationError",
@@ -18,6 +19,7 @@ __all__ = [
     "QParamsError",
     "SessionError",
     "UnsupportedOpsError",
+    "listed",
     "nearest",
     "shown",
 ]
@@ -101,6 +103,15 @@ def shown(name: str, limit: int = 120) -> str:
     """Quote a name that comes from a file, so that control characters and 10,000 letters cannot spoil a message."""
     text = repr(name)
     return text if len(text) <= limit else f"{text[: limit // 2]}...{text[-limit // 4 :]} ({len(name)} characters)"
+
+
+_LISTED = 3
+
+
+def listed(names: Collection[str]) -> str:
+    """Quote the first few names, and count the others."""
+    more = len(names) - _LISTED
+    return ", ".join(map(shown, islice(names, _LISTED))) + (f" and {more} more" if more > 0 else "")
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:

@@ -138,7 +138,7 @@ def _by_name(graph: Graph, item: object) -> dict[str, Array]:
         if name not in graph.inputs:
             raise DataError(f"the model has no input {shown(name)}{nearest(name, graph.inputs)} (it has {inputs})")
     for name in graph.inputs:
-        if not isinstance(given.get(name), np.ndarray):
+        if not isinstance(given.get(name), (np.ndarray, np.generic)):
             found = "is missing" if name not in given else f"is {type(given[name]).__name__}, not a NumPy array"
             raise DataError(f"input {shown(name)} {found}")
     return {name: np.asarray(given[name]) for name in graph.inputs}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from qbench.ir.sizes import Number, Size, size_of
-from qbench.ir.types import Dim
+from qbench.ir.types import Dim, TensorType
 
 
 class Unresolved(Exception):
@@ -57,6 +57,11 @@ def greater(left: Size | Number, right: Size | Number, *, by: int = 1) -> bool:
 def _differences(left: Number, right: Size | Number) -> tuple[Size, Size]:
     difference = right - Fraction(left) if isinstance(right, Size) else size_of(0)
     return -difference, difference
+
+
+def symbols_of(types: Iterable[TensorType]) -> list[str]:
+    """The symbols in the sizes of types, in the order in which they come."""
+    return list(dict.fromkeys(s for kind in types for dim in kind.shape for s in sorted(size_of(dim).symbols)))
 
 
 def solved(left: Dim, right: Dim, order: Iterable[str]) -> dict[str, Dim] | None:

@@ -4,11 +4,10 @@ from abc import ABC
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from qbench.errors import shown
+from qbench.errors import listed
 from qbench.quant.calibrator_specs import MaxSpec, MseSpec, PercentileSpec
 from qbench.quant.config import QuantConfig
 
-_FEW = 3
 _USUAL = MseSpec()
 
 
@@ -46,7 +45,7 @@ class Repair(ABC):
         return config.with_value(self.default, self.value)
 
     def __str__(self) -> str:
-        return f"{self.what} {_few(self.where)}".rstrip()
+        return f"{self.what} {listed(self.where)}".rstrip()
 
 
 class KeepFloat(Repair):
@@ -157,11 +156,6 @@ class RoundWeights(Repair):
     def value(self) -> str:
         """The rounding."""
         return "sequential"
-
-
-def _few(names: tuple[str, ...]) -> str:
-    said = ", ".join(shown(name) for name in names[:_FEW])
-    return f"{said} and {len(names) - _FEW} more" if len(names) > _FEW else said
 
 
 def before(config: QuantConfig) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from qbench.errors import SessionError, shown
+from qbench.errors import SessionError, listed, shown
 from qbench.ir.frozen import FrozenMap
 from qbench.passes.choices import choices_of
 from qbench.quant.config import QuantConfig
@@ -16,7 +16,6 @@ from qbench.session.names import find, overridden, without
 from qbench.session.state import State
 
 _LONGEST = 60
-_FEW = 3
 
 
 class Edits(State):
@@ -81,7 +80,7 @@ class Edits(State):
         several = list(dict.fromkeys(names))
         if not several:
             raise SessionError("nothing to override: give the names of layers or tensors")
-        self._override(_few(several), several, settings)
+        self._override(listed(several), several, settings)
 
     def reset(self, name: str) -> None:
         """Take back all overrides of one layer or tensor; SessionError where there are none.
@@ -93,7 +92,7 @@ class Edits(State):
     def reset_many(self, names: Iterable[str]) -> None:
         """Take back all overrides of several layers or tensors, as one edit; SessionError where none has any."""
         several = list(dict.fromkeys(names))
-        self._reset(_few(several), several)
+        self._reset(listed(several), several)
 
     def recalibrate(self, *names: str) -> None:
         """Drop the scales that an imported model came with: the config's calibrators choose anew.
@@ -190,10 +189,6 @@ class Edits(State):
         memo = self._quantizer.memo
         choices = choices_of(self.prepared, config, memo)
         return list(annotate(self._quantizer.prepared, choices.excluded, memo, modes=choices.modes)[1])
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(map(shown, names[:_FEW])) + (f" and {len(names) - _FEW} more" if names[_FEW:] else "")
 
 
 def _brief(value: object) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from os import PathLike
 from pathlib import Path
 
-from qbench.errors import ExportError, shown
+from qbench.errors import ExportError, listed, shown
 from qbench.exporters import write_onnx, write_tensor_quant_overrides
 from qbench.exporters.tflite import inexpressible, write_tflite
 from qbench.ir.graph import Graph
@@ -17,7 +17,6 @@ from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 
 _LOG = logging.getLogger(__name__)
-_NAMED = 5
 
 
 def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str], *, nbits: bool = False) -> Path:
@@ -94,9 +93,8 @@ def _expressible(session: Session, config: QuantConfig) -> Quantized:
             break
         config, floats = changed, floats | dict.fromkeys(group.head.name for group in groups)
     if floats:
-        some = ", ".join(map(shown, [*floats][:_NAMED])) + (", ..." if len(floats) > _NAMED else "")
         count = "1 layer is" if len(floats) == 1 else f"{len(floats)} layers are"
-        _LOG.warning("%s in float in the TFLite file, which has no integers for it: %s", count, some)
+        _LOG.warning("%s in float in the TFLite file, which has no integers for it: %s", count, listed(floats))
     return quantized
 
 

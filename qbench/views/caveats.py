@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.errors import shown
+from qbench.errors import listed, shown
 from qbench.ir.build import TAIL
 from qbench.ir.types import numel
 from qbench.views.state import State
 
 _FEW = 2  # calibration samples: ranges of less are those of a picture, not of the network
 _OTHER_SCALE = 8.0
-_NAMED = 3  # values that a sentence lists
 
 
 def caveats(state: State, samples: tuple[Mapping[str, NDArray[Any]], ...] = ()) -> tuple[str, ...]:
@@ -29,11 +28,9 @@ def caveats(state: State, samples: tuple[Mapping[str, NDArray[Any]], ...] = ()) 
     found = [] if state.report.stopped is None else [f"The evaluation stopped: {state.report.stopped}"]
     graph = state.quantized.prepared
     if TAIL in state.quantized.trace.source.constants:
-        more = len(graph.outputs) - _NAMED
-        ends = ", ".join(map(shown, graph.outputs[:_NAMED])) + (f" and {more} more" if more > 0 else "")
         found.append(
-            f"The graph ends at {ends}, and all numbers are about that: how much the file makes of it only a "
-            "run knows. What lies behind stays in float, and comes back with export_onnx."
+            f"The graph ends at {listed(graph.outputs)}, and all numbers are about that: how much the file makes of it "
+            "only a run knows. What lies behind stays in float, and comes back with export_onnx."
         )
     for name in graph.inputs:
         seen, size = state.statistics.get(name), graph.types[name].shape[1:]

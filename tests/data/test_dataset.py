@@ -14,7 +14,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Node
 from qbench.ir.types import TensorType
-from tests.networks import mlp, samples
+from tests.networks import mlp, node, samples
 
 GRAPH = mlp()
 
@@ -93,6 +93,15 @@ def test_a_fixed_batch_is_fed_at_a_time():
     ]
     with pytest.raises(DataError, match="13 is no multiple of that"):
         Dataset(graph, samples(13))
+
+
+def test_a_scalar_input_takes_a_numpy_number():
+    graph = build(
+        "scaled", {"x": TensorType((1, 2)), "by": TensorType(())}, ["y"], [node("multiply", ["x", "by"], "y")]
+    )
+    x = np.ones((1, 2), np.float32)
+    (chunk,) = Dataset(graph, [{"x": x, "by": np.float32(3)}]).chunks()
+    assert chunk.feeds["by"].shape == () and chunk.feeds["by"] == 3
 
 
 def with_(value: float) -> np.ndarray:

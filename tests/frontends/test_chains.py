@@ -168,6 +168,21 @@ def test_double_and_half_precision_constants(tmp_path: Path) -> None:
     check(save(proto, tmp_path), {"x": random(2, 3)})
 
 
+def test_what_a_network_computes_in_64_bits_has_32(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    nodes = [
+        node("Cast", ["x"], ["wide"], "widen", to=TensorProto.DOUBLE),
+        node("Softmax", ["wide"], ["shares"]),
+        node("Mul", ["shares", "c"], ["scaled"]),
+        node("CastLike", ["x", "c"], ["again"], "like"),
+        node("Add", ["scaled", "again"], ["sum"]),
+        node("Cast", ["sum"], ["out"], to=TensorProto.FLOAT),
+    ]
+    path = save(model(nodes, {"x": ["N", 3]}, ["out"], {"c": random(3, dtype=np.float64)}), tmp_path)
+    graph = check(path, {"x": random(2, 3)})
+    assert {kind.dtype for kind in graph.types.values()} == {"float32"}
+    assert "real numbers of 64 bits have 32 here: 'widen', 'like'" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [

@@ -55,7 +55,7 @@ def test_the_second_node_of_a_name_is_renamed_with_a_note(tmp_path: Path, caplog
     path.write_bytes(proto.SerializeToString())
     graph = load(path)  # onnxruntime takes it too
     assert [n.name for n in graph.nodes] == ["twin", "twin.2"]
-    assert "two nodes are called 'twin'" in caplog.text
+    assert "names of earlier nodes are numbered here: 'twin'" in caplog.text
 
 
 @pytest.mark.parametrize("rank", [2, 3])

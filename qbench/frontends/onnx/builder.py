@@ -120,6 +120,8 @@ class Builder(Growth):
 
     def __init__(self, inputs: Mapping[str, TensorType], taken: Iterable[str]) -> None:
         super().__init__(inputs, taken)
+        self.doubles: list[str] = []
+        """Nodes of the file that make numbers of 64 bits, which have 32 here."""
         self._reals: dict[str, str] = {}
         """The real numbers of stored constants, by the name of their integers."""
 

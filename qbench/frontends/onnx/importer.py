@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qbench.errors import GraphError, ModelError, UnsupportedOpsError, nearest, shown
+from qbench.errors import GraphError, ModelError, UnsupportedOpsError, listed, nearest, shown
+from qbench.frontends.equations import imported
 from qbench.frontends.onnx.builder import Builder, Open, Unsupported, Value
 from qbench.frontends.onnx.folding import can_fold, fold_constants, fold_sizes
-from qbench.frontends.onnx.inputs import input_types, symbols_of
+from qbench.frontends.onnx.inputs import input_types
 from qbench.frontends.onnx.loops import WAYS, Turns, count_turns, holds
 from qbench.frontends.onnx.source import SourceModel, SourceNode, in_order
 from qbench.frontends.onnx.table import CONVERTERS, MOVES
 from qbench.frontends.onnx.tails import cut_before
-from qbench.frontends.sizes import Unresolved, solved, substituted
+from qbench.frontends.sizes import Unresolved
 from qbench.ir.build import build
 from qbench.ir.graph import Graph, Node
-from qbench.ir.types import Dim
-from qbench.ops.rules import Unequal
+from qbench.ir.types import Dim, TensorType
+
+_LOG = logging.getLogger(__name__)
 
 
 def import_model(
@@ -51,19 +54,9 @@ def import_model(
 
 
 def _imported(source: SourceModel, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
-    """The graph; where it turns out that two sizes must be equal, it is made again with that known."""
-    known: dict[str, Dim] = {}
-    for last in (*(False,) * EQUATIONS, True):
-        importer = _Importer(source, shapes, known)
-        try:
-            graph = importer.run()
-            return _cut(importer, shapes) if graph is None else graph
-        except (GraphError, ModelError) as error:
-            new = importer.told_by(error)
-            if new is None or last:
-                raise
-        known = substituted(known, new)
-    raise AssertionError("the last try returns or raises")
+    """The graph, or what of it comes before sizes that only the run knows."""
+    found = imported(lambda known: _Importer(source, shapes, known))
+    return found if isinstance(found, Graph) else _cut(found, shapes)
 
 
 def _cut(importer: _Importer, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
@@ -76,9 +69,6 @@ def _cut(importer: _Importer, shapes: Mapping[str, Sequence[Dim]]) -> Graph:
         raise importer.refused(starts.values())
     return tail.behind(_imported(front, shapes))
 
-
-EQUATIONS = 64
-"""Equations of sizes that a network may ask for; so many that only a damaged file asks for more."""
 
 NUMBERS = frozenset({"Clip", "PRelu"})
 """Ops that take constants as real numbers, however they are stored."""
@@ -105,8 +95,12 @@ class _Importer:
         self.undecided = 0  # branches around the node that is taken, of which the run takes one of two
         self.missing: dict[str, SourceNode] = {}  # outputs that a converter does not make (an index, a mask)
 
-    def run(self) -> Graph | None:
-        """The graph; None where it has to end before some nodes."""
+    @property
+    def inputs(self) -> Mapping[str, TensorType]:
+        return self.builder.inputs
+
+    def run(self) -> Graph | _Importer:
+        """The graph; the importer itself where it has to end before some nodes."""
         for name in self.source.outputs:
             if name in self.source.initializers:  # first, so that no other layout of it takes its name
                 self.builder.materialize(self.values[name])
@@ -116,21 +110,16 @@ class _Importer:
         if self.unsupported:
             raise self.refused(self.unsupported.values())
         if self.behind.intersection(self.source.outputs):
-            return None
+            return self
         outputs, builder = self._outputs(), self.builder
+        if builder.doubles:
+            _LOG.warning("real numbers of 64 bits have 32 here: %s", listed(builder.doubles))
         return build(self.source.name, builder.inputs, outputs, builder.nodes, builder.constants, builder.qparams)
 
     def refused(self, lines: Iterable[str]) -> UnsupportedOpsError:
         """The error that says what is not supported."""
         listed = "".join(f"\n  {line}" for line in lines)
         return UnsupportedOpsError(f"{shown(self.source.name)} uses what qbench does not support:{listed}")
-
-    def told_by(self, error: Exception) -> dict[str, Dim] | None:
-        """What symbols must stand for, where the error is that the network asks for equal sizes; else None."""
-        cause = error if isinstance(error, Unequal) else error.__cause__
-        if not isinstance(cause, Unequal) or len(cause.sizes) != 2:
-            return None
-        return solved(*cause.sizes, symbols_of(self.builder.inputs.values()))
 
     def _take_all(self, nodes: Sequence[SourceNode]) -> None:
         for node in in_order(nodes):

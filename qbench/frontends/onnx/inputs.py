@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from qbench.errors import ModelError, shown
 from qbench.frontends.onnx.source import SourceInput
 from qbench.ir.dtypes import DTYPES, is_dtype
-from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, dims_replaced
 
 
@@ -26,11 +25,6 @@ def input_types(
     """
     symbols = _Symbols()
     return {one.name: _type_of(one, shapes.get(one.name), symbols, known) for one in inputs}
-
-
-def symbols_of(types: Iterable[TensorType]) -> list[str]:
-    """The symbols in the sizes of types, in the order in which they come."""
-    return list(dict.fromkeys(s for kind in types for dim in kind.shape for s in sorted(size_of(dim).symbols)))
 
 
 def _type_of(

@@ -7,10 +7,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
-from qbench.frontends.onnx.inputs import symbols_of
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
-from qbench.frontends.sizes import element_of, solved
+from qbench.frontends.sizes import element_of, solved, symbols_of
 from qbench.ir.dtypes import is_dtype
 from qbench.ir.sizes import Size, size_of
 from qbench.ir.types import Dim, dim_product
@@ -47,6 +46,9 @@ def cast_like(builder: Builder, node: SourceNode, x: Value, like: Value) -> Valu
 
 
 def _cast(builder: Builder, x: Value, dtype: str) -> Value:
+    if dtype == "float64":
+        builder.doubles.append(builder.now().name)
+        dtype = "float32"
     if not is_dtype(dtype):
         raise Unsupported(f"a cast to {dtype}")
     if x.dtype == dtype:

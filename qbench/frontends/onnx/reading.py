@@ -13,7 +13,7 @@ from onnx.checker import ValidationError
 from onnx.inliner import inline_local_functions, inline_selected_functions
 from onnx.shape_inference import InferenceError, infer_shapes
 
-from qbench.errors import ModelError, nearest, shown
+from qbench.errors import ModelError, listed, nearest, shown
 from qbench.frontends.onnx.source import Array, SourceInput, SourceModel, SourceNode
 from qbench.frontends.onnx.table import CONVERTERS
 from qbench.frontends.onnx.tensors import read_tensor
@@ -155,16 +155,18 @@ def _dtype_name(elem_type: int) -> str:
 
 def _node_names(graph: GraphProto, taken: set[str], given: frozenset[str]) -> list[str]:
     """Nameless nodes are called after their first output; the second node of a name gets another one."""
-    seen, names = {*given}, list[str]()
+    seen, names, twice = {*given}, list[str](), list[str]()
     for index, node in enumerate(graph.node):
         name = node.name
         if not name or name in seen:
             name = fresh(name or next(filter(None, node.output), f"{node.op_type}_{index}"), taken)
         if node.name and node.name in seen:
-            _LOG.warning("two nodes are called %s: the second is %s here", shown(node.name), shown(name))
+            twice.append(node.name)
         seen.add(name)
         taken.add(name)
         names.append(name)
+    if twice:
+        _LOG.warning("names of earlier nodes are numbered here: %s", listed(twice))
     return names
 
 

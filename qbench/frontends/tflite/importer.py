@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown
+from qbench.frontends.equations import imported
 from qbench.frontends.sizes import Unresolved
 from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
 from qbench.frontends.tflite.cells import Cell, cell_of
@@ -17,7 +18,7 @@ from qbench.frontends.tflite.table import CONVERTERS
 from qbench.ir.build import build
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.graph import Graph
-from qbench.ir.types import Dim, TensorType
+from qbench.ir.types import Dim, TensorType, dims_replaced
 from qbench.quant.arithmetic import dequantize
 from qbench.quant.semantics import Semantics
 
@@ -46,27 +47,32 @@ def import_model(
         if name not in known:
             raise ModelError(f"shapes: the model has no input {shown(name)}{nearest(name, known)}")
     try:
-        return _Importer(source, shapes, semantics, to_nchw).run()
+        return imported(lambda known: _Importer(source, shapes, semantics, to_nchw, known))
     except GraphError as error:
         raise ModelError(f"{shown(source.name)}: {error}") from error
 
 
 class _Importer:
     def __init__(
-        self, source: SourceModel, shapes: Mapping[str, Sequence[Dim]], semantics: Semantics, to_nchw: bool
+        self,
+        source: SourceModel,
+        shapes: Mapping[str, Sequence[Dim]],
+        semantics: Semantics,
+        to_nchw: bool,
+        known: Mapping[str, Dim],
     ) -> None:
         self.source = source
         self.values: dict[int, Value] = {}
         self.unsupported: list[str] = []
         for number in source.inputs:
             tensor = source.tensors[number]
-            kind = _input_type(tensor, shapes.get(tensor.name))
+            kind = _input_type(tensor, shapes.get(tensor.name), known)
             value = Value(tensor.name, kind.shape, kind.dtype, tensor.qparams)
             if to_nchw and kind.rank == 4:
                 value = Value(tensor.name, tuple(kind.shape[i] for i in TO_NCHW), kind.dtype, tensor.qparams, True)
             self.values[number] = value
         inputs = {
-            self.values[n].name: TensorType(self.values[n].shape, _input_type(source.tensors[n], None).dtype)
+            self.values[n].name: TensorType(self.values[n].shape, _input_type(source.tensors[n], None, known).dtype)
             for n in source.inputs
         }
         ends = () if to_nchw else (source.tensors[number].name for number in source.outputs)
@@ -77,6 +83,10 @@ class _Importer:
         for number, tensor in enumerate(source.tensors):
             if tensor.array is not None:
                 self.values[number] = self.builder.known(tensor.array, tensor.name, tensor.qparams)
+
+    @property
+    def inputs(self) -> Mapping[str, TensorType]:
+        return self.builder.inputs
 
     def run(self) -> Graph:
         for op in self.source.operators:
@@ -226,12 +236,12 @@ class _Importer:
         return self.builder.known(dequantize(value.array, value.q), value.name)
 
 
-def _input_type(tensor: SourceTensor, override: Sequence[Dim] | None) -> TensorType:
+def _input_type(tensor: SourceTensor, override: Sequence[Dim] | None, known: Mapping[str, Dim]) -> TensorType:
     if not is_dtype(tensor.dtype):
         raise ModelError(f"input {tensor} is {tensor.dtype}, which is not one of {', '.join(DTYPES)}")
     if override is not None:
-        return TensorType(tuple(override), tensor.dtype)
+        return TensorType(dims_replaced(override, known), tensor.dtype)
     rank = len(tensor.shape)
     axes = {0: "N", 1: "H", 2: "W"} if rank == 4 else {0: "N"}
     sizes = (axes.get(axis, f"D{axis}") if size is None else size for axis, size in enumerate(tensor.shape))
-    return TensorType(tuple(sizes), tensor.dtype)
+    return TensorType(dims_replaced(sizes, known), tensor.dtype)

@@ -11,7 +11,7 @@ import qbench as qb
 from qbench.errors import ModelError
 from qbench.quant.semantics import Semantics
 from qbench.runtime.interpreter import run
-from tests.frontends.tflite.checking import save
+from tests.frontends.tflite.checking import check, save
 from tests.frontends.tflite.networks import quantized
 from tests.tflite_files import Operator, Tensor, model, operator
 
@@ -75,6 +75,14 @@ def test_the_batch_may_be_open(tmp_path: Path, opened: str) -> None:
     path = save(model(tensors, operators), tmp_path)
     graph = qb.load(path, shapes={"x": ("N", 4, 4, 2)} if opened == "by the caller" else None)
     assert graph.types["y"].shape == ("N", 5)
+
+
+def test_a_shape_that_no_other_batch_fills_means_that_the_batch_is_one(tmp_path: Path) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(1, 12)
+    tensors = [Tensor("x", (1, 12), signature=(-1, 12)), Tensor("rows", (4, 3)), Tensor("y", (4, 3))]
+    operators = [operator("RESHAPE", ["x"], ["rows"], new_shape=(4, 3)), operator("EXP", ["rows"], ["y"])]
+    graph = check(save(model(tensors, operators, ["x"], ["y"]), tmp_path), {"x": x})
+    assert graph.types["x"].shape == (1, 12)
 
 
 def test_a_shape_that_states_a_batch_of_one_means_an_open_batch(tmp_path: Path) -> None:
