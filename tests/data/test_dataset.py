@@ -97,7 +97,10 @@ def test_a_fixed_batch_is_fed_at_a_time():
 
 def test_a_scalar_input_takes_a_numpy_number():
     graph = build(
-        "scaled", {"x": TensorType((1, 2)), "by": TensorType(())}, ["y"], [node("multiply", ["x", "by"], "y")]
+        "scaled",
+        {"x": TensorType((1, 2), "float32"), "by": TensorType((), "float32")},
+        ["y"],
+        [node("multiply", ["x", "by"], "y")],
     )
     x = np.ones((1, 2), np.float32)
     (chunk,) = Dataset(graph, [{"x": x, "by": np.float32(3)}]).chunks()
