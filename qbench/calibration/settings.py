@@ -65,7 +65,7 @@ def settings_of(point: Point, graph: Graph, config: QuantConfig, memo: Memo | No
     default = config.weights if point.kind == "weight" else config.activations
     rules = tuple((f"rule {number}", rule) for number, rule in enumerate(config.rules) if _fits(rule, point, graph))
     shape = graph.constants[point.tensor].shape if point.kind == "weight" else ()
-    given = point, shape, default, rules, override, shifts_only(config)
+    given = point, shape, default, rules, override, config.by_shifts
     return (memo or Memo()).recall(("settings", point.tensor), given, lambda: _settings_of(*given))
 
 
@@ -142,12 +142,6 @@ def describe(calibrator: CalibratorSpec) -> str:
             usual = type(calibrator)()
             changed = [f"{key}={value}" for key, value in calibrator if value != getattr(usual, key)]
             return " ".join([calibrator.name, *changed])
-
-
-def shifts_only(config: QuantConfig) -> bool:
-    """Whether anything in the config rounds by shifts: a multiplier is then a power of two, and so are all scales."""
-    roundings = [config.rounding, *(part.rounding for part in (*config.rules, *config.layers.values()))]
-    return any(rounding is not None and rounding.startswith("pow2") for rounding in roundings)
 
 
 def _settings(rule: Rule, point: Point) -> Mapping[str, Any]:

@@ -326,24 +326,24 @@ def _sized(cls: type[Op]) -> tuple[str, ...]:
 
 def is_open(node: Node) -> bool:
     """Whether an attribute of the node hangs on sizes that only the run can tell."""
+    return any(_has_symbols(node.attrs.get(name)) for name in _sized(OPS[node.op]))
 
-    def mentions(value: Attr) -> bool:
-        return any(map(mentions, value)) if isinstance(value, tuple) else isinstance(value, str)
 
-    return any(mentions(node.attrs.get(name)) for name in _sized(OPS[node.op]))
+def _has_symbols(value: Attr) -> bool:
+    return any(map(_has_symbols, value)) if isinstance(value, tuple) else isinstance(value, str)
 
 
 def with_sizes(node: Node, sizes: Mapping[str, Dim]) -> Node:
     """The node with other sizes in place of symbols in its attributes; the same one where it has none of them."""
-
-    def replaced(value: Attr) -> Attr:
-        if isinstance(value, tuple):
-            return tuple(map(replaced, value))
-        return size_of(value).replaced(sizes).dim if isinstance(value, str) else value
-
     found = {name: node.attrs[name] for name in _sized(OPS[node.op]) if name in node.attrs}
-    changed = {name: new for name, value in found.items() if (new := replaced(value)) != value}
+    changed = {name: new for name, value in found.items() if (new := _replaced(value, sizes)) != value}
     return dataclasses.replace(node, attrs=FrozenMap({**node.attrs, **changed})) if changed else node
+
+
+def _replaced(value: Attr, sizes: Mapping[str, Dim]) -> Attr:
+    if isinstance(value, tuple):
+        return tuple(_replaced(each, sizes) for each in value)
+    return size_of(value).replaced(sizes).dim if isinstance(value, str) else value
 
 
 def _checked(cls: type[Op], node: Node) -> dict[str, Attr]:

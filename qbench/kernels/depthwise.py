@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -141,19 +143,21 @@ def pack_depthwise(
         constants = [bias, *RESCALES[kind].pack(mantissa, shift, multiplier, zero_point)]
     bits = [values if values.dtype == np.float32 else values.astype(np.int32) for values in constants]
     numbers = np.stack([values.view(np.int32) for values in bits], axis=1)  # [channels, groups]
+    numbers, taps = (np.pad(values, ((0, 64), *[(0, 0)] * (values.ndim - 1))) for values in (numbers, taps))
     parts, blocks, place = [], [], 0
-    for first, room in _blocks(len(weights), tuple(by_channels)):
-        lanes = by_channels[room]
-        order, stored = lanes.order + first, min(room, len(weights) - first)
-        constants = np.moveaxis(np.pad(numbers, ((0, 64), (0, 0)))[order], 2, 0)  # [groups, woven vectors, elements]
-        factors = np.moveaxis(np.pad(taps, ((0, 64), (0, 0), (0, 0)))[order], 2, 0)  # [dots, *those, taps]
+    for room, alike in groupby(_blocks(len(weights), tuple(by_channels)), key=itemgetter(1)):
+        lanes, firsts = by_channels[room], [first for first, _ in alike]
+        order = lanes.order + np.array(firsts)[:, np.newaxis, np.newaxis]
+        constants = np.moveaxis(numbers[order], 3, 1)  # [blocks, groups, woven vectors, elements]
+        factors = np.moveaxis(taps[order], 3, 1)  # [blocks, dots, woven vectors, elements, taps]
         if lanes.weight_vectors == 2:  # even taps, then odd ones
-            factors = np.stack([factors[..., 0::2], factors[..., 1::2]], axis=2)
-        factors = factors.astype(lanes.weight_type)
-        part = np.concatenate([np.ascontiguousarray(values).view(np.uint8).ravel() for values in (constants, factors)])
-        blocks.append((first, room, place, stored))
-        parts.append(part)
-        place += part.size
+            factors = np.stack([factors[..., 0::2], factors[..., 1::2]], axis=3)
+        both = (np.ascontiguousarray(values) for values in (constants, factors.astype(lanes.weight_type)))
+        part = np.concatenate([values.reshape(len(firsts), -1).view(np.uint8) for values in both], axis=1)
+        for first in firsts:
+            blocks.append((first, room, place, min(room, len(weights) - first)))
+            place += part.shape[1]
+        parts.append(part.ravel())
     return _aligned(np.concatenate(parts)), np.array(blocks, np.int64)
 
 

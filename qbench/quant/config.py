@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 
@@ -57,6 +58,12 @@ class QuantConfig(StrictModel):
     """Overrides by tensor name."""
     layers: ByName[LayerOverride] = FrozenMap()
     """Overrides by the name of a node of the prepared graph."""
+
+    @cached_property
+    def by_shifts(self) -> bool:
+        """Whether anything here rounds by shifts: a multiplier is then a power of two, and so are all scales."""
+        roundings = [self.rounding, *(part.rounding for part in (*self.rules, *self.layers.values()))]
+        return any(rounding is not None and rounding.startswith("pow2") for rounding in roundings)
 
     @model_validator(mode="after")
     def _zero_points(self) -> Self:
@@ -172,8 +179,16 @@ class QuantConfig(StrictModel):
 
     def override_many(self, kind: Literal["tensors", "layers"], names: Iterable[str], **settings: Any) -> Self:
         """A copy with the same settings for many tensors or layers, as if they were given one after the other."""
-        known = self.to_data()[kind]
-        return self.with_value(kind, known | {name: _revised(known.get(name, {}), settings) for name in names})
+        try:
+            given = tuples(json.loads(json.dumps(settings, default=_plain)))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{kind} cannot be overridden by {shown(repr(settings))}: {error}") from None
+        known: Mapping[str, PartialModel] = getattr(self, kind)
+        before = {name: dict(known[name]) if name in known else {} for name in names}
+        after = {**known} | {name: _revised(override, given) for name, override in before.items()}
+        fields: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
+        fields[kind] = {name: override for name, override in after.items() if _says(override)}
+        return type(self)(**fields)
 
     def without_tensor(self, name: str) -> Self:
         """A copy without the override of a tensor; ConfigError where there is none."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from qbench.calibration.bulk import UNMEASURED_DB, wide_tensors
 from qbench.calibration.overrides import check_overrides
 from qbench.calibration.resolve import resolve
-from qbench.calibration.settings import shifts_only
 from qbench.calibration.statistics import Statistics
 from qbench.calibration.weights import with_room_for_bias
 from qbench.errors import ConfigError
@@ -116,7 +115,7 @@ def quantize_graph(
         else RealizeTwinPass(template, roundings)
     )
     rounded = _rounded(prepared, config, encodings)
-    encodings = encodings if not rounded else _with_rounded(encodings, rounded, marked, shifts_only(config))
+    encodings = encodings if not rounded else _with_rounded(encodings, rounded, marked, config.by_shifts)
     bound = annotated.rebound(qparams={point.value: encodings[tensor].qparams for tensor, point in marked.items()})
     correct: list[Pass] = [RoundWeightsPass(rounded)] if rounded else []
     corrected = nodes_with(graph, config, "bias_correction")

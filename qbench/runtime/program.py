@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -127,6 +127,11 @@ class Program(Plan):
         return Arenas(self.arena_bytes, self.gaps)
 
     @cached_property
+    def _plan(self) -> Plan:
+        """The plan alone, for schedules: one that held on to its program would keep it until garbage is collected."""
+        return Plan(**{each.name: getattr(self, each.name) for each in fields(Plan)})
+
+    @cached_property
     def _plain(self) -> Schedule:
         """Of runs that know nothing but the inputs, and give nothing but the outputs."""
         return self._schedule((), (), None, {})
@@ -174,7 +179,7 @@ class Program(Plan):
         key = frozenset(start), keep, sampled, observed
         schedule = self._schedules.get(key)
         if schedule is None:
-            schedule = Schedule(self, *key)
+            schedule = Schedule(self._plan, *key)
             if len(self._schedules) >= _MANY_SCHEDULES:
                 self._schedules.clear()
             self._schedules[key] = schedule

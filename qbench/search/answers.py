@@ -47,6 +47,8 @@ class Answers:
     data: Dataset
     cache: ValueCache = field(default_factory=lambda: ValueCache(_CACHE_BYTES))
     memo: Memo = field(default_factory=Memo)
+    _last: Programs | None = field(default=None, init=False, repr=False, compare=False)
+    """Of the last graph: as long as they live, planning the next one finds again what it shares."""
 
     def exact(self, prepared: Graph, cancel: Cancel | None = None) -> Outputs:
         """Of the float model."""
@@ -96,6 +98,7 @@ class Answers:
             for name, parts in found.items():
                 q = graph.qparams.get(name)
                 parts.append(arrays[name] if q is None else dequantize(arrays[name], q))
+        self._last = programs
         return found
 
     def __reduce__(self) -> tuple[type[Answers], tuple[Dataset]]:

@@ -60,6 +60,8 @@ class Exact:
     finds: Finds
     picked: Sequence[Feeds]
     power: Mapping[str, float] = field(default_factory=dict[str, float])
+    _last: list[Programs] = field(default_factory=list[Programs], repr=False, compare=False)
+    """Of the last graph that was judged: as long as they live, planning the next one finds again what it shares."""
 
     @classmethod
     def of(cls, graph: Graph, feeds: Sequence[Feeds]) -> Exact:
@@ -68,7 +70,7 @@ class Exact:
         chances = {name: made for name in names if (made := chances_of(graph, name)) is not None}
         picks = [name for node in picking(graph) for name in node.outputs]
         nothing = dict[str, Array]()
-        found = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
+        found, _ = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
         chances = {name: made.seen_in(found[name]) for name, made in chances.items()}
         answers = {name: found[name] for name in names}
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
@@ -120,7 +122,9 @@ class Exact:
     def _given(self, graph: Graph) -> Mapping[str, Sequence[Array]] | None:
         """What another graph answers; None where NaN arises on the way."""
         try:
-            return _outputs(graph, [*self.outputs], self.feeds, self.picked)
+            found, programs = _outputs(graph, [*self.outputs], self.feeds, self.picked)
+            self._last[:] = [programs]
+            return found
         except DataError:
             return None
 
@@ -144,14 +148,15 @@ class Exact:
 
 def _outputs(
     graph: Graph, names: Sequence[str], feeds: Sequence[Feeds], picked: Sequence[Feeds]
-) -> dict[str, list[Array]]:
+) -> tuple[dict[str, list[Array]], Programs]:
     values = {name: value_of(graph, name) or name for name in names}
     programs = Programs(graph, keep=values.values())
     runs = [
         programs.of(feed).run(feed, start=given, keep=values.values())
         for feed, given in zip(feeds, picked, strict=True)
     ]
-    return {name: [_real(run[value], graph.qparams.get(value)) for run in runs] for name, value in values.items()}
+    found = {name: [_real(run[value], graph.qparams.get(value)) for run in runs] for name, value in values.items()}
+    return found, programs
 
 
 def _real(array: Array, q: QParams | None) -> Array:

@@ -86,6 +86,44 @@ def test_overrides_cannot_be_changed_in_place() -> None:
         config.tensors["y"] = TensorOverride(threshold=1.0)  # type: ignore[index]
 
 
+DECIDERS = {
+    "threshold": st.none() | positive | st.lists(positive, min_size=2, max_size=2),
+    "calibrator": calibrators,
+}
+SETTINGS = st.sampled_from(sorted(DECIDERS)).flatmap(
+    lambda decider: st.fixed_dictionaries(
+        {},
+        optional={
+            decider: DECIDERS[decider],
+            "symmetric": st.booleans(),
+            "dtype": st.sampled_from(["int8", "int16", None]),
+            "reason": st.just("default: why"),
+        },
+    )
+)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), SETTINGS), st.lists(st.sampled_from("abcd"), unique=True), SETTINGS)
+def test_many_overrides_are_those_that_come_one_after_the_other(
+    before: dict[str, Any], names: list[str], settings: dict[str, Any]
+) -> None:
+    config = QuantConfig()
+    for name, given_before in before.items():
+        config = config.override_tensor(name, **given_before)
+    one_by_one = config
+    for name in names:
+        one_by_one = one_by_one.override_tensor(name, **settings)
+    many = config.override_many("tensors", names, **settings)
+    assert many == one_by_one
+    assert many.to_json() == one_by_one.to_json()
+
+
+@pytest.mark.parametrize("value", [-1.0, object(), np.inf, "2"])
+def test_many_overrides_that_make_no_sense(value: object) -> None:
+    with pytest.raises(ConfigError, match="tensors"):
+        QuantConfig().override_many("tensors", ["x", "y"], threshold=value)
+
+
 def test_calibrators_have_short_names() -> None:
     def calibrator(value: Any) -> Any:
         return QuantConfig().with_value("activations.calibrator", value).activations.calibrator

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import re
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -221,6 +223,18 @@ def test_an_interrupted_run_leaves_nothing_behind(threads):
         program.run(x, threads=threads, cancel=Broken())
     expected = interpreter.run(program.graph, {"v0": x})["v8"]
     np.testing.assert_array_equal(program.run(x, threads=threads)["v8"], expected)
+
+
+def test_a_program_goes_with_the_last_who_holds_it():
+    program = chain()
+    program.run(feed(program, (2, 3, 4, 5)))
+    gone = weakref.ref(program)
+    gc.disable()  # programs in circles would keep their constants until garbage is collected
+    try:
+        del program
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_arrays_may_lie_in_any_way():

@@ -192,15 +192,15 @@ def lowering_of(step: Fused, graph: Graph, level: Level) -> Lowering:
     Refused
         There is none.
     """
-    refusal = Refused(f"there is no kernel for {step.head.op}")
+    why = f"there is no kernel for {step.head.op}"
     for _, family in LOWERINGS.get(step.head.op, ()):
         if any(follows_as(node) not in family.absorbs for node in step.nodes[1:]):
             continue
         try:
             return family(step, graph, level if family.takes_matrices else level.vectors)
-        except Refused as refused:
-            refusal = refused
-    raise refusal
+        except Refused as refusal:  # kept, it would hold on to all that its frames have
+            why = str(refusal)
+    raise Refused(why)
 
 
 def dispatch() -> str:
