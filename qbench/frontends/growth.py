@@ -12,7 +12,7 @@ import numpy as np
 
 import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry
 from qbench.errors import GraphError, ModelError, QParamsError, shown
-from qbench.ir.frozen import Constant, FrozenMap
+from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr, Node
 from qbench.ir.mapped import release
 from qbench.ir.names import fresh
@@ -100,10 +100,8 @@ class Growth:
         if OPS[op].rule is QuantRule.MAC:
             self._check_weights(operands)
         source = self.now()
-        fields = OPS[op].attributes()
-        kept = {key: value for key, value in attrs.items() if key not in fields or value != fields[key].default}
         names = tuple(name for name, _ in operands)
-        node = Node(source.name, op, names, tuple(outputs), FrozenMap(kept), (source.name,))
+        node = Node(source.name, op, names, tuple(outputs), OPS[op].given(**attrs), (source.name,))
         self.qparams |= {name: q for name, q in zip(outputs, qparams, strict=False) if q is not None}
         try:
             types = bind(node, self.qparams).infer_all(tuple(kind for _, kind in operands))

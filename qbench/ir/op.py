@@ -268,6 +268,12 @@ class Op(ABC):
         """The attribute fields by name."""
         return {f.name: f for f in dataclasses.fields(cls) if f.name not in ("qin", "qout")}
 
+    @classmethod
+    def given(cls, **attrs: Attr) -> FrozenMap[str, Attr]:
+        """Attributes of a node, without those that are the op's default."""
+        fields = cls.attributes()
+        return FrozenMap({key: v for key, v in attrs.items() if key not in fields or v != fields[key].default})
+
 
 _REMEMBERED = 32  # sets of types for each node: lines of text have many widths
 _ROLES = {**dict.fromkeys(("data", "lhs", "rhs", "condition"), Role.DATA), "weight": Role.WEIGHT, "bias": Role.BIAS}

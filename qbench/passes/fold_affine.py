@@ -14,7 +14,7 @@ from qbench.passes.canonicalize.constants import add_to_bias_add, merge_biases
 from qbench.passes.canonicalize.rule import apply_rules, by_op, with_scalar
 from qbench.passes.channels import channel_axis, foldable
 from qbench.passes.fold_scale_axis import into_layer_after, into_layer_before
-from qbench.passes.rewrite import Rewriter, attrs, joined_sources
+from qbench.passes.rewrite import Rewriter, joined_sources
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _sum_before(rw: Rewriter, add: Node) -> bool:
     changed = replace(layer, inputs=(found[0], layer.inputs[1]), outputs=(inner,), sources=joined_sources(add, layer))
     added = Node(
         rw.fresh(f"{layer.name}.bias"), BiasAdd.name, (inner, bias), layer.outputs,
-        attrs({} if axis == 1 else {"axis": axis}), sources=joined_sources(add, layer),
+        BiasAdd.given(axis=axis), sources=joined_sources(add, layer),
     )  # fmt: skip
     rw.replace((add, layer), (changed, added))
     return True

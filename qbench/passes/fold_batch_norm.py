@@ -13,7 +13,7 @@ from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.elementwise import Multiply
 from qbench.ops.float.norm import BatchNorm
 from qbench.passes.channels import channel_axis, foldable, narrowed, scaled
-from qbench.passes.rewrite import Rewriter, attrs, joined_sources
+from qbench.passes.rewrite import Rewriter, joined_sources
 
 Vector = NDArray[np.float64]
 
@@ -100,4 +100,4 @@ def _bias_add(rw: Rewriter, norm: Node, data: str, shift: Vector, axis: int) -> 
     """The bias_add that stands where the norm stood; its bias is called as the norm's beta was."""
     dtype = rw.constants[norm.inputs[2]].array.dtype
     bias = rw.changed_constant(norm.inputs[2], norm, narrowed(shift, dtype, norm))
-    return replace(norm, op=BiasAdd.name, inputs=(data, bias), attrs=attrs({} if axis == 1 else {"axis": axis}))
+    return replace(norm, op=BiasAdd.name, inputs=(data, bias), attrs=BiasAdd.given(axis=axis))

@@ -13,7 +13,7 @@ from qbench.ops.float.select import Cast
 from qbench.ops.products import SumOfProducts
 from qbench.passes.canonicalize.rule import before, fuse, scalar, with_scalar
 from qbench.passes.channels import channel_axis, per_channel
-from qbench.passes.rewrite import Rewriter, attrs
+from qbench.passes.rewrite import Rewriter
 
 
 def divide_to_multiply(rw: Rewriter, node: Node) -> bool:
@@ -59,7 +59,7 @@ def add_to_bias_add(rw: Rewriter, node: Node) -> bool:
         if bias is None:
             continue
         name = other if array.ndim == 1 and array.size == bias.size else rw.constant(f"{other}.bias", bias)
-        rw.update(node, op=BiasAdd.name, inputs=(data, name), attrs=attrs({} if axis == 1 else {"axis": axis}))
+        rw.update(node, op=BiasAdd.name, inputs=(data, name), attrs=BiasAdd.given(axis=axis))
         return True
     return False
 
