@@ -6,11 +6,10 @@ from functools import partial
 from typing import cast
 
 from qbench.ir.build import rebuild
-from qbench.ir.frozen import FrozenMap
-from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.names import fresh
-from qbench.ir.op import OPS, Op, bind
+from qbench.ir.op import OPS, bind
 from qbench.ops.qnn.base import Lowered, QnnOp
 
 
@@ -45,10 +44,5 @@ def legal(graph: Graph, memo: Memo | None = None) -> Graph:
 
 def _integer_node(node: Node, lowered: Lowered, constants: tuple[str, ...]) -> Node:
     op = lowered.op
-    return dataclasses.replace(node, op=op.name, inputs=node.inputs + constants, attrs=_attrs(op))
-
-
-def _attrs(op: Op) -> FrozenMap[str, Attr]:
-    """The attributes of an op that differ from their defaults."""
-    values = {name: (getattr(op, name), field.default) for name, field in type(op).attributes().items()}
-    return FrozenMap({name: value for name, (value, default) in values.items() if value != default})
+    attrs = op.given(**{name: getattr(op, name) for name in op.attributes()})
+    return dataclasses.replace(node, op=op.name, inputs=node.inputs + constants, attrs=attrs)

@@ -71,6 +71,8 @@ def unary() -> list[Case]:
         Case("Clip", {"x": X}),
         Case("Clip", {"x": X, "low": np.float32(0.1)}),
         Case("Clip", {"x": ints(*range(-4, 5)), "c0": np.int64(-2), "c1": np.int64(3)}),
+        Case("Clip", {"x": ints(-(2**41), 2**25, 2**41), "c0": np.int64(-(2**40) - 1), "c1": np.int64(2**25 + 1)}),
+        Case("Clip", {"x": np.arange(-4, 5, dtype=np.int32), "": NONE, "c1": np.int32(3)}),
         Case("PRelu", {"x": X, "c": random(4, 1, 1)}),
         Case("PRelu", {"x": X, "c": random(1)}),
         Case("PRelu", {"x": X, "c": random(8)}),

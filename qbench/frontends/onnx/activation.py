@@ -140,7 +140,8 @@ def is_inf(builder: Builder, node: SourceNode, x: Value) -> Value:
 @converter("Clip", "input min? max?", "min max")
 def clip(builder: Builder, node: SourceNode, x: Value, low: Value | None, high: Value | None) -> Value:
     """Bounds are attributes before opset 11, then inputs; either may be absent."""
-    if (low is not None and low.array is None) or (high is not None and high.array is None):
+    computed = any(bound is not None and bound.array is None for bound in (low, high))
+    if computed or x.dtype in ("int32", "int64"):  # bounds as attributes are floats
         y = x if low is None else builder.emit("maximum", x, low)
         return y if high is None else builder.emit("minimum", y, high)
     a_min = max(node.real("min", -_LARGEST) if low is None else low.number(), -_LARGEST)
