@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import weakref
 
 import numpy as np
 import pytest
 
+from qbench.data.dataset import Dataset
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.types import TensorType
+from qbench.runtime.programs import plan
+from qbench.search.answers import Answers
 from qbench.search.nearness import Exact
 
 
@@ -52,6 +56,22 @@ def test_where_nothing_is_to_be_found_noise_counts_by_an_average_sample() -> Non
     assert quiet.decibels(wrong_by(0.5))["y"] == pytest.approx(10 * math.log10(8 / 0.25), abs=1e-3)
     loud = exact.loudest([1], 1)  # more than an average one: by itself
     assert loud.decibels(wrong_by(0.5))["y"] == pytest.approx(10 * math.log10(16 / 0.25))
+
+
+@pytest.mark.parametrize("by", ["exact", "answers"])
+def test_what_was_planned_last_is_there_for_the_next_graph(by: str) -> None:
+    """Nothing else holds the lowerings: whoever judges many graphs, most of which are alike, finds them again."""
+    graph, inputs = wrong_by(0.5), samples(1)
+    exact, answers = Exact.of(wrong_by(0), inputs), Answers(Dataset(graph, inputs))
+    assert all(lowering() is None for lowering in lowerings(graph))
+    _ = exact.decibels(graph) if by == "exact" else answers.exact(graph)
+    found = lowerings(graph)
+    assert found and all(lowering() is not None for lowering in found)
+
+
+def lowerings(graph: Graph) -> list[weakref.ref[object]]:
+    """Those of a program that is gone."""
+    return [weakref.ref(each) for each in plan(graph).lowerings]
 
 
 def test_what_is_no_number_is_as_far_as_can_be() -> None:
