@@ -5,6 +5,7 @@ A chain is evaluated on NumPy object arrays that hold ints, floats, bools and :c
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from qbench.ir.sizes import Number, Size, size_of
@@ -16,8 +17,8 @@ class Unresolved(Exception):
 
 
 def element_of(dim: Dim) -> int | Size:
-    """A size as an element of an object array."""
-    return dim if isinstance(dim, int) else size_of(dim)
+    """The length of an axis as an element of an object array."""
+    return dim if isinstance(dim, int) else replace(size_of(dim), positive=True)
 
 
 def dim_of(element: object) -> Dim | None:
@@ -46,17 +47,20 @@ def greater(left: Size | Number, right: Size | Number, *, by: int = 1) -> bool:
     """Whether one element is larger than another, by 1 or more."""
     if not isinstance(left, Size) and not isinstance(right, Size):
         return left > right if by else left >= right
-    above, below = (left - right, right - left) if isinstance(left, Size) else _differences(left, right)
-    if above.least is not None and above.least >= by:
+    above, below = _least_difference(left, right), _least_difference(right, left)
+    if above is not None and above >= by:
         return True
-    if below.least is not None and below.least >= 1 - by:
+    if below is not None and below >= 1 - by:
         return False
     raise Unresolved
 
 
-def _differences(left: Number, right: Size | Number) -> tuple[Size, Size]:
-    difference = right - Fraction(left) if isinstance(right, Size) else size_of(0)
-    return -difference, difference
+def _least_difference(left: Size | Number, right: Size | Number) -> Number | None:
+    """The least that `left` less `right` can be; None where that cannot be said."""
+    if isinstance(right, Size):
+        return (left - right).least
+    least = left.least if isinstance(left, Size) else left
+    return None if least is None else least - right
 
 
 def symbols_of(types: Iterable[TensorType]) -> list[str]:

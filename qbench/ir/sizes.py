@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -48,9 +48,12 @@ class Size:
     ----------
     terms
         Canonical: make sizes with `size_of` and arithmetic.
+    positive
+        It is 1 or more, whatever its terms say: the length of an axis. What is computed from it isn't known to be.
     """
 
     terms: tuple[tuple[Monomial, Number], ...]
+    positive: bool = field(default=False, compare=False)
 
     @property
     def number(self) -> Number | None:
@@ -89,9 +92,9 @@ class Size:
     @cached_property
     def least(self) -> Number | None:
         """The least that it can be, symbols and quotients being 1 or more; None where that cannot be said."""
-        if any(factor < 0 for monomial, factor in self.terms if monomial):
-            return None
-        return sum((factor for _, factor in self.terms), 0)
+        told = not any(factor < 0 for monomial, factor in self.terms if monomial)
+        least = sum((factor for _, factor in self.terms), 0) if told else None
+        return max(least or 1, 1) if self.positive else least
 
     def replaced(self, values: Mapping[str, int | str]) -> Size:
         """The same with other sizes in place of symbols."""

@@ -115,6 +115,22 @@ def test_expand_with_the_usual_choice_between_shape_and_ones(tmp_path: Path) -> 
     check(save(model(nodes, {"x": ["N", 3, 5]}, ["out"], constants), tmp_path), {"x": random(2, 3, 5)})
 
 
+def test_the_usual_choice_where_steps_are_cut_off_on_the_way(tmp_path: Path) -> None:
+    """As many frames as a convolution leaves, which no file says: still not -1, which stands for "as it is"."""
+    nodes = [
+        node("Conv", ["x", "window"], ["frames"], strides=[4]),
+        node("Shape", ["frames"], ["s"]),
+        node("ConstantOfShape", ["three"], ["ones"], value=numpy_helper.from_array(np.array([1]))),
+        node("Mul", ["ones", "minus"], ["minuses"]),
+        node("Equal", ["s", "minuses"], ["same"]),
+        node("Where", ["same", "ones", "s"], ["target"]),
+        node("Expand", ["token", "target"], ["out"]),
+    ]
+    constants = ONE | {"token": random(1, 4, 1), "window": random(4, 1, 9), "three": np.array([3])}
+    graph = check(save(model(nodes, {"x": ["N", 1, "n"]}, ["out"], constants), tmp_path), {"x": random(2, 1, 33)})
+    assert graph.types["out"].shape == ("N", 4, "(n + 3)//4 - 2")
+
+
 def test_attention_scale_from_a_size(tmp_path: Path) -> None:
     nodes = [
         node("Shape", ["x"], ["s"]),

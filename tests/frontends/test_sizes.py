@@ -11,7 +11,8 @@ from onnx import TensorProto
 import qbench as qb
 from qbench.exporters.onnx_qdq import write_onnx
 from qbench.frontends import load
-from qbench.frontends.sizes import solved, substituted
+from qbench.frontends.sizes import Unresolved, element_of, equal, greater, solved, substituted
+from qbench.ir.sizes import size_of
 from qbench.runtime.interpreter import call
 from tests.frontends.models import check, model, node, random, save
 
@@ -24,6 +25,15 @@ def test_a_symbol_stands_for_the_others_or_for_a_multiple() -> None:
     assert solved("W*(2*((H + 15)//48))", "4*W", ["H", "W"]) == {"H": 96}
     assert solved("H*W", "4*((H*W)//(4*(H//2)*(W//2)))*(H//2)*(W//2)", ["H", "W"]) == {"H": "2*H", "W": "2*W"}
     assert solved("H", "H + 1", ["H"]) is None
+
+
+def test_the_length_of_an_axis_is_one_or_more_whatever_is_taken_off_it() -> None:
+    length, difference = element_of("(n + 257)//384 - 2"), size_of("n - m")
+    assert greater(length, 0) and not greater(-1, length)
+    assert not equal(length, -1) and not equal(0, length)
+    for undecided in ((length, 1), (length - 1, -1), (difference, -1)):
+        with pytest.raises(Unresolved):
+            equal(*undecided)
 
 
 def test_substitutions_follow_one_another() -> None:
