@@ -29,6 +29,10 @@ _LOST_TEXTS = 0.05
 
 LOST_DB = 20.0
 
+_FEWEST, _MOST_OFFSET = 64, 10**1.5
+"""Values in a sample whose mean is no signal: a detector says "nothing" nearly everywhere, by a large negative number,
+beside which any error were small. But no output counts for less than this part of its mean square."""
+
 _FAR_DB, _NEAR_DB = 0.0, 60.0
 """Of one sample: it says no more where nothing is left, or nothing lost."""
 
@@ -50,8 +54,10 @@ class Exact:
     picked
         Of each sample, what was picked by scores: other graphs go on with the same, so that outputs can be compared.
     power
-        Of each output, the mean square in a usual sample, where that is known: where nothing is to be found, the
-        signal is next to nothing, and any error large beside it.
+        Of each output, the signal in a value of a usual sample, where that is known: where nothing is to be found,
+        there is next to none, and any error large beside it.
+    offsets
+        Of each output with many values in a sample, their mean over all samples.
     """
 
     feeds: Sequence[Feeds]
@@ -60,6 +66,7 @@ class Exact:
     finds: Finds
     picked: Sequence[Feeds]
     power: Mapping[str, float] = field(default_factory=dict[str, float])
+    offsets: Mapping[str, float] = field(default_factory=dict[str, float])
     _last: list[Programs] = field(default_factory=list[Programs], repr=False, compare=False)
     """Of the last graph that was judged: as long as they live, planning the next one finds again what it shares."""
 
@@ -74,7 +81,8 @@ class Exact:
         chances = {name: made.seen_in(found[name]) for name, made in chances.items()}
         answers = {name: found[name] for name in names}
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
-        return cls(feeds, answers, chances, Finds.of(graph, answers), picked)
+        offsets = {name: _mean(arrays) for name, arrays in answers.items() if name not in chances}
+        return cls(feeds, answers, chances, Finds.of(graph, answers), picked, offsets=offsets)
 
     def loudest(self, among: Sequence[int], most: int) -> Exact:
         """Of the samples with these numbers so many at most, those that say most; noise counts by no less than what
@@ -87,12 +95,12 @@ class Exact:
         best = sorted(sorted(among, key=says, reverse=True)[:most])
         outputs = {name: [arrays[at] for at in best] for name, arrays in self.outputs.items()}
         feeds, picked = ([some[at] for at in best] for some in (self.feeds, self.picked))
-        return Exact(feeds, outputs, self.chances, self.finds, picked, power)
+        return Exact(feeds, outputs, self.chances, self.finds, picked, power, self.offsets)
 
     def _says(self, name: str, arrays: Sequence[Array]) -> float:
-        """How much an output says: its mean square, or how much it finds."""
+        """How much an output says: the signal in a value of it, or how much it finds."""
         if name not in self.finds.joined:
-            return _power(arrays)
+            return self._signal(name, arrays) / max(1, sum(array.size for array in arrays))
         return math.fsum(self.finds.joined[name].found(array).mean() for array in arrays) / len(arrays)
 
     def usual(self, graph: Graph) -> dict[str, float]:
@@ -109,6 +117,7 @@ class Exact:
     def decibels(self, graph: Graph) -> dict[str, float]:
         """SQNR of each output that another graph gives; minus infinity where NaN arises on the way.
 
+        What all values of a large output have in common is no signal.
         A choice between classes counts by what is lost of it, where that is more: its divergence from the float
         model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. A text counts by that alone: its
         letters may stand at other steps. Of detections counts what is said where something is found. What is not finite
@@ -134,7 +143,7 @@ class Exact:
             each = [*batchwise(self.outputs, given)]
             found = worst_db(self.finds.deviations(name, *each[at]) for at in samples)
             return -math.inf if found is None else found
-        signal, noise = (math.fsum(sums) for sums in zip(*(_squares(*pair) for pair in pairs), strict=True))
+        signal, noise = self._signal(name, [wanted for wanted, _ in pairs]), math.fsum(_noise(*pair) for pair in pairs)
         signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)
         if name not in self.chances or ratio == -math.inf:
@@ -144,6 +153,12 @@ class Exact:
         reads = chances.blank is not None
         kept = LOST_DB + _decibels((_LOST_TEXTS if reads else LOST_NATS) * rows, lost)
         return kept if reads else min(ratio, kept)
+
+    def _signal(self, name: str, arrays: Sequence[Array]) -> float:
+        """The sum of the squares of an output's values, less what they have in common."""
+        offsets = self.offsets.get(name, 0.0), 0.0
+        signal, power = (math.fsum(_power(array, offset) for array in arrays) for offset in offsets)
+        return max(signal, power / _MOST_OFFSET)
 
 
 def _outputs(
@@ -170,15 +185,21 @@ def _judged(graph: Graph) -> list[str]:
     return [name for name in named if is_float(graph.types[name].dtype)]
 
 
-def _squares(wanted: Array, given: Array) -> tuple[float, float]:
-    """Sums of the squares of the finite elements, and of what is wrong with them."""
+def _mean(arrays: Sequence[Array]) -> float:
+    """Of the finite values; 0 where a sample has few."""
+    real = np.concatenate([array[np.isfinite(array)].ravel() for array in arrays])
+    return float(real.mean(dtype=np.float64)) if real.size >= _FEWEST * len(arrays) else 0.0
+
+
+def _power(array: Array, offset: float = 0.0) -> float:
+    """The sum of the squares of the finite values about an offset."""
+    return float(np.square(array[np.isfinite(array)].astype(np.float64) - offset).sum())
+
+
+def _noise(wanted: Array, given: Array) -> float:
+    """The sum of the squares of what is wrong, where it should be finite."""
     finite = np.isfinite(wanted)
-    real = wanted[finite].astype(np.float64)
-    return float(np.square(real).sum()), float(np.square(real - given[finite]).sum())
-
-
-def _power(arrays: Sequence[Array]) -> float:
-    return math.fsum(_squares(array, array)[0] for array in arrays) / max(1, sum(array.size for array in arrays))
+    return float(np.square(wanted[finite].astype(np.float64) - given[finite]).sum())
 
 
 def _decibels(signal: float, noise: float) -> float:

@@ -50,6 +50,21 @@ def test_the_loudest_of_some_samples_are_taken_in_their_order() -> None:
     assert [float(array[0, 0]) for array in chosen.outputs["y"]] == [3, 5]
 
 
+@pytest.mark.parametrize(("spread", "counts"), [(5.0, 25.0), (0.5, 10**-1.5 * (400 + 0.25))])
+def test_what_all_values_of_a_large_output_have_in_common_is_no_signal(spread: float, counts: float) -> None:
+    """A detector's scores before their sigmoid are far below zero nearly everywhere."""
+    kind = TensorType((1, 64), "float32")
+
+    def scores(error: float) -> Graph:
+        constants = {"error": Constant(np.full((1, 1), error, np.float32))}
+        return build("net", {"x": kind}, ("y",), [Node("y", "add", ("x", "error"), ("y",), FrozenMap())], constants)
+
+    feeds = [{"x": np.tile(np.array([-20 + spread, -20 - spread], np.float32), 32)[None]} for _ in range(2)]
+    exact = Exact.of(scores(0), feeds)
+    for judge in (exact, exact.loudest([0, 1], 1)):
+        assert judge.decibels(scores(0.5))["y"] == pytest.approx(10 * math.log10(counts / 0.25), abs=1e-3)
+
+
 def test_where_nothing_is_to_be_found_noise_counts_by_an_average_sample() -> None:
     exact = Exact.of(wrong_by(0), samples(0.001, 4))
     quiet = exact.loudest([0], 1)
