@@ -27,11 +27,16 @@ def table_of(slopes: np.ndarray, starts: np.ndarray, low: int, high: int) -> np.
     low=st.integers(0, 60),
     high=st.integers(60, 255),
     gap=st.sampled_from([0, 5]),
+    kink=st.sampled_from([0, 1, 77, 128, 255]),
     threads=st.integers(1, 3),
 )
-def test_every_code_of_every_channel(level: Level, seed, channels, steepness, low, high, gap, threads) -> None:
+def test_every_code_of_every_channel(level: Level, seed, channels, steepness, low, high, gap, kink, threads) -> None:
     rng = np.random.default_rng(seed)
-    table = table_of(rng.normal(size=channels) * steepness, rng.normal(size=channels) * 120 + 100, low, high)
+    slopes, starts = rng.normal(size=channels) * steepness, rng.normal(size=channels) * 120 + 100
+    table = table_of(slopes, starts, low, high)
+    if kink:  # from there on all channels go on alike, from where one of them has come to
+        table = table_of(slopes, starts[:1] + kink * (slopes[:1] - slopes), low, high)
+        table[:, kink:] = table_of(slopes[:1] * 0.7, starts[:1] + kink * slopes[:1] * 0.3, low, high)[:, kink:]
     lines = lines_through(table)
     assume(lines is not None)
     pixels = np.array([rng.permutation(256) for _ in range(channels)], np.uint8).T  # each code once in each channel
@@ -39,10 +44,12 @@ def test_every_code_of_every_channel(level: Level, seed, channels, steepness, lo
     memory[: -128 or None].reshape(256, -1)[:, :channels] = pixels
     out = rng.integers(0, 256, (256, channels + gap)).astype(np.uint8)
     beside = out[:, channels:].copy()
-    bounds = {name: int(np.float32(getattr(lines, name)).view(np.int32)) for name in ("low", "high")}
+    bounds = {name: int(np.float32(getattr(lines, name)).view(np.int32)) for name in ("low", "high", "kink")}
+    slopes, starts = lines.as_read()
     launch(
-        lines_kernel(level), threads, x=memory, out=out, slopes=lines.slopes, starts=lines.starts, rows=256,
-        channels=channels, x_pitch=channels + gap, out_pitch=channels + gap, **bounds,
+        lines_kernel(level, len(slopes)), threads, x=memory, out=out, slopes=slopes, starts=starts,
+        apart=slopes[0].nbytes, rows=256, channels=channels, x_pitch=channels + gap, out_pitch=channels + gap,
+        **bounds,
     )  # fmt: skip
     np.testing.assert_array_equal(out[:, :channels], table[np.arange(channels), pixels])
     np.testing.assert_array_equal(out[:, channels:], beside)
@@ -56,6 +63,14 @@ def test_nearly_all_lines_are_found(steepness: float) -> None:
     missed = sum(lines_through(table[None]) is None for table in tables)
     assert missed <= 1
     assert lines_through(np.full((3, 256), 9, np.uint8)) is not None
+
+
+def test_prelu_is_two_lines() -> None:
+    slopes = np.random.default_rng(0).uniform(-0.3, 0.5, 64)
+    reals = (CODES - 113) * 0.04
+    table = np.clip(np.rint(np.where(reals >= 0, reals, reals * slopes[:, None]) / 0.031) + 20, 0, 255).astype(np.uint8)
+    lines = lines_through(table)
+    assert lines is not None and len(lines.slopes) == 2 and 100 < lines.kink <= 115
 
 
 @given(seed=st.integers(0, 2**32 - 1), code=st.integers(1, 254))

@@ -9,6 +9,7 @@ from qbench.ir.op import OPS, Epilogue, Op, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.float.image import Resize2d
+from qbench.ops.integer.prelu import IntegerPrelu, prelu_multipliers
 from qbench.ops.integer.table import IntegerTable
 from qbench.ops.integer.window import INTERPOLATION_BITS, IntegerResizeLinear, IntegerSum, IntegerSumPool2d
 from qbench.ops.numeric.exact import Accumulator
@@ -64,6 +65,8 @@ class QnnUnary(QnnOp):
 
     The table is filled with the function's own float meaning: dequantize each integer, apply, quantize. Integers
     outside the function's domain, such as negative ones under a square root, get the entry of the nearest one in it.
+    PReLU of 16 bits is computed in fixed point: tables of all channels would fill more memory than weights do. Only
+    onnxruntime's has them still, as its integers are those of float32.
     """
 
     name = "qnn.unary"
@@ -97,6 +100,16 @@ class QnnUnary(QnnOp):
             return Lowered.of(IntegerTable(), table=table)
         if self.function not in OPS:
             raise GraphError(f"there is no op {self.function} to make a table of")
+        if self.slopes and self.semantics != "onnx" and numpy_dtype(source.dtype).itemsize > 1:
+            prelu = IntegerPrelu(
+                dtype=target.dtype,
+                data_zero_point=self.one_zero_point(0),
+                zero_point=target.zero_points[0],
+                axis=self.axis,
+            )
+            slopes = np.asarray(self.slopes, np.float32)
+            mantissa, shift = prelu_multipliers(source.scales[0] / target.scales[0], slopes)
+            return Lowered.of(prelu, mantissa=mantissa, shift=shift)
         codes = np.arange(source.qmin, source.qmax + 1).astype(numpy_dtype(source.dtype))
         reals = dequantize(codes, QParams(source.scale, self.one_zero_point(0), source.dtype))
         table = quantize(_within_domain(self._values(reals)), target)

@@ -33,6 +33,9 @@ from qbench.runtime.step import Instruction
 _WIDE = 16
 """Channels from which on vectors of lines are faster than look-ups one by one."""
 
+_ROW = 512
+"""Codes in a row of lines: those of several pixels, where channels are few."""
+
 _MANY = 64
 """Channels for which a product takes less time than a look-up."""
 
@@ -160,12 +163,15 @@ class LookupLowering(Lowering):
         return lines_through(table) if table.dtype == np.uint8 and table.shape[1] == 256 else None
 
     def _along_lines(self, site: Site, x: Any, out: Any, lines: Lines) -> Instruction:
-        channels = x.shape[-1]
-        low, high = (int(np.float32(bound).view(np.int32)) for bound in (lines.low, lines.high))
+        rows, channels = math.prod(x.shape[:-1]), x.shape[-1]
+        times = next(many for many in range(max(1, _ROW // channels), 0, -1) if rows % many == 0)
+        slopes, starts = lines.as_read(times)
+        low, high, kink = (int(np.float32(code).view(np.int32)) for code in (lines.low, lines.high, lines.kink))
         return instruction(
-            lines_kernel(site.level), self.step.outputs[0], x=x.reference, out=out.reference,
-            slopes=site.constant(lines.slopes), starts=site.constant(lines.starts),
-            rows=math.prod(x.shape[:-1]), channels=channels, x_pitch=channels, out_pitch=channels, low=low, high=high,
+            lines_kernel(site.level, len(slopes)), self.step.outputs[0], x=x.reference, out=out.reference,
+            slopes=site.constant(slopes), starts=site.constant(starts), apart=slopes[0].nbytes, rows=rows // times,
+            channels=channels * times, x_pitch=channels * times, out_pitch=channels * times, low=low, high=high,
+            kink=kink,
         )  # fmt: skip
 
     def _look_up(

@@ -179,7 +179,7 @@ def operand(site: Site, name: str, result: Place) -> Operand:
 
 
 def repeated(array: Array, strides: tuple[int, ...], result: Place) -> tuple[Array, tuple[int, ...]]:
-    """A constant written out as often as a small result repeats it, if it would else be walked in short rows.
+    """A constant written out as often as a part of the result repeats it, if it would else be walked in short rows.
 
     Parameters
     ----------
@@ -193,12 +193,20 @@ def repeated(array: Array, strides: tuple[int, ...], result: Place) -> tuple[Arr
     The array that is to be walked, and its strides along the axes of the result's memory.
     """
     walk = walks(result.shape, x=strides, y=result.strides)[0][1]
-    rows, count = walk["n3"], math.prod(result.shape)
-    if rows >= min(_SHORT_ROW, count) or count * array.itemsize > _REPEATED or not result.contiguous:
+    if walk["n3"] >= min(_SHORT_ROW, math.prod(result.shape)):
         return array, strides
-    steps = tuple(stride * array.itemsize for stride in strides)
-    whole = np.ascontiguousarray(np.lib.stride_tricks.as_strided(array, result.shape, steps, writeable=False))
-    return whole, row_major(whole.shape)
+    whole = row_major(result.shape)
+    for first in range(len(result.shape)):
+        alike = [axis < first and step == 0 for axis, step in enumerate(strides)]
+        sizes = tuple(1 if one else size for one, size in zip(alike, result.shape, strict=True))
+        rows = math.prod(result.shape[first:])
+        if math.prod(sizes) * array.itemsize <= _REPEATED and result.strides[first:] == whole[first:]:
+            if rows <= walk["n3"]:
+                break
+            steps = tuple(stride * array.itemsize for stride in strides)
+            made = np.ascontiguousarray(np.lib.stride_tricks.as_strided(array, sizes, steps, writeable=False))
+            return made, tuple(0 if one else step for one, step in zip(alike, row_major(sizes), strict=True))
+    return array, strides
 
 
 def spread(shape: Sequence[int], strides: Sequence[int], result: Place) -> tuple[int, ...]:

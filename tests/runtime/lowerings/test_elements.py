@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
 from qbench.kernels.isa import ISAS
+from qbench.ops.integer.prelu import prelu_multipliers
 from qbench.quant.rounding import FIXED_POINT
 from qbench.runtime.programs import plan
 from tests.runtime.lowerings.graphs import LEVELS, check, graph_of, numbers
@@ -127,6 +128,26 @@ def test_table(shape, dtypes, seed, data) -> None:
         attrs = {"dtype": result, "data_zero_point": zero, "rounding": "tflite_single"}
         nodes.append(("integer.requantize", "y m s", "z", attrs))
     check(graph_of({"x": (dtypes[0], shape)}, *nodes, constants=constants), seed)
+
+
+@given(
+    shape=SHAPES | st.just((2, 3, 2, 3, 4)), dtypes=st.tuples(DTYPE, DTYPE), seed=SEED, turned=st.booleans(),
+    data=st.data(),
+)  # fmt: skip
+def test_prelu(shape, dtypes, seed, turned, data) -> None:
+    """In the order of its axes, and as an input with channels last gives it."""
+    axis = data.draw(st.sampled_from([None, *(i for i, size in enumerate(shape) if isinstance(size, int))]))
+    slopes = np.random.default_rng(seed).normal(size=1 if axis is None else shape[axis]).astype(np.float32)
+    zeros = [int(numbers(seed, dtype, ())) for dtype in dtypes]
+    attrs = {"data_zero_point": zeros[0], "zero_point": zeros[1], "dtype": dtypes[1]}
+    attrs |= {} if axis is None else {"axis": axis}
+    turned = turned and len(shape) > 1
+    whole, nodes = shape, [("integer.prelu", "t m s" if turned else "x m s", "y", attrs)]
+    if turned:
+        whole = (shape[0], *shape[2:], shape[1])
+        nodes.insert(0, ("transpose", "x", "t", {"axes": (0, len(shape) - 1, *range(1, len(shape) - 1))}))
+    mantissa, shift = prelu_multipliers(0.77, slopes)
+    check(graph_of({"x": (dtypes[0], whole)}, *nodes, constants={"m": mantissa, "s": shift}), seed)
 
 
 @given(shape=SHAPES, dtype=st.sampled_from(["int8", "uint8"]), result=DTYPE, seed=SEED, data=st.data())
