@@ -68,6 +68,7 @@ def unary() -> list[Case]:
         Case("Clip", {"x": X, "c0": np.float32(-0.5), "c1": np.float32(0.5)}, opset=11),
         Case("Clip", {"x": X, "c0": np.float32(-np.inf), "c1": np.float32(0.5)}),
         Case("Clip", {"x": X, "": NONE, "c1": np.float32(0.5)}),
+        Case("Clip", {"x": X, "c0": np.float32(0.7), "c1": np.float32(0.2)}),
         Case("Clip", {"x": X}),
         Case("Clip", {"x": X, "low": np.float32(0.1)}),
         Case("Clip", {"x": ints(*range(-4, 5)), "c0": np.int64(-2), "c1": np.int64(3)}),

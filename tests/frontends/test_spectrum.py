@@ -35,3 +35,12 @@ def test_dft(tmp_path: Path, axis: int, attrs: dict[str, int], parts: int) -> No
         attrs = {}
     proto = model([node("DFT", ["x"], ["y"], axis=axis, **attrs)], {"x": [2, 6, 5, parts]}, opset=17)
     check(save(proto, tmp_path), {"x": random(2, 6, 5, parts)})
+
+
+@pytest.mark.parametrize("length", [4, 6, 11])
+@pytest.mark.parametrize(("parts", "attrs"), [(1, {"onesided": 1}), (1, {}), (2, {"inverse": 1})])
+def test_dft_of_a_length_of_its_own(tmp_path: Path, length: int, parts: int, attrs: dict[str, int]) -> None:
+    """Longer than its signal, which zeros follow, or shorter, which leaves numbers out."""
+    nodes = [node("DFT", ["x", "length"], ["y"], axis=1, **attrs)]
+    proto = model(nodes, {"x": [2, 6, parts]}, constants={"length": np.int64(length)}, opset=17)
+    check(save(proto, tmp_path), {"x": random(2, 6, parts)})

@@ -202,6 +202,16 @@ def test_reductions(op: str, axes: set, keepdims: bool, dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("op", "total"), [("sum", 0.0), ("prod", 1.0), ("max", None), ("min", None), ("mean", None)])
+def test_reductions_of_nothing(op: str, total: float | None) -> None:
+    if total is None:
+        with pytest.raises(GraphError, match=f"{op} of .*: an axis has no elements"):
+            infer(op, (2, 0, 3), axes=(1,))
+    else:
+        made = one(op, np.zeros((2, 0, 3), np.float32), axes=(1,))
+        np.testing.assert_array_equal(made, np.full((2, 1, 3), total, np.float32))
+
+
 @pytest.mark.parametrize("op, onnx", [("argmax", "ArgMax"), ("argmin", "ArgMin")])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_arg(op: str, onnx: str, axis: int) -> None:

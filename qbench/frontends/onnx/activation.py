@@ -148,7 +148,7 @@ def clip(builder: Builder, node: SourceNode, x: Value, low: Value | None, high: 
     a_max = min(node.real("max", _LARGEST) if high is None else high.number(), _LARGEST)
     if a_max == _LARGEST and a_min in (0, -_LARGEST):
         return builder.emit("nn.relu", x) if a_min == 0 else x
-    return builder.emit("clip", x, a_min=a_min, a_max=max(a_min, a_max))
+    return builder.emit("clip", x, a_min=min(a_min, a_max), a_max=a_max)
 
 
 @converter("PRelu", "X slope")

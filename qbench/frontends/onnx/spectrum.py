@@ -41,12 +41,13 @@ def dft(builder: Builder, node: SourceNode, x: Value, length: Value | None, axis
     """A dense layer over one axis, whose numbers are (real) or (real, imaginary) along the last."""
     at = x.axis(node.integer("axis", 1 if node.opset < 20 else -2) if axis is None else axis.integers()[0])
     size, parts, inverse = x.size(at), x.size(x.rank - 1), node.flag("inverse")
-    if length is not None and length.integers()[0] != size:
-        raise Unsupported(f"a transform of {length.integers()[0]} of {size} numbers")
+    count = size if length is None else length.integers()[0]
     if inverse and node.flag("onesided"):
         raise Unsupported("the inverse of one side")
-    bins = size // 2 + 1 if node.flag("onesided") else size
-    real, imaginary = (part / (size if inverse else 1) for part in _basis(size, bins, 1 if inverse else -1))
+    bins = count // 2 + 1 if node.flag("onesided") else count
+    real, imaginary = (
+        _padded(part, size) / (count if inverse else 1) for part in _basis(count, bins, 1 if inverse else -1)
+    )
     weight = np.block([[real, -imaginary], [imaginary, real]])[:, : parts * size].astype(x.dtype)
     rest = [i for i in range(x.rank - 1) if i != at]
     moved = builder.emit("transpose", x, axes=(*rest, x.rank - 1, at))
@@ -54,3 +55,8 @@ def dft(builder: Builder, node: SourceNode, x: Value, length: Value | None, axis
     y = builder.emit("reshape", builder.emit("nn.dense", rows, weight), newshape=(*rows.shape[:-1], 2, bins))
     order = {old: new for new, old in enumerate((*rest, x.rank - 1, at))}
     return builder.emit("transpose", y, axes=tuple(order[i] for i in range(x.rank)))
+
+
+def _padded(basis: Array, size: int) -> Array:
+    """Of so many numbers, not as many as the transform has: the others are zero, or are left out."""
+    return np.pad(basis[:, :size], ((0, 0), (0, max(0, size - basis.shape[1]))))

@@ -17,6 +17,8 @@ class Reduction(FloatOp):
 
     operands = ("data",)
     function: ClassVar[Callable[..., Any]]
+    of_nothing: ClassVar[bool] = False
+    """Whether no elements have a result too."""
     axes: tuple[int, ...]
     keepdims: bool = True
 
@@ -24,6 +26,8 @@ class Reduction(FloatOp):
         need_number(self, data)
         axes = {axis_within(self, axis, data.rank) for axis in self.axes}
         require(len(axes) == len(self.axes) > 0, f"{self.name}: axes={self.axes} must be different, and at least one")
+        if not self.of_nothing:
+            require(all(data.shape[axis] != 0 for axis in axes), f"{self.name} of {data}: an axis has no elements")
         return TensorType(_reduced(data.shape, axes, self.keepdims), data.dtype)
 
     def compute(self, data: Array) -> Array:
@@ -54,6 +58,7 @@ class Sum(Reduction):
     """The sum along some axes, in the dtype of the data."""
 
     name = "sum"
+    of_nothing = True
 
     def compute(self, data: Array) -> Array:
         return np.sum(data, axis=self.axes, keepdims=self.keepdims, dtype=data.dtype)
@@ -64,6 +69,7 @@ class Prod(Reduction):
     """The product along some axes, in the dtype of the data."""
 
     name = "prod"
+    of_nothing = True
 
     def compute(self, data: Array) -> Array:
         return np.prod(data, axis=self.axes, keepdims=self.keepdims, dtype=data.dtype)

@@ -121,3 +121,19 @@ def test_extremes_of_integers(
     x = tied((*shape,), dtype, True)
     made = node(op, "x", "y", axes=axes, keepdims=keepdims)
     assert_agree(graph_of({"x": x}, [made], "y"), {"x": x}, threads=threads)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    shape=shapes, op=st.sampled_from(["sum", "prod"]), dtype=st.sampled_from(["int32", "int64"]),
+    keepdims=st.booleans(), threads=st.integers(1, 3), data=st.data(),
+)  # fmt: skip
+def test_sums_and_products_of_integers_wrap_around(
+    shape: list[int], op: str, dtype: str, keepdims: bool, threads: int, data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, len(shape) - 1))
+    axes = tuple(range(first, data.draw(st.integers(first, len(shape) - 1)) + 1))
+    info = np.iinfo(dtype)
+    x = RNG.integers(info.min, info.max, shape, dtype, endpoint=True)
+    made = node(op, "x", "y", axes=axes, keepdims=keepdims)
+    assert_agree(graph_of({"x": x}, [made], "y"), {"x": x}, threads=threads)

@@ -1,4 +1,4 @@
-"""Sums, means and extremes of floats along axes, and extremes of integers."""
+"""Sums, means and extremes along axes, of floats and of integers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,10 @@ from typing import Any
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import Op, bind, is_op
-from qbench.kernels.extreme import extreme_kernel
 from qbench.kernels.floats.reduce import Reduction as Function
 from qbench.kernels.floats.reduce import reduce_kernel
 from qbench.kernels.levels import Level
+from qbench.kernels.reduce_integers import IntegerReduction, integer_reduction_kernel
 from qbench.ops.float.pool import GlobalAvgPool2d, GlobalMaxPool2d
 from qbench.ops.float.reduce import Max, Mean, Min, Prod, Reduction, Sum
 from qbench.runtime.fuse import Fused
@@ -18,6 +18,7 @@ from qbench.runtime.layout import CHANNELS_LAST, Layout, kept_first, row_major, 
 from qbench.runtime.lowerings.floats.places import float_type, need_work, result, widened
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless, plain_layout
+from qbench.runtime.lowerings.rescaling import ELEMENTS
 from qbench.runtime.step import Instruction, Place
 
 _FUNCTIONS: dict[type[Op], Function] = {
@@ -104,13 +105,19 @@ class FloatReduceLowering(_Reduce):
         return [*before, made, *after]
 
 
-@lowers(Max, Min, rank=6)
-class ExtremeLowering(_Reduce):
-    """Of integers, as they are stored: codes have the order of the values."""
+_EXTREMES: dict[type[Op], IntegerReduction] = {Max: "max", Min: "min"}
+_OF_INTEGERS: dict[type[Op], IntegerReduction] = {**_EXTREMES, Sum: "sum", Prod: "prod"}
+_WHOLE = ("int32", "int64")
+
+
+@lowers(*_OF_INTEGERS, rank=6)
+class IntegerReduceLowering(_Reduce):
+    """Of integers; extremes also as codes are stored, which have the order of the values."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        if graph.types[self.data].dtype not in ("int8", "uint8", "int16", "uint16", "int32", "int64"):
+        codes = ELEMENTS if is_op(step.head, *_EXTREMES) else ()
+        if graph.types[self.data].dtype not in (*codes, *_WHOLE):
             raise Refused(f"there is no kernel for {graph.types[self.data].dtype}")
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
@@ -119,7 +126,7 @@ class ExtremeLowering(_Reduce):
         outer, depth, inner = self.sizes(source.place)
         kind: Any = source.place.dtype.str[1:]
         made = instruction(
-            extreme_kernel(kind, is_op(self.step.head, Max)), self.output, x=source.place.reference,
-            y=target.place.reference, outer=outer, depth=depth, inner=inner,
+            integer_reduction_kernel(_OF_INTEGERS[type(bind(self.step.head))], kind), self.output,
+            x=source.place.reference, y=target.place.reference, outer=outer, depth=depth, inner=inner,
         )  # fmt: skip
         return [*source.copies, made, *target.copies]

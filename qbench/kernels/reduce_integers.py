@@ -1,5 +1,6 @@
-"""The greatest and the smallest of integers along axes."""
+"""The greatest and the smallest of integers along axes, their sums and products."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -10,16 +11,21 @@ from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
 
 IntegerKind = Literal["u1", "i2", "i4", "i8"]
+IntegerReduction = Literal["max", "min", "sum", "prod"]
+
+_COMBINE: dict[IntegerReduction, Callable[[Any, Any], Any]] = {
+    "max": register_jitable(lambda a, b: max(a, b)),
+    "min": register_jitable(lambda a, b: min(a, b)),
+    "sum": register_jitable(lambda a, b: a + b),
+    "prod": register_jitable(lambda a, b: a * b),
+}
 
 
 @makes_kernels
-def extreme_kernel(kind: IntegerKind, largest: bool) -> Kernel:
-    """``y[i, k] = max(x[i, :, k])``, or the smallest; of the sizes outer, depth and inner, without gaps."""
+def integer_reduction_kernel(function: IntegerReduction, kind: IntegerKind) -> Kernel:
+    """``y[i, k] = function(x[i, :, k])``, of the sizes outer, depth and inner, without gaps; sums wrap around."""
     dtype, item, chunk = np.dtype(kind).type, np.dtype(kind).itemsize, 1024
-
-    @register_jitable
-    def further(a, b):
-        return max(a, b) if largest else min(a, b)
+    combine = _COMBINE[function]
 
     def run(args: Any, bases: Any, thread: int, threads: int) -> None:
         depth, inner = args.depth, args.inner
@@ -31,10 +37,10 @@ def extreme_kernel(kind: IntegerKind, largest: bool) -> Kernel:
             y = view(bases, args.y + (outer * inner + first) * item, count, dtype)
             if inner == 1:
                 x = view(bases, source, depth, dtype)
-                most = x[0]
+                made = np.int64(x[0])
                 for j in range(1, depth):
-                    most = further(most, x[at(j)])
-                y[0] = most
+                    made = combine(made, x[at(j)])
+                y[0] = made
                 continue
             for j in range(depth):
                 x = view(bases, source + j * inner * item, count, dtype)
@@ -43,7 +49,7 @@ def extreme_kernel(kind: IntegerKind, largest: bool) -> Kernel:
                         y[at(k)] = x[at(k)]
                 else:
                     for k in range(count):
-                        y[at(k)] = further(y[at(k)], x[at(k)])
+                        y[at(k)] = combine(y[at(k)], x[at(k)])
 
     fields = record(**dict.fromkeys(["x", "y", "outer", "depth", "inner"], "i8"))
-    return Kernel(f"extreme.{'max' if largest else 'min'}.{kind}", fields, run)
+    return Kernel(f"reduce.{function}.{kind}", fields, run)
