@@ -15,7 +15,7 @@ from qbench.calibration.statistics import Statistics
 from qbench.errors import DataError, shown
 from qbench.ir.frozen import Constant
 from qbench.ir.qparams import QParams
-from qbench.quant.choose import next_power_of_two, per_axis, power_of_two
+from qbench.quant.choose import next_powers_of_two, per_axis, power_of_two
 
 BIAS_LIMIT = 2**30
 """Largest quantized bias: half of int32, so that the sum of products has the other half (recent onnxruntime's rule)."""
@@ -73,8 +73,7 @@ def with_room_for_bias(weight: QParams, bias: NDArray[np.generic], data_scale: f
     needed = np.abs(bias.astype(np.float64)).reshape(-1) / (data_scale * BIAS_LIMIT)
     if weight.axis is None or len(needed) not in (1, len(weight.scales)):
         needed = needed.max(initial=0.0, keepdims=True)
-    wanted = np.broadcast_to(needed, len(weight.scales)).tolist()
-    scales = tuple(max(scale, _rounded_up(least, shifts)) for scale, least in zip(weight.scales, wanted, strict=True))
+    scales = tuple(np.maximum(weight.scales, _rounded_up(needed, shifts)).tolist())
     return dataclasses.replace(weight, scale=scales[0] if weight.axis is None else scales)
 
 
@@ -123,11 +122,9 @@ def _channels(weight: Constant, axis: int | None, tensor: str) -> NDArray[np.flo
     return array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, 0).reshape(array.shape[axis], -1)
 
 
-def _rounded_up(scale: float, shifts: bool) -> float:
-    """The next float32, or the next power of two."""
-    if scale == 0:
-        return 0.0
+def _rounded_up(scales: NDArray[np.float64], shifts: bool) -> NDArray[np.float64]:
+    """The next float32, or the next power of two; 0 stays."""
     if shifts:
-        return next_power_of_two(scale)
-    near = np.float32(scale)
-    return float(near if float(near) >= scale else np.nextafter(near, np.float32(np.inf)))
+        return np.where(scales > 0, next_powers_of_two(scales), 0.0)
+    near = scales.astype(np.float32)
+    return np.where(near >= scales, near, np.nextafter(near, np.float32(np.inf))).astype(np.float64)

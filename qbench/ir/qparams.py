@@ -60,16 +60,17 @@ class QParams:
             raise QParamsError(f"blocks of {self.block} go along an axis of a matrix, not of axis {self.axis}")
         exact = self.dtype in EXACT_SCALES
         with np.errstate(over="ignore"):  # what overflows is refused below
-            scales = [float(s) if exact else float(np.float32(s)) for s in self.scales]
+            scales: list[float] = np.asarray(self.scales, np.float64 if exact else np.float32).tolist()
         if len(scales) != len(self.zero_points):
             raise QParamsError(f"{len(scales)} scales but {len(self.zero_points)} zero points")
         low, high = integer_range(self.dtype)
         for index, (scale, zero_point) in enumerate(zip(scales, self.zero_points, strict=True)):
+            if 0 < scale < math.inf and low <= zero_point <= high:
+                continue
             where = f" at index {index} of axis {self.axis}" if per_axis else ""
-            if not (math.isfinite(scale) and scale > 0):
+            if not 0 < scale < math.inf:
                 raise QParamsError(f"scale {scale}{where} must be positive and finite")
-            if not low <= zero_point <= high:
-                raise QParamsError(f"zero point {zero_point}{where} is outside {self.dtype} [{low}, {high}]")
+            raise QParamsError(f"zero point {zero_point}{where} is outside {self.dtype} [{low}, {high}]")
         object.__setattr__(self, "scale", tuple(scales) if per_axis else scales[0])
 
     @property

@@ -9,6 +9,7 @@ from qbench.forms.sums import averaged_axes, denominator
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
+from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
 from qbench.ops.moves import moved_from
@@ -56,7 +57,7 @@ class AnnotatePass:
     included: frozenset[str] = frozenset()
     modes: FrozenMap[str, Mode] = field(default_factory=FrozenMap[str, Mode])
 
-    def __call__(self, graph: Graph) -> Graph:
+    def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
         """The annotated graph; it computes what the prepared one does until qparams are bound to its points."""
         groups = find_groups(graph, self.excluded)
         too_wide = _with_moved(groups, self.wide or {})
@@ -66,7 +67,9 @@ class AnnotatePass:
         if self.wide is not None and _is_mixed(graph, reasons):
             sums = (group.outputs[0] for group in groups if rule_of(group.head) == QuantRule.MAC)
             wide |= {value: _ONLY_FLOAT for value in sums if _only_float_reads(graph, value, reasons)}
-        return Insertion(graph, groups, reasons, self.narrow_weights, wide, self.modes).annotated()
+        return Insertion(graph, groups, reasons, self.narrow_weights, wide, self.modes).annotated(
+            memo or Memo(), (self.name, bool(self.excluded), self.wide is None)
+        )
 
 
 def points(annotated: Graph) -> dict[str, Point]:

@@ -1,12 +1,13 @@
 """Where values become integers: a ``qnn.fake_quantize`` at every point of a graph whose nodes have been decided on."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from qbench.ir.batch import batch_symbol
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
+from qbench.ir.memo import Memo
 from qbench.ir.op import QuantRule, bind, is_op
 from qbench.ir.sizes import size_of
 from qbench.ops.float.elementwise import Multiply
@@ -55,15 +56,19 @@ class Insertion:
         self._by_range: dict[str, str] = {}  # what is rounded by the range of each run, by what it is made of
         self._nodes: list[Node] = []
 
-    def annotated(self) -> Graph:
-        """The graph with its points, and with the reason on every node that stays in float."""
+    def annotated(self, memo: Memo, place: tuple[Hashable, ...]) -> Graph:
+        """The graph with its points, and with the reason on every node that stays in float.
+
+        Nodes that are as they were last time at this place of the memo are the same objects, whose types are known.
+        """
         for group in self._groups:
             if group.head.name in self._reasons:
                 for node in group.nodes:
                     self._float_node(node)
             else:
                 self._integer_group(group)
-        return rebuild(self._graph, nodes=self._nodes)
+        nodes = [memo.recall((*place, node.name), (node,), lambda node=node: node) for node in self._nodes]
+        return rebuild(self._graph, nodes=nodes)
 
     def _float_node(self, node: Node) -> None:
         weight = self._stored.get(node.name)

@@ -84,7 +84,11 @@ class Quantized:
 
 
 def quantize_graph(
-    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo | None = None
+    prepared: Trace,
+    statistics: Mapping[str, Statistics],
+    config: QuantConfig,
+    memo: Memo | None = None,
+    checked: bool = False,
 ) -> Quantized:
     """Choose an encoding for every point of a prepared graph and turn it into integers.
 
@@ -98,6 +102,8 @@ def quantize_graph(
         What decides.
     memo
         Of earlier calls, for any config: what has not changed since the last of them is not worked out again.
+    checked
+        It is known that the config is about something in the graph, and can be carried out.
 
     Raises
     ------
@@ -107,7 +113,7 @@ def quantize_graph(
         A threshold cannot be computed.
     """
     graph, memo = prepared.graph, memo or Memo()
-    annotated, marked, encodings = encode(prepared, statistics, config, memo)
+    annotated, marked, encodings = encode(prepared, statistics, config, memo, checked)
     template, roundings = template_of(prepared), node_roundings(graph, config)
     realize = (
         RealizePass(config.rounding, roundings, config.semantics)
@@ -128,11 +134,12 @@ def quantize_graph(
 
 
 def encode(
-    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo
+    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo, checked: bool = False
 ) -> tuple[Graph, dict[str, Point], Encodings]:
     """The annotated graph without qparams, its points, and an encoding for each; arguments as for `quantize_graph`."""
     graph = prepared.graph
-    check_config(prepared, config, memo)
+    if not checked:
+        check_config(prepared, config, memo)
     choices, narrow = choices_of(graph, config, memo), config.weights.narrow
     excluded, included, modes = choices.excluded, choices.included, choices.modes
     least = config.activations.least_db
@@ -170,7 +177,7 @@ def annotate(
 
     def work() -> tuple[Graph, dict[str, Point]]:
         if template is None:
-            annotated = AnnotatePass(excluded, narrow, wide, included, modes)(prepared.graph)
+            annotated = AnnotatePass(excluded, narrow, wide, included, modes)(prepared.graph, memo)
         else:
             annotated = AnnotateTwinPass(template, excluded, narrow)(prepared.graph)
         return annotated, points(annotated)

@@ -24,7 +24,7 @@ from qbench.passes.pipeline import Trace
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
-from qbench.quantize.quantized import Quantized, quantize_graph
+from qbench.quantize.quantized import Quantized, check_config, quantize_graph
 from qbench.search.cost import effort, products
 from qbench.search.nearness import LOST_DB, Exact
 from qbench.search.rounding import helps
@@ -87,6 +87,7 @@ def measure_spared(
     Cancelled
         `cancel` was set.
     """
+    check_config(prepared, config)
     graph = prepared.graph
     sizes = data.sizes
     work = max(1, products(graph, sizes))
@@ -257,7 +258,7 @@ class _Trials:
         if self._cancel is not None and self._cancel.is_set():
             raise Cancelled("stopped while it was measured what 8 bits spoil; a later run starts again")
         config = self._base.joined(spared).applied(self._prepared.graph, self._config)
-        quantized = quantize_graph(self._prepared, side.statistics, config, side.memo)
+        quantized = quantize_graph(self._prepared, side.statistics, config, side.memo, checked=True)
         decibels = exact.decibels(quantized.graph)
         self._done += 1
         if self._progress is not None and self._done > len(self._sides):  # most models need one trial of each

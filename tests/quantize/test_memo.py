@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from qbench.calibration.collect import collect
 from qbench.errors import QBenchError
+from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule
@@ -78,3 +79,11 @@ def test_an_edit_keeps_the_nodes_that_it_does_not_touch() -> None:
     changed = {node.name for node in after.nodes if node is not before.by_name.get(node.name)}
     assert {"relu_0", "dense_1.requantize"} < changed
     assert not any("dense_2" in name or "bias_2" in name for name in changed)
+
+
+def test_points_of_layers_that_stay_are_the_same_with_others_in_float() -> None:
+    graph, memo = prepare(mlp()).graph, Memo()
+    first, second = (AnnotatePass(FrozenMap({name: "tried"}))(graph, memo) for name in ("dense_0", "dense_1"))
+    assert first != second == AnnotatePass(FrozenMap({"dense_1": "tried"}))(graph)
+    kept = {node.name for node in second.nodes if node is first.by_name.get(node.name)}
+    assert {"dense_2", "dense_2.weight.q"} <= kept and not {"dense_0", "dense_1"} & kept
