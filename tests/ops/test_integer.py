@@ -13,8 +13,10 @@ from hypothesis.extra import numpy as hnp
 
 from qbench.errors import GraphError
 from qbench.ir.qparams import QParams
+from qbench.ir.types import TensorType
 from qbench.ops.float.image import Resize2d
 from qbench.ops.float.pool import AvgPool2d
+from qbench.ops.integer.prelu import IntegerPrelu
 from qbench.ops.integer.products import IntegerBatchMatmul, IntegerDense
 from qbench.ops.integer.table import IntegerTable
 from qbench.ops.integer.window import IntegerSumPool2d
@@ -23,6 +25,7 @@ from qbench.ops.qnn.requantize import QnnAdd, QnnSubtract
 from qbench.ops.qnn.window import QnnResizeLinear, QnnUnary
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.rounding import Rounding
+from qbench.quant.semantics import Semantics
 
 CODES = np.arange(256, dtype=np.uint8)
 scales = st.floats(1e-3, 1e2)
@@ -51,6 +54,25 @@ def test_power_of_two_sums_are_exact_fractions(rounding: Rounding) -> None:
         real = Fraction(lhs - 10, 2) + Fraction(rhs - 200, 8)
         rounded = round(real) if rounding == "pow2_half_even" else math.floor(real + Fraction(1, 2))
         assert result[lhs, rhs] == min(max(rounded + 128, 0), 255)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "semantics", "computed"),
+    [("int16", "tvm", True), ("int16", "onnx", False), ("uint8", "tvm", False), ("uint8", "onnx", False)],
+)
+def test_prelu_is_computed_where_tables_would_be_large(dtype: str, semantics: Semantics, computed: bool) -> None:
+    """All integers there are, within half a step of the real result; by a table, float32's rounding beside it."""
+    info, slopes = np.iinfo(dtype), np.array([0.25, -0.1, 0.0, 1.3], np.float32)
+    source, target = QParams(3e-4, 0 if dtype == "int16" else 113, dtype), QParams(5e-4, 7, dtype)
+    op = QnnUnary(
+        function="nn.prelu", slopes=tuple(slopes.tolist()), axis=0, semantics=semantics, qin=(source,), qout=(target,)
+    )
+    every = np.broadcast_to(np.arange(info.min, info.max + 1).astype(dtype), (4, info.max - info.min + 1))
+    assert isinstance(op.lower(TensorType(every.shape, dtype)).op, IntegerPrelu if computed else IntegerTable)
+    centred = every.astype(float) - source.zero_points[0]
+    reals = np.where(centred >= 0, centred, centred * slopes[:, None]) * (source.scales[0] / target.scales[0])
+    error = np.abs(op.compute(every) - np.clip(reals + 7, info.min, info.max))
+    assert error.max() <= 0.5 + (2**-14 if computed else 2**-6)
 
 
 def test_power_of_two_rounding_refuses_other_scales() -> None:

@@ -220,7 +220,23 @@ def test_a_line_for_each_of_many_channels(seed, dtype) -> None:
     check(lines_of_channels(seed, dtype), seed)
 
 
+def prelu_of_channels(channels: int, pixels: int) -> Graph:
+    slopes = np.random.default_rng(0).uniform(-0.3, 0.5, channels)
+    reals = np.arange(-128, 128) * 0.04
+    table = np.clip(np.rint(np.where(reals >= 0, reals, reals * slopes[:, None]) / 0.031), -128, 127).astype(np.int8)
+    constants = {"t": table}
+    return graph_of(
+        {"x": ("int8", ("N", pixels, channels))}, ("integer.table", "x t", "y", {"axis": 2}), constants=constants
+    )
+
+
+@pytest.mark.parametrize(("channels", "pixels"), [(16, 30), (24, 7), (600, 3)])
+def test_two_lines_for_each_channel(channels: int, pixels: int) -> None:
+    check(prelu_of_channels(channels, pixels))
+
+
 @pytest.mark.parametrize("level", [level for level in LEVELS if level.vectors in ISAS])
 def test_they_are_no_tables(level) -> None:
-    steps = plan(lines_of_channels(0, "int8"), level=level).steps
-    assert any(one.kernel.name.startswith("lines") for step in steps for one in step.instructions)
+    for graph in (lines_of_channels(0, "int8"), prelu_of_channels(16, 30)):
+        names = [one.kernel.name for step in plan(graph, level=level).steps for one in step.instructions]
+        assert any(name.startswith("lines") for name in names), names
