@@ -4,10 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.passes.canonicalize import CanonicalizePass
-from tests.passes.graphs import array, checked, graph, node, ops
+from qbench.runtime.interpreter import run
+from tests.ops.test_pool import pools
+from tests.passes.graphs import array, checked, feeds, graph, node, ops
 
 INF = math.inf
 
@@ -59,6 +63,15 @@ def test_pools_that_round_up_have_padding(op: str, counted: bool) -> None:
     found = last(canonical(graph(node("y", op, "x", padding=(1, 0, 0, 0), **window))))[1]
     assert found["ceil_mode"] == bool(own)  # a mean of what is beyond counts less
     assert found["padding"] == ((1, 0, 0, 0) if own else (1, 0, 0, 1))
+
+
+@given(pools(), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_pools_stay_what_they_are(case: tuple, counted: bool) -> None:
+    shape, attrs = case
+    pool = graph(node("y", "nn.avg_pool2d", "x", count_include_pad=counted, **attrs), x=shape)
+    assume(np.isfinite(run(pool, feeds(pool))["y"]).all())  # a dilated window may see nothing but padding
+    canonical(pool)
 
 
 def guarded(number: float = 0, read: str = "s", axis: int = 1) -> Graph:
@@ -414,3 +427,6 @@ def test_averages_of_whole_images() -> None:
         "nn.global_avg_pool2d"
     ]
     assert ops(canonical(graph(node("y", "nn.avg_pool2d", "x", pool_size=(6, 5), strides=(1, 1))))) == ["nn.avg_pool2d"]
+    larger: dict[str, Attr] = {"pool_size": (9, 8), "strides": (9, 8), "ceil_mode": True, "count_include_pad": True}
+    assert ops(canonical(graph(node("y", "nn.avg_pool2d", "x", **larger)))) == ["nn.global_avg_pool2d"]
+    assert ops(canonical(graph(node("y", "nn.avg_pool2d", "x", padding=(0, 0, 2, 2), **larger)))) == ["nn.avg_pool2d"]

@@ -3,7 +3,7 @@
 from qbench.ir.graph import Node
 from qbench.ir.op import OPS
 from qbench.ir.types import dim_product
-from qbench.ops.float.pool import GlobalAvgPool2d, Pool2d
+from qbench.ops.float.pool import AvgPool2d, GlobalAvgPool2d, Pool2d
 from qbench.ops.float.reshape import BatchFlatten, Reshape, Transpose
 from qbench.passes.canonicalize.rule import before, fuse, values
 from qbench.passes.rewrite import Rewriter, attrs
@@ -50,13 +50,21 @@ def round_pool_down(rw: Rewriter, node: Node) -> bool:
     window = op.rounded_down(rw.types[node.inputs[0]])
     if window.ceil_mode or not op.ceil_mode:
         return False
-    rw.update(node, attrs=attrs(node.attrs, padding=window.padding, ceil_mode=False))
+    changed = attrs(node.attrs, padding=window.padding, ceil_mode=False)
+    if isinstance(op, AvgPool2d):  # what sticks out is not counted, padding may be
+        changed = attrs(changed, count_include_pad=op.counts_padding)
+    rw.update(node, attrs=changed)
     return True
 
 
 def average_to_global(rw: Rewriter, node: Node) -> bool:
-    """An average pool whose one window is the whole image."""
-    pool_size, padding, dilation = values(rw, node, "pool_size", "padding", "dilation")
-    if rw.types[node.inputs[0]].shape[2:] != pool_size or any(padding) or dilation != (1, 1):
+    """An average pool whose one window holds the whole image, and counts nothing else."""
+    op, shape = rw.op(node), rw.types[node.inputs[0]].shape
+    assert isinstance(op, AvgPool2d)
+    image, window = shape[2:], op.window
+    if not isinstance(image[0], int) or not isinstance(image[1], int) or op.counts_padding or window.dilation != (1, 1):
+        return False
+    holds = all(reach >= size + before for reach, size, before in zip(window.size, image, window.padding, strict=False))
+    if not holds or window.counts(image) != (1, 1):
         return False
     return fuse(rw, (node,), GlobalAvgPool2d.name, node.inputs)
