@@ -107,7 +107,9 @@ class Growth:
             types = bind(node, self.qparams).infer_all(tuple(kind for _, kind in operands))
         except (GraphError, QParamsError) as error:
             seen = ", ".join(f"{shown(name)}: {kind}" for name, kind in operands)
-            raise ModelError(f"node {source}: {op}({seen}): {error}") from error
+            is_open = any(isinstance(size, str) for _, kind in operands for size in kind.shape)
+            hint = "; if it holds for some sizes only, fix the open ones with shapes=" if is_open else ""
+            raise ModelError(f"node {source}: {op}({seen}): {error}{hint}") from error
         self._pending.append(node)
         self._producers.update(dict.fromkeys(outputs, node))
         return types

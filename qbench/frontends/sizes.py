@@ -4,7 +4,7 @@ A chain is evaluated on NumPy object arrays that hold ints, floats, bools and :c
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -72,7 +72,8 @@ def solved(left: Dim, right: Dim, order: Iterable[str]) -> dict[str, Dim] | None
     """What a symbol must stand for so that two sizes are equal, which a network asks for; None where that is unclear.
 
     Either a symbol stands for the other sizes (``T`` for ``P + S``, or for 512), or its size is a multiple: for
-    ``2*(H//2)`` and ``H``, ``H`` becomes ``2*H``.
+    ``2*(H//2)`` and ``H``, ``H`` becomes ``2*H``; or a number stays what it is divided by it: for ``4//B`` and 4, ``B``
+    is 1.
 
     Parameters
     ----------
@@ -95,7 +96,8 @@ def solved(left: Dim, right: Dim, order: Iterable[str]) -> dict[str, Dim] | None
         _, _, symbol, dim = min(found)
         return {symbol: dim}
     asked = sorted(difference.symbols & {*symbols}, key=symbols.index)
-    found_one = next(filter(None, (_multiple(difference, s) or _rounded(difference, s) for s in asked)), None)
+    each = (_multiple(difference, s) or _rounded(difference, s) or _undivided(difference, s) for s in asked)
+    found_one = next(filter(None, each), None)
     return found_one or _multiple(difference, *asked)
 
 
@@ -132,6 +134,20 @@ def _rounded(difference: Size, symbol: str) -> dict[str, Dim] | None:
         return None
     size = int(-number / next(iter(terms.values()))) * int(quotients[0].below.number or 0)
     return {symbol: size} if size > 0 and difference.replaced({symbol: size}).number == 0 else None
+
+
+def _undivided(difference: Size, symbol: str) -> dict[str, Dim] | None:
+    """1 for what divides a number that should stay as it is: an exporter's batch, which was 1."""
+    if {*_below(symbol, difference)} != {size_of(symbol)} or difference.replaced({symbol: 1}).number != 0:
+        return None
+    return {symbol: 1}
+
+
+def _below(symbol: str, size: Size) -> Iterator[Size]:
+    """Whatever with this symbol something is divided by."""
+    for part in size.quotients:
+        yield from (part.below,) if symbol in part.below.symbols else ()
+        yield from _below(symbol, part.above)
 
 
 def _divisors(size: Size, symbol: str) -> Sequence[int]:

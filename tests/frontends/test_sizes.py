@@ -24,7 +24,8 @@ def test_a_symbol_stands_for_the_others_or_for_a_multiple() -> None:
     assert solved("(H + 15)//48", 1, ["H"]) == {"H": 48}
     assert solved("W*(2*((H + 15)//48))", "4*W", ["H", "W"]) == {"H": 96}
     assert solved("H*W", "4*((H*W)//(4*(H//2)*(W//2)))*(H//2)*(W//2)", ["H", "W"]) == {"H": "2*H", "W": "2*W"}
-    assert solved("H", "H + 1", ["H"]) is None
+    assert solved("4*B", "(4//B)*B", ["B"]) == solved("(4*(17//B))//17", 4, ["B"]) == {"B": 1}
+    assert solved("7//B", 1, ["B"]) is solved("H", "H + 1", ["H"]) is None
 
 
 def test_the_length_of_an_axis_is_one_or_more_whatever_is_taken_off_it() -> None:
@@ -54,6 +55,20 @@ def test_each_level_of_a_u_net_doubles_what_the_sizes_must_be_multiples_of(tmp_p
     graph = load(save(model(made, {"x": [1, 16, "H", "W"]}, ["y"]), tmp_path))
     assert graph.types["x"].shape == (1, 16, "4*H", "4*W")
     assert graph.types["y"].shape == (1, 21, "4*H", "4*W")
+
+
+def test_what_holds_for_no_size_says_how_to_give_one(tmp_path: Path) -> None:
+    made = [
+        node("Shape", ["x"], ["rows"], end=1),
+        node("Div", ["seven", "rows"], ["one"]),
+        node("Concat", ["rows", "one", "six"], ["to"], axis=0),
+        node("Reshape", ["x", "to"], ["y"]),
+    ]
+    numbers = {"seven": np.array([7]), "six": np.array([6])}
+    saved = save(model(made, {"x": ["B", 6]}, ["y"], numbers), tmp_path)
+    with pytest.raises(qb.ModelError, match=r"reshape.*fix the open ones with shapes="):
+        load(saved)
+    assert load(saved, shapes={"x": (5, 6)}).types["y"].shape == (5, 1, 6)
 
 
 @pytest.mark.parametrize(("row", "length", "rows"), [(24, 6, "N"), (40, 10, "N"), (8, "L", "((L + 1)//2)*N")], ids=str)
