@@ -21,17 +21,19 @@ PADDINGS = st.sampled_from(["zeros", "border", "reflection"])
     n=st.integers(1, 3), channels=st.sampled_from([1, 3, 17]), size=st.tuples(st.integers(1, 6), st.integers(1, 6)),
     out=st.tuples(st.integers(1, 5), st.integers(1, 5)), wide=st.sampled_from([1.0, 1.3, 40.0, 1e6]), method=METHODS,
     padding=PADDINGS, align_corners=st.booleans(), level=st.sampled_from(LEVELS), threads=st.integers(1, 3),
+    constant=st.sampled_from(["", "x", "g"]),
 )  # fmt: skip
 def test_grid_sample(
     n: int, channels: int, size: tuple[int, int], out: tuple[int, int], wide: float, method: str, padding: str,
-    align_corners: bool, level: Level, threads: int,
+    align_corners: bool, level: Level, threads: int, constant: str,
 ) -> None:  # fmt: skip
     feeds = {"x": RNG.normal(size=(n, channels, *size)).astype(np.float32)}
     feeds["g"] = (RNG.uniform(-wide, wide, (n, *out, 2)) if wide > 1 else RNG.integers(-2, 3, (n, *out, 2)) / 2).astype(
         "f4"
     )
     made = node("image.grid_sample", "x g", "y", method=method, padding=padding, align_corners=align_corners)
-    assert_agree(graph_of(feeds, [made], "y"), feeds, level=level, threads=threads)
+    constants = {constant: feeds.pop(constant)} if constant else {}
+    assert_agree(graph_of(feeds, [made], "y", **constants), feeds, level=level, threads=threads)
 
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])

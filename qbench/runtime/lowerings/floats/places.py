@@ -147,10 +147,11 @@ def operand_place(site: Site, name: str) -> Place:
     return constant_place(site, name) if name in site.graph.constants else site.places[name]
 
 
-def constant_place(site: Site, name: str) -> Place:
-    """A constant of the graph as a place; its memory belongs to the program."""
+def constant_place(site: Site, name: str, axes: Sequence[int] | None = None) -> Place:
+    """A constant of the graph, its axes in this order, as a place; its memory belongs to the program."""
     constant = site.graph.constants[name]
     array = as_stored(constant.array)
+    array = array if axes is None else np.ascontiguousarray(array.transpose(axes))
     place = Place.dense(0, array.dtype, array.shape)
     return replace(place, offset=site.constant(array), flipped=bool(flip(constant.dtype)))
 

@@ -14,11 +14,11 @@ from qbench.ops.float.grid_sample import GridSample
 from qbench.ops.float.image import Resize2d
 from qbench.ops.float.pool import AvgPool2d, MaxPool2d, Pool2d
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major
-from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work
+from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
+from qbench.runtime.lowerings.floats.places import constant_place, float_type, in_order, need_work
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.step import Instruction
+from qbench.runtime.lowerings.operands import Gapless, gapless
+from qbench.runtime.step import Instruction, Place
 
 
 class _Image(Lowering):
@@ -33,9 +33,13 @@ class _Image(Lowering):
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         return Layouts({self.data: CHANNELS_LAST}, {self.output: CHANNELS_LAST})
 
+    def data_place(self, site: Site) -> Place:
+        """Where the image lies, its channels last."""
+        return in_order(site.places[self.data], CHANNELS_LAST.axes)
+
     def places(self, site: Site, made: str) -> dict[str, int]:
         """The fields that all kernels of images have; `made` is what theirs call the output."""
-        x, y = (in_order(site.places[name], CHANNELS_LAST.axes) for name in (self.data, self.output))
+        x, y = self.data_place(site), in_order(site.places[self.output], CHANNELS_LAST.axes)
         fields = {"x": x.reference, made: y.reference, "images": x.shape[0], "channels": x.shape[3]}
         fields |= {"out_height": y.shape[1], "out_width": y.shape[2]}
         for name, place in (("x", x), (made, y)):
@@ -101,16 +105,23 @@ class GridSampleLowering(_Image):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         self.grid = step.head.inputs[1]
-        if self.dtype != "float32" or {self.data, self.grid} & graph.constants.keys():
-            raise Refused("only float32 has a kernel, and nothing of it may be a constant")
+        if self.dtype != "float32":
+            raise Refused("only float32 has a kernel")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        return Layouts({self.data: CHANNELS_LAST, self.grid: row_major(4)}, {self.output: CHANNELS_LAST})
+        wanted = {self.data: CHANNELS_LAST, self.grid: row_major(4)}
+        inputs = {name: layout for name, layout in wanted.items() if name not in self.graph.constants}
+        return Layouts(inputs, {self.output: CHANNELS_LAST})
+
+    def data_place(self, site: Site) -> Place:
+        constant = self.data in self.graph.constants
+        return constant_place(site, self.data, CHANNELS_LAST.axes) if constant else super().data_place(site)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        op, grid = bind(self.step.head), gapless(site, self.grid, row_major(4).axes)
+        op, (height, width) = bind(self.step.head), shape_of(self.graph, self.data)[2:]
         assert isinstance(op, GridSample)
-        x = in_order(site.places[self.data], CHANNELS_LAST.axes)
+        constant = self.grid in self.graph.constants
+        grid = Gapless(constant_place(site, self.grid), ()) if constant else gapless(site, self.grid, (0, 1, 2, 3))
         kernel = grid_sample_kernel(op.method, op.padding, op.align_corners)
-        sizes = {"height": x.shape[1], "width": x.shape[2], "grid": grid.place.reference}
+        sizes = {"height": height, "width": width, "grid": grid.place.reference}
         return [*grid.copies, instruction(kernel, self.output, **self.places(site, "y"), **sizes)]
