@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 from hypothesis import is_hypothesis_test, settings
+
+from qbench.parity.onnxruntime import saturates
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -85,14 +85,7 @@ def find_browser() -> Path | None:
 @pytest.fixture(scope="session")
 def onnxruntime_saturates() -> bool:
     """Whether onnxruntime's products of 8 bits are no oracle: without VNNI it adds pairs of them in 16 bits."""
-    shapes = {"a": (onnx.TensorProto.UINT8, [1, 64]), "b": (onnx.TensorProto.INT8, [64, 16])}
-    inputs = [onnx.helper.make_tensor_value_info(name, *kind) for name, kind in shapes.items()]
-    outputs = [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.INT32, [1, 16])]
-    graph = onnx.helper.make_graph([onnx.helper.make_node("MatMulInteger", ["a", "b"], ["y"])], "g", inputs, outputs)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
-    feeds = {"a": np.full((1, 64), 255, np.uint8), "b": np.full((64, 16), 127, np.int8)}
-    (made,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
-    return bool((made != 64 * 255 * 127).any())
+    return saturates()
 
 
 @pytest.fixture(scope="session")

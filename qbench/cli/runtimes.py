@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 RUNTIMES = ("litert", "onnxruntime")
 _OF_LITERT = ("reference", "builtin", "xnnpack")
-_OF_ONNXRUNTIME = ("optimized", "unoptimized")
+_OF_ONNXRUNTIME = ("optimized", "unoptimized", "exact")
 
 
 def add_kernels_option(parser: argparse.ArgumentParser) -> None:
@@ -40,4 +40,6 @@ def runtime(name: str, option: str, model: Path, kernels: str | None) -> Runner:
     if kernels not in (None, *known):
         raise ConfigError(f"--kernels {shown(kernels or '')} is none of {', '.join(known)}, which {name} has")
     chosen: Any = kernels or known[0]
-    return LiteRT(model, chosen) if runs_tflite else OnnxRuntime(model, chosen == "optimized")
+    return (
+        LiteRT(model, chosen) if runs_tflite else OnnxRuntime(model, chosen != "unoptimized", exact=chosen == "exact")
+    )

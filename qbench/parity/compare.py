@@ -195,6 +195,7 @@ class _Work:
             samples=samples,
             fed="" if self._fed is None else ("left", "right")[self._fed],
             missing=tuple(self._missing),
+            caveats=tuple(side.caveat for side in self._sides if side.caveat),
         )
 
     def _finished(self, name: str, layer: _Layer) -> LayerComparison:

@@ -80,6 +80,8 @@ class Comparison:
         Whose ops were fed one by one with the other side's values: "left", "right", or "" where neither can be.
     missing
         Values that could not be compared, and why.
+    caveats
+        What may be the reason of differences, whatever the network; see :class:`~qbench.parity.runner.Runner`.
     """
 
     left: str
@@ -88,6 +90,7 @@ class Comparison:
     samples: int
     fed: str = ""
     missing: tuple[tuple[str, str], ...] = ()
+    caveats: tuple[str, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -136,6 +139,7 @@ class Comparison:
                 for layer in self.layers
             ],
             "missing": [{"tensor": tensor, "why": why} for tensor, why in self.missing],
+            "caveats": [*self.caveats],
         }
 
     def to_json(self) -> str:
@@ -212,7 +216,7 @@ def _summary(comparison: Comparison, differing: int) -> list[str]:
         lines.append(
             f"not compared: {len(comparison.missing)} values ({shown}{f'; and {more} more' if more > 0 else ''})"
         )
-    return lines
+    return [*lines, *(comparison.caveats if first is not None else ())]
 
 
 def _why(first: LayerComparison) -> str:

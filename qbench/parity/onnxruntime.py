@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, cast
+
+import numpy as np
 
 from qbench.errors import DataError, ModelError, shown
 from qbench.ir.dtypes import is_dtype
@@ -19,6 +21,7 @@ from qbench.parity.runner import Made, Portion, Runner
 from qbench.parity.theory import Mode
 
 _ERRORS_ONLY = 3
+_EXACT = "session.x64quantprecision"  # its option: signed weights become unsigned ones, whose sums are made otherwise
 _NARROW = ("int4", "uint4", "int8", "uint8", "int16", "uint16", "int32")
 
 
@@ -35,16 +38,30 @@ class OnnxRuntime(Runner):
         only: between a DequantizeLinear and the next QuantizeLinear there is one fused kernel, and nothing to see.
     threads
         How many it may use.
+    exact
+        Whether its session option for exact sums is set, which costs time on processors where they saturate otherwise.
     """
 
     path: str | PathLike[str]
     optimizations: bool = True
     threads: int = 1
+    exact: bool = False
 
     @property
     def label(self) -> str:
         """What tables call it."""
-        return "onnxruntime" if self.optimizations else "onnxruntime without optimizations"
+        how = (" without optimizations" * (not self.optimizations), f" with {_EXACT}" * self.exact)
+        return f"onnxruntime{''.join(how)}"
+
+    @property
+    def caveat(self) -> str:
+        """Where its sums saturate on this processor, that they do."""
+        if self.exact or not any(made.dtype in ("int8", "uint8") for made in self.made.values()) or not saturates():
+            return ""
+        return (
+            "onnxruntime adds pairs of 8-bit products in 16 bits on this processor, which has no VNNI: they saturate, "
+            f"unless weights are uint8 or the session option {_EXACT} is 1 (here: exact=True, or --kernels exact)"
+        )
 
     @property
     def inputs(self) -> Mapping[str, TensorType]:
@@ -95,7 +112,32 @@ class OnnxRuntime(Runner):
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
         options.log_severity_level = _ERRORS_ONLY
+        options.add_session_config_entry(_EXACT, str(int(self.exact)))
         return runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+@cache
+def saturates() -> bool:
+    """Whether onnxruntime's sums of products of unsigned and signed bytes are not exact on this processor.
+
+    Raises
+    ------
+    ConfigError
+        onnx or onnxruntime is not installed.
+    """
+    onnx, runtime = peer("onnx", "onnx"), peer("onnxruntime", "onnxruntime")
+    given = {"a": np.full((1, 64), 255, np.uint8), "b": np.full((64, 16), 127, np.int8)}
+    kinds, tensor = onnx.helper.np_dtype_to_tensor_dtype, onnx.helper.make_tensor_value_info
+    inputs = [tensor(name, kinds(array.dtype), array.shape) for name, array in given.items()]
+    node, output = onnx.helper.make_node("MatMulInteger", ["a", "b"], ["y"]), tensor("y", onnx.TensorProto.INT32, None)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "sums", inputs, [output]),
+        opset_imports=[onnx.helper.make_opsetid("", 13)],
+        ir_version=8,
+    )
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (sums,) = session.run(None, given)
+    return bool((sums != 64 * 255 * 127).any())
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,11 @@ class Runner(ABC):
         """What tables call it."""
 
     @property
+    def caveat(self) -> str:
+        """What tells, where its values are not those of the model file, why; nothing where they always should be."""
+        return ""
+
+    @property
     @abstractmethod
     def inputs(self) -> Mapping[str, TensorType]:
         """What it wants to be fed."""

@@ -91,6 +91,39 @@ def test_two_runtimes_are_compared_with_each_other(quantized, x):
     )
 
 
+@pytest.fixture
+def saturating(tmp_path):
+    """A layer whose pairs of products are 64,770 each, far more than 16 bits hold."""
+    constants = {
+        "scale": np.float32(1), "zero": np.uint8(0), "w": np.full((16, 64), 127, np.int8), "w_zero": np.int8(0),
+        "y_scale": np.float32(64 * 127),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["x_q"]),
+        helper.make_node("DequantizeLinear", ["x_q", "scale", "zero"], ["x_d"]),
+        helper.make_node("DequantizeLinear", ["w", "scale", "w_zero"], ["w_d"]),
+        helper.make_node("Gemm", ["x_d", "w_d"], ["product"], transB=1),
+        helper.make_node("QuantizeLinear", ["product", "y_scale", "zero"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "saturating",
+        [helper.make_tensor_value_info("x", FLOAT, ("N", 64))],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, None)],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "s.onnx")
+    return tmp_path / "s.onnx"
+
+
+def test_where_sums_saturate_it_is_said_and_exact_ones_do_not(saturating, onnxruntime_saturates):
+    x = np.full((2, 64), 255, np.float32)
+    plain, exact = (qb.compare(qb.load(saturating), OnnxRuntime(saturating, exact=each), x) for each in (False, True))
+    assert exact.different == 0 and not exact.caveats and "x64quantprecision" in exact.right
+    assert (plain.different > 0) == onnxruntime_saturates == ("they saturate" in str(plain))
+    assert any("which has no VNNI" in caveat for caveat in plain.to_dict()["caveats"]) == onnxruntime_saturates
+
+
 def test_what_is_wrong_is_said(tmp_path, quantized, x, monkeypatch):
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"no model")

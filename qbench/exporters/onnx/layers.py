@@ -66,6 +66,10 @@ def dense(writer: Writer, node: Node) -> None:
         return
     rows = sizes(writer, node, "rows", (-1, *writer.type(data).shape[-1:]))
     inputs[0] = writer.step(node, "Reshape", [inputs[0], rows])
+    q = writer.qparams.get(data)
+    if q is not None:  # right before the layer, as runtimes look for it
+        flat, inputs[0] = inputs[0], writer.fresh(f"{inputs[0]}.q")
+        writer.quantized(flat, inputs[0], q, data)
     product = writer.fresh(f"{last.output}.rows")
     writer.emit("Gemm", inputs, [product], node.name, transB=1)
     first = next((axis for axis, size in enumerate(shape) if isinstance(size, str)), len(shape))

@@ -61,10 +61,10 @@ def average_to_global(rw: Rewriter, node: Node) -> bool:
     """An average pool whose one window holds the whole image, and counts nothing else."""
     op, shape = rw.op(node), rw.types[node.inputs[0]].shape
     assert isinstance(op, AvgPool2d)
-    image, window = shape[2:], op.window
-    if not isinstance(image[0], int) or not isinstance(image[1], int) or op.counts_padding or window.dilation != (1, 1):
+    rows, columns = shape[2:]
+    if isinstance(rows, str) or isinstance(columns, str) or op.counts_padding or op.dilation != (1, 1):
         return False
-    holds = all(reach >= size + before for reach, size, before in zip(window.size, image, window.padding, strict=False))
-    if not holds or window.counts(image) != (1, 1):
+    (height, width), (top, left) = op.pool_size, op.padding[:2]
+    if height < rows + top or width < columns + left or op.window.counts((rows, columns)) != (1, 1):
         return False
     return fuse(rw, (node,), GlobalAvgPool2d.name, node.inputs)
