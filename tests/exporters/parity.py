@@ -31,6 +31,7 @@ def session(model: bytes | Path, optimized: Path | None = None, default: bool = 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
+    options.add_session_config_entry("session.x64quantprecision", "1")  # without VNNI its sums saturate otherwise
     if not default:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if optimized is not None:
@@ -49,6 +50,7 @@ def runtime_integers(bound: Graph, x: np.ndarray) -> dict[str, np.ndarray]:
     """onnxruntime's own integers of every quantized activation, by float tensor."""
     model = onnx_model(bound)
     tensors = {n.output[0].removesuffix(".quantized"): n for n in model.graph.node if n.op_type == "QuantizeLinear"}
+    tensors = {tensor: node for tensor, node in tensors.items() if tensor in bound.types}  # not the same once more
     for tensor, node in tensors.items():
         q = next(o for o in model.graph.initializer if o.name == node.input[2])
         shape = [None] * bound.types[tensor].rank

@@ -16,6 +16,7 @@ from qbench.ir.types import TensorType
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import run
 from qbench.session.session import Session
+from tests.exporters.parity import session
 from tests.networks import node
 
 WIDTH = 48
@@ -73,12 +74,10 @@ def test_what_has_no_integer_form_cannot_be_chosen():
         Session(graph, X[:, 0, :4], config=QuantConfig().override_layer("y", keep_float=False)).run(progress=False)
 
 
-@pytest.mark.usefixtures("exact_onnxruntime")
 def test_its_file_gives_the_same_numbers_but_for_roundings(tmp_path: Path):
-    onnxruntime = pytest.importorskip("onnxruntime")
     s = of("layer", CHOSEN["rule"])
     qb.export_onnx(s, tmp_path / "m.onnx")
-    (found,) = onnxruntime.InferenceSession(tmp_path / "m.onnx").run(None, {"x": X[32:]})
+    (found,) = session(tmp_path / "m.onnx").run(None, {"x": X[32:]})
     report = s.run(progress=False)
     assert report.output.sqnr_db is not None
     exact = run(s.prepared, {"x": X[32:]})["y"]
