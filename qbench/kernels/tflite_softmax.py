@@ -1,4 +1,4 @@
-"""TFLite's softmax of 8-bit codes: a table of exponentials and a fixed-point reciprocal of their sum."""
+"""TFLite's softmax of 8-bit codes and of 16-bit integers: a table of exponentials, and the reciprocal of their sum."""
 
 from typing import Any
 
@@ -40,6 +40,49 @@ def tflite_softmax_kernel() -> Kernel:
                 y[i] = min(max(_divide(_multiply(power, scale), right), 0), 255)
 
     return Kernel("tflite_softmax", record(**dict.fromkeys(("x", "y", "table", "rows", "count"), "i8")), softmax)
+
+
+@makes_kernels
+def tflite_softmax_int16_kernel() -> Kernel:
+    """Softmax of `rows` rows of `count` int16 each, to units of 2^-15.
+
+    `table` holds 65,536 int16: the exponential of each difference from the maximum in units of 2^-15; `reciprocals`
+    what :func:`qbench.ops.tflite.softmax.reciprocals` gives, int32[513].
+    """
+
+    def softmax(args, bases, thread, threads):
+        first, end = share(args.rows, thread, threads)
+        table, count = view(bases, args.table, 2**16, np.int16), args.count
+        reciprocals = view(bases, args.reciprocals, 513, np.int32)
+        for row in range(first, end):
+            x = view(bases, args.x + 2 * row * count, count, np.int16)
+            y = view(bases, args.y + 2 * row * count, count, np.int16)
+            most = np.int64(-(2**15))
+            for i in range(count):
+                most = max(most, np.int64(x[i]))
+            total = np.int64(0)
+            for i in range(count):
+                total += np.int64(table[most - np.int64(x[i])])
+            headroom = 0
+            while total << headroom < 2**31:
+                headroom += 1
+            place = (((total << headroom >> 1) + 2**13) >> 14) - 2**15 - 2**16
+            scale, right = _interpolated(min(max(place, -(2**15)), 2**15 - 1), reciprocals), 31 - headroom
+            for i in range(count):
+                power = np.int64(table[most - np.int64(x[i])])
+                y[i] = min(max((power * scale + (np.int64(1) << (right - 1))) >> right, 0), 2**15 - 1)
+
+    fields = "x", "y", "table", "reciprocals", "rows", "count"
+    return Kernel("tflite_softmax.int16", record(**dict.fromkeys(fields, "i8")), softmax)
+
+
+@register_jitable
+def _interpolated(place: Any, table: Any) -> Any:
+    """Between the entries of a table of 16 bits, whose slopes wrap around."""
+    index = 256 + (place >> 7)
+    base = np.int64(table[index])
+    slope = ((np.int64(table[index + 1]) - base + 2**15) & 0xFFFF) - 2**15
+    return ((base + ((slope * (place & 127) + 64) >> 7) + 2**15) & 0xFFFF) - 2**15
 
 
 @register_jitable

@@ -75,13 +75,13 @@ class TfliteSoftmaxInt16(_Softmax):
         shifted = ((sums << (headroom - 1)) + (1 << 13)) >> 14
         place = np.clip(shifted - ((1 << 15) + (1 << 16)), -(2**15), 2**15 - 1)
         right = 31 - headroom
-        scaled = (powers * interpolated(place, _reciprocals()) + (np.int64(1) << (right - 1))) >> right
+        scaled = (powers * interpolated(place, reciprocals()) + (np.int64(1) << (right - 1))) >> right
         return scaled.clip(0, 2**15 - 1).astype(np.int16)
 
 
 @cache
-def _reciprocals() -> Integers:
-    """1 / (1 + x) for x in [0, 1], in units of 2^-15."""
+def reciprocals() -> Integers:
+    """1 / (1 + x) for x in [0, 1], in units of 2^-15: int64[513]."""
     unit = 1 / (2**16 - 1)
     return sampled(lambda x: 1 / (1 + x), (unit, -(2**15)), (2 * unit, 0), np.float64)
 

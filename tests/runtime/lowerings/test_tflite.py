@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbench.ir.dtypes import DType
+from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
 from qbench.kernels.rounding import two_parts
@@ -17,6 +18,7 @@ from qbench.passes.legalize import LegalizePass
 from qbench.quant.rescaling import rescale, rescale_float64
 from qbench.runtime.lowerings.in_fixed_point import in_fixed_point
 from qbench.runtime.lowerings.rescaling import Rescaling
+from qbench.runtime.programs import plan
 from tests.graphs import graph_of
 from tests.runtime.lowerings.agree import LEVELS, assert_agree
 from tests.runtime.lowerings.layers import node
@@ -100,6 +102,28 @@ def test_softmax(seed: int, dtype: DType, case: tuple[tuple[int, ...], int]) -> 
     x, out = some(rng, dtype, shape), QParams(1 / 256, np.iinfo(dtype).min, dtype)
     attrs = {"semantics": "tflite"} | ({"axis": axis} if axis != -1 else {})
     agree(legal({"x": x}, {"x": q_of(rng, dtype, -4, 1), "y": out}, [("qnn.softmax", "x", "y", attrs)]), {"x": x})
+
+
+@few
+@given(
+    seed=SEED, spread=st.sampled_from([40, 3000, 2**15]), power=st.integers(-16, -8),
+    case=st.sampled_from([((3, 10), -1), ((1, 1001), -1), ((2, 4, 5), -1), ((2, 7, 3, 5), 1), ((2, 1), -1)]),
+)  # fmt: skip
+def test_softmax_of_16_bits(seed: int, spread: int, power: int, case: tuple[tuple[int, ...], int]) -> None:
+    rng, (shape, axis) = np.random.default_rng(seed), case
+    x = rng.integers(-spread, spread, shape).astype(np.int16)
+    qs = {"x": QParams(2.0**power * rng.uniform(1, 2), 0, "int16"), "y": QParams(2**-15, 0, "int16")}
+    attrs = {"semantics": "tflite"} | ({"axis": axis} if axis != -1 else {})
+    agree(legal({"x": x}, qs, [("qnn.softmax", "x", "y", attrs)]), {"x": x})
+
+
+def test_a_softmax_whose_exponentials_are_nothing_is_left_to_the_interpreter() -> None:
+    """Their sum has no reciprocal: a kernel would look for its first bit for ever."""
+    qs = {"x": QParams(0.1, 3, "int8"), "y": QParams(1 / 256, -128, "int8")}
+    graph = legal({"x": np.zeros((1, 5), np.int8)}, qs, [("qnn.softmax", "x", "y", {"semantics": "tflite"})])
+    (table,) = graph.constants
+    zero = graph.rebound(constants={table: Constant(np.zeros_like(graph.constants[table].array))})
+    assert not plan(graph).fallbacks and len(plan(zero).fallbacks) == 1
 
 
 @few
