@@ -64,12 +64,14 @@ class LiteRT(Runner):
 
     @property
     def made(self) -> Mapping[str, Made]:
-        """Every tensor that an operator makes."""
+        """Every tensor that an operator makes and something reads: LiteRT holds no others of a loop."""
         source = self._source
+        read = {*source.outputs, *(number for op in source.operators for number in op.inputs)}
         return {
             source.tensors[number].name: Made(op.op, source.tensors[number].dtype)
             for op in source.operators
             for number in op.output_numbers
+            if number in read
         }
 
     def run(self, portion: Portion, names: Iterable[str]) -> Mapping[str, Array]:

@@ -7,6 +7,7 @@ import qbench as qb
 from qbench.cli import main
 from qbench.errors import ConfigError, DataError, ModelError
 from qbench.parity import LiteRT, Portion
+from tests.frontends.tflite.loops import recurrent
 from tests.frontends.tflite.test_functions import ROWS, handle, rows, streaming
 from tests.tflite_files import Function, Operator, Tensor, constant, litert, model, operator
 
@@ -170,6 +171,17 @@ def test_what_a_variable_holds_is_fed_to_both(tmp_path, kernels):
     assert found.samples == 3 and found.different == 0 and found.different_end_to_end == 0
     whole = LiteRT(path, kernels).run(Portion(feeds[0], 0, 1, 1), ["all"])["all"]
     assert np.array_equal(whole, np.concatenate([old[:1], x[:1]], axis=1))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru", "rnn"])
+def test_of_a_loop_is_compared_what_something_reads(tmp_path, kind):
+    """LiteRT gives no other state of it any memory."""
+    path = tmp_path / "loop.tflite"
+    path.write_bytes(recurrent(kind))
+    graph = qb.load(path)
+    shape = graph.types[graph.inputs[0]].shape
+    found = qb.compare(graph, LiteRT(path), RNG.normal(size=shape).astype(np.float32))
+    assert "y" in {layer.tensor for layer in found.layers} and found.different == 0
 
 
 def test_a_variable_that_is_read_again_after_it_was_assigned_is_refused(tmp_path):
