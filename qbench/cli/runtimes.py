@@ -40,6 +40,6 @@ def runtime(name: str, option: str, model: Path, kernels: str | None) -> Runner:
     if kernels not in (None, *known):
         raise ConfigError(f"--kernels {shown(kernels or '')} is none of {', '.join(known)}, which {name} has")
     chosen: Any = kernels or known[0]
-    return (
-        LiteRT(model, chosen) if runs_tflite else OnnxRuntime(model, chosen != "unoptimized", exact=chosen == "exact")
-    )
+    if runs_tflite:
+        return LiteRT(model, chosen)
+    return OnnxRuntime(model, chosen != "unoptimized", exact=chosen == "exact")

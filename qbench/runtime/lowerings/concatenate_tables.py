@@ -1,4 +1,4 @@
-"""Concatenation of 8-bit values that go through tables first: each table writes into its part of the result."""
+"""Concatenation of 8-bit values that go through tables first: each writes into its part, constants at each run."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,10 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.table import table_kernel
-from qbench.ops.integer.table import ConcatenateTables
+from qbench.ops.integer.table import ConcatenateTables, IntegerTable
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, shape_of
-from qbench.runtime.lowerings.copy import copy_instructions
+from qbench.runtime.lowerings.copy import copy_constant, copy_instructions
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless, joined_layouts
 from qbench.runtime.step import Instruction, Place, row_major
@@ -27,16 +27,14 @@ class ConcatenateTablesLowering(Lowering):
         half = len(step.head.inputs) // 2
         self.parts, self.tables = step.head.inputs[:half], step.head.inputs[half:]
         self.output = step.outputs[0]
-        if any(name in graph.constants for name in self.parts) or any(
-            name not in graph.constants for name in self.tables
-        ):
-            raise Refused("a constant is joined, or a table is none")
+        if any(name not in graph.constants for name in self.tables):
+            raise Refused("its tables are no constants")
         dtypes = {graph.types[name].dtype for name in (*self.parts, self.output)}
         if not dtypes <= {"int8", "uint8"}:
             raise Refused(f"its types are {', '.join(sorted(dtypes))}")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        return joined_layouts(home, self.parts, self.output)
+        return joined_layouts(home, self.step.inputs(self.graph), self.output)
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         op = bind(self.step.head)
@@ -46,7 +44,12 @@ class ConcatenateTablesLowering(Lowering):
         made: list[Instruction] = []
         for name, table in zip(self.parts, self.tables, strict=True):
             shape = shape_of(self.graph, name)
-            made += self._looked_up(site, name, table, whole.part(axis, start, shape))
+            part, known = whole.part(axis, start, shape), self.graph.constants.get(name)
+            if known is None:
+                made += self._looked_up(site, name, table, part)
+            else:
+                found = IntegerTable().compute(known.array, self.graph.constants[table].array)
+                made.append(copy_constant(site, found, part))
             start += shape[axis]
         return made
 

@@ -147,13 +147,14 @@ def test_squared_difference(seed: int, shape: tuple[int, ...]) -> None:
 
 
 @few
-@given(seed=SEED, dtype=EIGHT, axis=st.integers(0, 3))
-def test_concatenation_of_different_scales(seed: int, dtype: DType, axis: int) -> None:
+@given(seed=SEED, dtype=EIGHT, axis=st.integers(0, 3), known=st.sampled_from(["", "x", "xz"]))
+def test_concatenation_of_different_scales(seed: int, dtype: DType, axis: int, known: str) -> None:
     rng = np.random.default_rng(seed)
     feeds = {name: some(rng, dtype, (2, 3, 4, 5)) for name in "xyz"}
     qs = {name: q_of(rng, dtype) for name in "xyz"}
     nodes = [("qnn.concatenate", "x y z", "w", {"axis": axis, "semantics": "tflite"})]
-    agree(legal(feeds, qs | {"w": qs["y"]}, nodes), feeds)
+    constants = {name: feeds.pop(name) for name in known}
+    agree(legal(feeds, qs | {"w": qs["y"]}, nodes, constants), feeds)
 
 
 @few
