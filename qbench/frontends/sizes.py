@@ -138,16 +138,19 @@ def _rounded(difference: Size, symbol: str) -> dict[str, Dim] | None:
 
 def _undivided(difference: Size, symbol: str) -> dict[str, Dim] | None:
     """1 for what divides a number that should stay as it is: an exporter's batch, which was 1."""
-    if {*_below(symbol, difference)} != {size_of(symbol)} or difference.replaced({symbol: 1}).number != 0:
+    ones: Mapping[str, Dim] = {symbol: 1}
+    divisors = [*_below(symbol, difference)]
+    if not divisors or not all(divisor.replaced(ones).terms for divisor in divisors):
         return None
-    return {symbol: 1}
+    return dict(ones) if difference.replaced(ones).number == 0 else None
 
 
 def _below(symbol: str, size: Size) -> Iterator[Size]:
-    """Whatever with this symbol something is divided by."""
+    """Whatever with this symbol something is divided by; what such divisors are divided by first."""
     for part in size.quotients:
-        yield from (part.below,) if symbol in part.below.symbols else ()
         yield from _below(symbol, part.above)
+        yield from _below(symbol, part.below)
+        yield from (part.below,) if symbol in part.below.symbols else ()
 
 
 def _divisors(size: Size, symbol: str) -> Sequence[int]:

@@ -25,6 +25,7 @@ def test_a_symbol_stands_for_the_others_or_for_a_multiple() -> None:
     assert solved("W*(2*((H + 15)//48))", "4*W", ["H", "W"]) == {"H": 96}
     assert solved("H*W", "4*((H*W)//(4*(H//2)*(W//2)))*(H//2)*(W//2)", ["H", "W"]) == {"H": "2*H", "W": "2*W"}
     assert solved("4*B", "(4//B)*B", ["B"]) == solved("(4*(17//B))//17", 4, ["B"]) == {"B": 1}
+    assert solved("(48*(196//B))//(49*B)", 192, ["B"]) == {"B": 1}
     assert solved("7//B", 1, ["B"]) is solved("H", "H + 1", ["H"]) is None
 
 
