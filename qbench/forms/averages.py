@@ -18,8 +18,7 @@ def average(site: Site) -> Form:
     if not all(isinstance(shape[axis], int) for axis in axes):
         raise NoForm(f"unsupported: an average over sizes known only at run time, of shape {shape}")
     pool = op if isinstance(op, AvgPool2d) else None
-    counts_padding = pool is not None and pool.count_include_pad and any(pool.padding)
-    if site.semantics == "tflite" and not counts_padding:
+    if site.semantics == "tflite" and not (pool is not None and pool.counts_padding):
         return _tflite(site, pool, source, axes)
     if site.semantics == "onnx" and pool is not None and pool.pool_size == shape[2:] and not any(pool.padding):
         pool = None  # onnxruntime takes it for a global pool too

@@ -58,7 +58,7 @@ def test_each_level_of_a_u_net_doubles_what_the_sizes_must_be_multiples_of(tmp_p
     assert graph.types["y"].shape == (1, 21, "4*H", "4*W")
 
 
-def test_what_holds_for_no_size_says_how_to_give_one(tmp_path: Path) -> None:
+def test_what_holds_for_some_sizes_only_says_how_to_give_them(tmp_path: Path) -> None:
     made = [
         node("Shape", ["x"], ["rows"], end=1),
         node("Div", ["seven", "rows"], ["one"]),
