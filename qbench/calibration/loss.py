@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from qbench.calibration.statistics import Statistics
 from qbench.errors import CalibrationError
 from qbench.ir.qparams import QParams
+from qbench.kernels.grid_error import integrated_errors
 from qbench.kernels.tally import BINS
 
 Floats = NDArray[np.float64]
 Numbers = float | Floats
-
-_BLOCK = 1 << 15  # numbers at a time: what stays in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +99,12 @@ class Density:
 
     def squared_errors(self, choices: QParams) -> Floats:
         """Mean squared error of quantizing the data with each scale and zero point of some qparams."""
-        zeros = np.array(choices.zero_points)
-        grids = np.stack([choices.scales, choices.qmin - zeros, choices.qmax - zeros], axis=1).reshape(-1, 3, 1)
-        block = max(1, _BLOCK // (len(self.edges) + 1))
-        errors = [
-            self._mean(_integrated(self.edges, *part), _squared(self.values, *part))
-            for part in (grids[i : i + block].swapaxes(0, 1) for i in range(0, len(grids), block))
-        ]
-        return np.maximum(np.concatenate([*errors, np.zeros(0)]), 0.0)  # a sum may come to -1e-30 where nothing is lost
+        scales, zeros = np.array(choices.scales), np.array(choices.zero_points)
+        grids = scales, choices.qmin - zeros, choices.qmax - zeros
+        errors = integrated_errors(self.edges, self.jumps, *grids)
+        for value, share in zip(self.values, self.shares, strict=True):
+            errors += share * _squared(value, *grids)
+        return np.maximum(errors, 0.0)  # a sum may come to -1e-30 where nothing is lost
 
     def loss(self, qparams: QParams) -> Loss:
         """Clipped fraction, errors and signal of quantizing the data with per-tensor qparams."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from qbench.cli.lasting import lasting
 from qbench.errors import QBenchError
+from qbench.garbage import lasting
 
 COMMANDS = {
     "quantize": "turn a float model into integers, and say what it cost",

@@ -2,9 +2,9 @@
 
 import argparse
 
-from qbench.cli.lasting import lasting
 from qbench.cli.options import cluster_of
 from qbench.cli.sessions import add_session_options, session_of
+from qbench.garbage import lasting
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

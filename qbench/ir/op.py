@@ -387,10 +387,12 @@ def bind(node: Node, qparams: Mapping[str, QParams] | None = None) -> Op:
     GraphError
         Unknown op, unknown, missing or mistyped attribute, wrong number of inputs.
     """
-    known = qparams or {}
-    qin, qout = tuple(map(known.get, node.inputs)), tuple(map(known.get, node.outputs))
     place = "plain" if qparams is None else "bound"
     bound: Op | None = getattr(node, place, None)
+    if bound is not None and qparams is None:
+        return bound
+    known = qparams or {}
+    qin, qout = tuple(map(known.get, node.inputs)), tuple(map(known.get, node.outputs))
     if bound is not None and bound.qin == qin and bound.qout == qout:
         return bound
     if node.op not in OPS:

@@ -69,9 +69,12 @@ class Pipeline:
     ----------
     passes
         Any iterable of passes.
+    verifies
+        Without the verifier it takes less time: for trials, whose result is made again before anyone gets it.
     """
 
     passes: Iterable[Pass]
+    verifies: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "passes", tuple(self.passes))
@@ -94,13 +97,13 @@ class Pipeline:
             From a pass or from the verifier, with a note that names the pass.
         """
         trace = Trace(graph)
-        verify(graph)
+        self._verify(graph)
         for run_pass in self.passes:
             try:
                 kind = cast(object, run_pass)
                 result = kind(trace.graph, memo) if isinstance(kind, Remembering) else run_pass(trace.graph)
                 if result is not trace.graph:
-                    verify(result)
+                    self._verify(result)
             except QBenchError as error:
                 error.add_note(f"in pass {run_pass.name}")
                 raise
@@ -109,3 +112,7 @@ class Pipeline:
             if on_step is not None:
                 on_step(step)
         return trace
+
+    def _verify(self, graph: Graph) -> None:
+        if self.verifies:
+            verify(graph)

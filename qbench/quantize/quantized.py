@@ -88,7 +88,7 @@ def quantize_graph(
     statistics: Mapping[str, Statistics],
     config: QuantConfig,
     memo: Memo | None = None,
-    checked: bool = False,
+    trial: bool = False,
 ) -> Quantized:
     """Choose an encoding for every point of a prepared graph and turn it into integers.
 
@@ -102,8 +102,8 @@ def quantize_graph(
         What decides.
     memo
         Of earlier calls, for any config: what has not changed since the last of them is not worked out again.
-    checked
-        It is known that the config is about something in the graph, and can be carried out.
+    trial
+        One of many: the config is known to be about something in the graph, and to be possible; no graph is verified.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def quantize_graph(
         A threshold cannot be computed.
     """
     graph, memo = prepared.graph, memo or Memo()
-    annotated, marked, encodings = encode(prepared, statistics, config, memo, checked)
+    annotated, marked, encodings = encode(prepared, statistics, config, memo, trial)
     template, roundings = template_of(prepared), node_roundings(graph, config)
     realize = (
         RealizePass(config.rounding, roundings, config.semantics)
@@ -127,18 +127,18 @@ def quantize_graph(
     corrected = nodes_with(graph, config, "bias_correction")
     correct += [_bias_correction(statistics, corrected, memo)] if corrected else []
     to_half = [Float16Pass()] if config.float_dtype == "float16" else []
-    done = Pipeline((*correct, realize, LegalizePass(), *to_half)).run(bound, memo=memo)
+    done = Pipeline((*correct, realize, LegalizePass(), *to_half), not trial).run(bound, memo=memo)
     steps = (*prepared.steps, Step(AnnotatePass.name, bound), *done.steps)
     bound = done.steps[len(correct) - 1].graph if correct else bound
     return Quantized(config, graph, bound, encodings, done.graph, replace(prepared, steps=steps))
 
 
 def encode(
-    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo, checked: bool = False
+    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo, trial: bool = False
 ) -> tuple[Graph, dict[str, Point], Encodings]:
     """The annotated graph without qparams, its points, and an encoding for each; arguments as for `quantize_graph`."""
     graph = prepared.graph
-    if not checked:
+    if not trial:
         check_config(prepared, config, memo)
     choices, narrow = choices_of(graph, config, memo), config.weights.narrow
     excluded, included, modes = choices.excluded, choices.included, choices.modes

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qbench.garbage import set_aside
 from qbench.progress import Progress
 from qbench.quant.config import QuantConfig
 from qbench.search.attribution import Attribution
@@ -73,6 +74,7 @@ class Advice:
         return min((then - now) / (best - now), 1.0) / (PRICE + dearer)
 
 
+@set_aside()
 def advise(
     subject: Subject, config: QuantConfig, attribution: Attribution, progress: Progress | None = None
 ) -> tuple[Advice, ...]:

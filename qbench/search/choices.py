@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from qbench.garbage import set_aside
 from qbench.quant.config import QuantConfig
 from qbench.search.proposals import global_repairs
 from qbench.search.repairs import Repair
@@ -41,6 +42,7 @@ class Choice:
         return f"auto: {said}; held back: SQNR {self.held_back_db:.1f} dB ({self.plain_db:.1f} dB plain){metric}"
 
 
+@set_aside()
 def choose(subject: Subject, config: QuantConfig, ask_metric: bool = False) -> Choice:
     """Take one after the other the edits of the whole model by which it gains.
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from qbench.calibration.collect import observed
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
+from qbench.garbage import set_aside
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.passes.choices import choices_of
@@ -57,6 +58,7 @@ _WORST, _LEAST_SAVED = 1e10, 1e-3
 Fit = Callable[[], FrozenMap[str, RoundedWeight]]
 
 
+@set_aside()
 def measure_spared(
     prepared: Trace,
     config: QuantConfig,
@@ -258,7 +260,7 @@ class _Trials:
         if self._cancel is not None and self._cancel.is_set():
             raise Cancelled("stopped while it was measured what 8 bits spoil; a later run starts again")
         config = self._base.joined(spared).applied(self._prepared.graph, self._config)
-        quantized = quantize_graph(self._prepared, side.statistics, config, side.memo, checked=True)
+        quantized = quantize_graph(self._prepared, side.statistics, config, side.memo, trial=True)
         decibels = exact.decibels(quantized.graph)
         self._done += 1
         if self._progress is not None and self._done > len(self._sides):  # most models need one trial of each

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
+from qbench.garbage import set_aside
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.passes.pipeline import Trace
@@ -29,6 +30,7 @@ _WORTH = ((12.0, math.inf), (_FAIR_DB, 0.15), (_GOOD_DB, 0.04))
 _LEAST_GAIN_DB = 0.5
 
 
+@set_aside()
 def measure_least_db(
     prepared: Trace,
     statistics: Mapping[str, Statistics],

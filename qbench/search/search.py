@@ -13,6 +13,7 @@ from itertools import chain
 from qbench.errors import Cancelled
 from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.probe import Probe
+from qbench.garbage import set_aside
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
 from qbench.search.advice import RUNGS, whole_regions
@@ -66,6 +67,7 @@ class _Promise:
         return self.gain / (PRICE + max(0.0, self.effort - 1))
 
 
+@set_aside()
 def search(
     subject: Subject,
     config: QuantConfig,

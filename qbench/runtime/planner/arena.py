@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,10 +21,6 @@ class Lifetime:
     first: int
     last: int
 
-    def meets(self, other: Lifetime) -> bool:
-        """Whether both are needed at the same time."""
-        return self.first <= other.last and other.first <= self.last
-
 
 def arrange(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
     """Byte offsets of the buffers, and the size of the whole.
@@ -31,22 +28,18 @@ def arrange(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
     Greedy by size, each at the lowest place that is free during its lifetime (Pisarchyk and Lee, "Efficient Memory
     Management for Deep Neural Net Inference", 2020).
     """
-    offsets = [0] * len(buffers)
-    placed: list[int] = []
+    offsets, total = [0] * len(buffers), 0
+    taken: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)  # by step
     for number in sorted(range(len(buffers)), key=lambda n: -buffers[n].size):
-        wanted = _padded(buffers[number].size)
-        offset = 0
-        for start, end in sorted(
-            (offsets[other], offsets[other] + _padded(buffers[other].size))
-            for other in placed
-            if buffers[other].meets(buffers[number])
-        ):
+        buffer, offset = buffers[number], 0
+        steps, wanted = range(buffer.first, buffer.last + 1), _padded(buffer.size)
+        for start, end in sorted(set[tuple[int, int]]().union(*(taken[step] for step in steps))):
             if offset + wanted <= start:
                 break
             offset = max(offset, end)
-        offsets[number] = offset
-        placed.append(number)
-    total = max((offsets[n] + _padded(buffers[n].size) for n in placed), default=0)
+        offsets[number], total = offset, max(total, offset + wanted)
+        for step in steps:
+            taken[step].add((offset, offset + wanted))
     return offsets, total
 
 
