@@ -1,11 +1,15 @@
 """The curve of any tensor by any calibrator: what the workbench draws, and what resolve takes its thresholds from."""
 
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from qbench.calibration.calibrators import Registered
 from qbench.calibration.curve import Calibrator, ThresholdCurve
 from qbench.calibration.grid import Grid
 from qbench.calibration.statistics import Statistics
+
+_MANY = 32
+_known = WeakKeyDictionary[Statistics, dict[tuple[Calibrator, Grid], ThresholdCurve]]()
+"""The last curves of each tensor, for as long as its statistics are there."""
 
 
 def threshold_curve(statistics: Statistics, calibrator: Calibrator, grid: Grid, tensor: str = "") -> ThresholdCurve:
@@ -16,9 +20,10 @@ def threshold_curve(statistics: Statistics, calibrator: Calibrator, grid: Grid, 
     """
     if isinstance(calibrator, Registered):
         return calibrator.curve(statistics, grid, tensor)
-    return _remembered(statistics, calibrator, grid)
-
-
-@lru_cache(maxsize=1024)
-def _remembered(statistics: Statistics, calibrator: Calibrator, grid: Grid) -> ThresholdCurve:
-    return calibrator.curve(statistics, grid)
+    known = _known.setdefault(statistics, {})
+    found = known.get((calibrator, grid))
+    if found is None:
+        if len(known) >= _MANY:
+            known.clear()
+        found = known[calibrator, grid] = calibrator.curve(statistics, grid)
+    return found

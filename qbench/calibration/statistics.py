@@ -20,7 +20,7 @@ from qbench.kernels.tally import BINS
 from qbench.runtime.tallies import Tally
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Statistics:
     """Minimum, maximum, count and histogram of all values that a tensor took.
 
