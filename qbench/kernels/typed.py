@@ -35,6 +35,17 @@ def _quotient(a: Any, b: Any, c: Any) -> Any:
     return down + 1 if a % b != 0 and (a < 0) != (b < 0) else down
 
 
+def _floored(a: Any, b: Any, c: Any) -> Any:
+    """What is left of a, of the sign of b; 0 where something is divided by zero, or by -1, as the processor refuses."""
+    return 0 if b in (0, -1) else a % b
+
+
+def _truncated(a: Any, b: Any, c: Any) -> Any:
+    """What is left of a, of its own sign."""
+    left = _floored(a, b, c)
+    return left - b if left != 0 and (a < 0) != (b < 0) else left
+
+
 FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cast": _of(lambda a, b, c: a),
     "to_bool": _of(lambda a, b, c: a != 0),
@@ -53,6 +64,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "subtract": _of(lambda a, b, c: a - b),
     "multiply": _of(lambda a, b, c: a * b),
     "divide": _of(_quotient),
+    "mod": _of(_floored),
+    "fmod": _of(_truncated),
+    "real_fmod": _of(lambda a, b, c: np.fmod(a, b)),
     "maximum": _of(lambda a, b, c: a if a > b else b),
     "minimum": _of(lambda a, b, c: a if a < b else b),
     "where": _of(lambda a, b, c: b if a else c),

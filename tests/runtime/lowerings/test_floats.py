@@ -112,6 +112,21 @@ def test_group_norm(shape, groups, dtype):
     assert "row_norm" in {step.kernel.split(".")[1] for step in plan(graph).profile({"x": x}) if "." in step.kernel}
 
 
+@pytest.mark.parametrize("laid", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("op, axis", [("nn.layer_norm", 1), ("nn.layer_norm", -2), ("nn.rms_norm", 0)])
+def test_norm_of_several_axes(op, axis, dtype, laid):
+    """Behind a convolution, data have their channels last, which are then no rows."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(2, 6, 4, 5)) * 3 + 1).astype(dtype)
+    known = {name: rng.normal(size=x.shape[axis:]).astype(dtype) for name in ("gamma", "beta")[: 2 - ("rms" in op)]}
+    nodes = [node(op, " ".join(["c" if laid else "x", *known]), "y", axis=axis)]
+    if laid:
+        known["w"] = rng.normal(size=(6, 6, 1, 1)).astype(dtype)
+        nodes.insert(0, node("nn.conv2d", "x w", "c"))
+    assert_agree(graph_of({"x": x}, nodes, "y", **known), {"x": x}, threads=2)
+
+
 @pytest.mark.parametrize("exponent", [2.0, 3.0, 2.5])
 def test_powers_of_a_constant(exponent):
     x = np.random.default_rng(0).normal(size=(2, 3, 40)).astype(np.float32)

@@ -48,6 +48,24 @@ def test_quotients_of_integers_are_rounded_towards_zero(dtype: str) -> None:
         assert qbench.run(graph, {"x": x, "y": y})[0, 0, 0].tolist() == [least, least, 0, 0]
 
 
+@pytest.mark.parametrize("fmod", [False, True])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_what_is_left_of_integers_has_either_sign(dtype: str, fmod: bool) -> None:
+    """Nothing where something is divided by zero."""
+    least = np.iinfo(dtype).min
+    x, y = WHOLE.astype(dtype), np.roll(WHOLE, 7).astype(dtype)
+    x[0, 0, 0], y[0, 0, 0] = (least, -7, 5, 7), (-1, 4, 0, least)
+    graph = graph_of({"x": x, "y": y}, [node("mod", "x y", "z", fmod=fmod)], "z")
+    with np.errstate(all="ignore"):
+        assert_agree(graph, {"x": x, "y": y}, threads=2)
+        assert qbench.run(graph, {"x": x, "y": y})[0, 0, 0].tolist() == [
+            0,
+            -3 if fmod else 1,
+            0,
+            7 if fmod else 7 + least,
+        ]
+
+
 @pytest.mark.parametrize("given", [WHOLE, WHOLE > 0, REAL], ids=["int64", "bool", "float32"])
 @pytest.mark.parametrize("wanted", ["bool", "int32", "float32"])
 def test_cast(given: np.ndarray, wanted: str) -> None:

@@ -1,4 +1,4 @@
-"""Normalization of floats: layer and RMS along the last axis, local response along channels, instance of channels."""
+"""Normalization of floats: layer and RMS along the last axes, local response along channels, instance of channels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -38,19 +38,18 @@ class _Norm(Lowering):
 
 @lowers(LayerNorm, RMSNorm, rank=5)
 class FloatNormLowering(_Norm):
-    """All axes but the last make rows."""
+    """All axes before those that are normalized make rows."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
         op = bind(step.head)
         assert isinstance(op, LayerNorm | RMSNorm)
-        if op.axis % self.rank != self.rank - 1:
-            raise Refused("only the last axis has a kernel")
+        self.axes = self.rank - op.axis % self.rank
         self.epsilon, self.centred = op.epsilon, isinstance(op, LayerNorm)
         self.layout = Layout(tuple(range(self.rank)))
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        rows = rows_of(site, self.data, self.output, self.layout, self.dtype)
+        rows = rows_of(site, self.data, self.output, self.layout, self.dtype, self.axes)
         parameters = [site.constant(site.graph.constants[name].array.astype(np.float32)) for name in self.parameters]
         kernel = norm_kernel(self.centred, rows.dtype, site.level)
         more = {"gamma": parameters[0], "beta": parameters[-1], "epsilon": self.epsilon}

@@ -89,7 +89,7 @@ def result(site: Site, place: Place, gaps: bool = True) -> tuple[Place, list[Ins
 
 
 class Rows(NamedTuple):
-    """The last axis of a step's input and result as rows."""
+    """The last axis of a step's input and result as rows, or the last axes."""
 
     dtype: FloatType
     """float32 where only a copy has rows."""
@@ -100,18 +100,19 @@ class Rows(NamedTuple):
     """Copies to and from."""
 
 
-def rows_of(site: Site, source: str, output: str, layout: Layout, dtype: FloatType) -> Rows:
-    """Rows of a type of two values of one layout, evenly in memory; by way of copies where their places have none."""
+def rows_of(site: Site, source: str, output: str, layout: Layout, dtype: FloatType, axes: int = 1) -> Rows:
+    """Rows of a type, each of so many last axes, of two values of one layout; copies where they lie otherwise."""
     data, made = (in_order(site.places[name], layout.axes) for name in (source, output))
-    before, after = list[Instruction](), list[Instruction]()
+    before, after, gaps = list[Instruction](), list[Instruction](), axes == 1
     even = None not in (data.pitch, made.pitch) and (data.strides[-1], made.strides[-1]) == (1, 1)
-    if not even or _name(data) != dtype:
+    if not (even if gaps else data.contiguous and made.contiguous) or _name(data) != dtype:
         dtype = "float32"
-        data, before = widened(site, data)
-        made, after = result(site, made)
+        data, before = widened(site, data, gaps)
+        made, after = result(site, made, gaps)
+    columns = math.prod(data.shape[-axes:])
     fields = {
-        "x": data.reference, "y": made.reference, "rows": math.prod(data.shape[:-1]), "columns": data.shape[-1],
-        "x_row": data.pitch or 0, "y_row": made.pitch or 0,
+        "x": data.reference, "y": made.reference, "rows": math.prod(data.shape[:-axes]), "columns": columns,
+        "x_row": (data.pitch or 0) if gaps else columns, "y_row": (made.pitch or 0) if gaps else columns,
     }  # fmt: skip
     return Rows(dtype, fields, before, after)
 
