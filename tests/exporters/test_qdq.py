@@ -16,7 +16,7 @@ from qbench.exporters.onnx.writer import Writer
 from qbench.frontends import load
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.passes.annotate import AnnotatePass, bind_qparams
@@ -297,3 +297,26 @@ def test_int8_products_of_transposed_activations_load_in_onnxruntime() -> None:
     q = {name: QParams(0.05, 3, "int8") for name in ("x", "y")}
     model = onnx_model(bind_qparams(AnnotatePass()(graph), q))
     assert session(model.SerializeToString()).run(["y"], {"x": sample(graph)})[0].shape == (4, 4, 4)
+
+
+def test_constants_that_several_nodes_read_load_in_onnxruntime_asked_for_exact_sums() -> None:
+    """Boxes of detectors are sums and differences of the same places."""
+    nodes = [node("a", "subtract", "k x", "a"), node("b", "add", "k x", "b")]
+    graph = _of_rows(nodes, k=np.linspace(-1, 1, 5))
+    x = np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32)
+    done = quantized(graph, x)
+    found = session(onnx_model(done.annotated).SerializeToString()).run(["a", "b"], {"x": x})
+    wanted = run(done.graph, {"x": x})
+    assert all(np.array_equal(found[at], wanted[name]) for at, name in enumerate(("a", "b")))
+
+
+def test_a_weight_is_stored_once_however_often_it_is_read() -> None:
+    graph = _of_rows([node("c", "nn.dense", "x w", "c"), node("a", "nn.dense", "c w", "a")], w=np.eye(5))
+    model = onnx_model(quantized(graph, np.ones((2, 5), np.float32)).annotated)
+    assert [list(one.dims) for one in model.graph.initializer if one.dims == [5, 5]] == [[5, 5]]
+
+
+def _of_rows(nodes: list[Node], **known: np.ndarray) -> Graph:
+    constants = {name: Constant(array.astype(np.float32)) for name, array in known.items()}
+    outputs = [n.output for n in nodes if n.name in "ab"]
+    return build("g", {"x": TensorType(("N", 5), "float32")}, outputs, nodes, constants)

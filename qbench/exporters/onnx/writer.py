@@ -16,7 +16,7 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
 from qbench.ir.mapped import release
 from qbench.ir.names import fresh
-from qbench.ir.op import Op, bind
+from qbench.ir.op import OPS, Op, Role, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.quant.arithmetic import quantize
@@ -101,10 +101,21 @@ class Writer:
         if perm is not None:
             integers = integers.transpose(perm)
             q = q if q is None or q.axis is None else dataclasses.replace(q, axis=perm.index(q.axis))
+        apart = q is not None and q.dtype == "int8" and self._is_shared(value)
+        name = self.fresh(name) if apart else name
         found = self.store(name, integers) if q is None else self.dequantized(name, integers, q)
-        if perm is None:
+        if perm is None and not apart:
             self._reads[value] = found
         return found
+
+    def _is_shared(self, value: str) -> bool:
+        """Whether several nodes read it, and none as a weight, which is large.
+
+        Asked for exact sums, onnxruntime makes int8 constants unsigned, and fails where two nodes read the same one.
+        """
+        readers = self.graph.consumers[value]
+        roles = {OPS[node.op].role(node.inputs.index(value)) for node in readers}
+        return len(readers) > 1 and Role.WEIGHT not in roles
 
     def redirect(self, value: str, name: str) -> None:
         """From here on, nodes that read `value` read `name`."""
