@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from qbench.frontends import load
@@ -31,6 +32,20 @@ def test_matmul_and_add_are_a_dense_layer_with_bias(tmp_path: Path) -> None:
     ]
     assert graph.types["x"].shape == ("batch_size", 5, 3)
     assert graph.constants["w"].array.tobytes() == random(3, 4).T.tobytes()
+
+
+def test_a_matrix_that_is_named_anew_for_each_reader_is_held_once(tmp_path: Path) -> None:
+    """As exporters name shared weights of unrolled loops; biases and tables as well."""
+    nodes = list[onnx.NodeProto]()
+    for turn, x in enumerate(("x", "y0", "y1")):
+        nodes += [node("Identity", [name], [f"{name}{turn}"]) for name in "wvb"]
+        nodes += [node("MatMul", [x, f"w{turn}"], [f"m{turn}"]), node("Gemm", [f"m{turn}", f"v{turn}"], [f"g{turn}"])]
+        nodes += [node("Mul", [f"g{turn}", f"b{turn}"], [f"y{turn}"])]
+    constants = {"w": random(3, 4), "v": random(4, 3), "b": random(3)}
+    path = save(model(nodes, {"x": [2, 3]}, outputs=["y2"], constants=constants), tmp_path)
+    graph = check(path, {"x": random(2, 3)})
+    assert len(graph.constants) == 9
+    assert len({id(constant.array) for constant in graph.constants.values()}) == 3
 
 
 @pytest.mark.parametrize("attrs", [{}, {"transB": 1}, {"transA": 1, "alpha": 0.5, "beta": 2.0}])

@@ -124,6 +124,9 @@ class Builder(Growth):
         """Nodes of the file that make numbers of 64 bits, which have 32 here."""
         self._reals: dict[str, str] = {}
         """The real numbers of stored constants, by the name of their integers."""
+        self._constants: dict[int, tuple[Array, Constant]] = {}
+        self._transposed: dict[int, tuple[Array, Array]] = {}
+        """By identity of an array, which stays for as long: what is made of it once, however many nodes read it."""
 
     def start(self, source: SourceNode) -> None:
         """Begin to convert a node."""
@@ -214,6 +217,16 @@ class Builder(Growth):
         except ValueError as error:
             raise Unsupported(str(error)) from None
 
+    def transposed(self, value: Value) -> Value:
+        """A `fixed` matrix as its transpose; it keeps its name."""
+        if value.array is None:
+            return self.moved(value, np.transpose)
+        made = self._transposed.get(id(value.array))
+        if made is None:
+            made = self._transposed[id(value.array)] = value.array, np.array(value.array.T, order="C")
+            made[1].flags.writeable = False  # so that its constant is no copy
+        return Value.known(value.name, made[1])
+
     def materialize(self, value: Value) -> Value:
         """Make sure that a value is in the graph: a known array becomes a constant."""
         if value.stored is not None:
@@ -225,12 +238,10 @@ class Builder(Growth):
             attrs = {"values": value.dims(), "shape": value.array.shape, "dtype": value.dtype}
             (made,) = self.add("sizes", [], attrs, (name,))
             return Value(name, made.shape, made.dtype)
-        array = value.array.astype(np.float32) if value.array.dtype == np.float64 else value.array
-        if not is_dtype(array.dtype.name):
-            raise ModelError(f"constant {shown(value.name)} is {array.dtype}, which is not one of {', '.join(DTYPES)}")
-        if has_damage(array):
-            raise ModelError(f"constant {shown(value.name)} contains NaN: the model is damaged, export it again")
-        constant = Constant(array)
+        known = self._constants.get(id(value.array))
+        if known is None:
+            known = self._constants[id(value.array)] = value.array, _constant(value.name, value.array)
+        constant = known[1]
         return Value(self.constant(value.name, constant), constant.shape, constant.dtype)
 
     def _dequantize(self, name: str, stored: Stored) -> Value:
@@ -251,6 +262,15 @@ class Builder(Growth):
         if isinstance(operand, np.ndarray):
             operand = Value.known(self.fresh(f"{self.now().name}.constant"), operand)
         return self.materialize(operand)
+
+
+def _constant(name: str, array: Array) -> Constant:
+    array = array.astype(np.float32) if array.dtype == np.float64 else array
+    if not is_dtype(array.dtype.name):
+        raise ModelError(f"constant {shown(name)} is {array.dtype}, which is not one of {', '.join(DTYPES)}")
+    if has_damage(array):
+        raise ModelError(f"constant {shown(name)} contains NaN: the model is damaged, export it again")
+    return Constant(array)
 
 
 def _type(value: Value) -> TensorType:

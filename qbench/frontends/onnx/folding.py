@@ -39,6 +39,8 @@ def fold_constants(node: SourceNode, arrays: Sequence[Array | None]) -> tuple[Ar
     """
     if node.op == "Constant":
         return (_constant(node),)
+    if node.op == "Identity" and arrays[0] is not None:
+        return (arrays[0],)  # no copy: exporters name a shared weight anew for each reader
     if _grows_to(node, arrays) > MAX_ELEMENTS:
         raise ModelError(f"node {node} makes a constant of more than {MAX_ELEMENTS} elements")
     from qbench.frontends.onnx.reference import evaluated  # takes long to import

@@ -11,7 +11,7 @@ from qbench.frontends.onnx.table import converter
 def matmul(builder: Builder, node: SourceNode, lhs: Value, rhs: Value) -> Value:
     """A constant matrix on the right is a dense layer's weight, stored [units, in]."""
     if rhs.fixed and rhs.rank == 2 and lhs.rank >= 2:
-        return builder.emit("nn.dense", lhs, builder.moved(rhs, np.transpose))
+        return builder.emit("nn.dense", lhs, builder.transposed(rhs))
     if lhs.rank == 1:
         lhs = builder.emit("expand_dims", lhs, axes=(0,))
         return builder.emit("squeeze", matmul(builder, node, lhs, rhs), axes=(max(rhs.rank - 2, 0),))
@@ -31,7 +31,7 @@ def gemm(builder: Builder, node: SourceNode, a: Value, b: Value, c: Value | None
     if b.constant is not None:
         b, alpha = builder.known(b, b.constant if alpha == 1 else b.constant * alpha), 1
     if b.fixed:
-        y = builder.emit("nn.dense", a, b if transposed else builder.moved(b, np.transpose))
+        y = builder.emit("nn.dense", a, b if transposed else builder.transposed(b))
     else:
         y = builder.emit("nn.batch_matmul", a, b, transpose_rhs=transposed)
     if alpha != 1:
