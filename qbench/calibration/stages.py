@@ -59,8 +59,9 @@ def stages_of(graph: Graph, observed: Collection[str]) -> list[Stage]:
 
 
 def is_large(graph: Graph) -> bool:
-    """Whether it has more than 1 GiB of constants: nothing that plans it as a whole is done unasked."""
-    return sum(constant.array.nbytes for constant in graph.constants.values()) > _LARGE
+    """Whether it has more than 1 GiB of constants, each counted once: what plans it as a whole is not done unasked."""
+    held = {id(constant.array): constant.array.nbytes for constant in graph.constants.values()}
+    return sum(held.values()) > _LARGE
 
 
 def _is_plain(graph: Graph) -> bool:

@@ -8,6 +8,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -166,9 +167,7 @@ class Emitter:
             return  # the integer group before it has made it
         source, q = fake.inputs[0], self.encoding(fake)
         if source in self.known.floats:
-            narrow = bool(fake.attrs.get("narrow", False))
-            integers = Constant(quantize(self.known.floats[source].array, q, narrow))
-            release(self.known.floats[source].array)
+            integers = _integers(self.known.floats[source], q, bool(fake.attrs.get("narrow", False)))
             self.integers[fake.output] = self.constant(source, integers, q)
             return
         self.integers[fake.output] = self.quantized(source, fake, q, ties)
@@ -229,6 +228,19 @@ class Emitter:
         outputs = tuple(map(self.real, self.graph.outputs))
         constants = {**self.graph.constants, **self.constants}
         return build(self.graph.name, self.graph.input_types(), outputs, self._nodes, constants, self.qparams)
+
+
+_known = WeakValueDictionary[tuple[Constant, QParams, bool], Constant]()
+
+
+def _integers(constant: Constant, q: QParams, narrow: bool) -> Constant:
+    """The integers of a constant: the same ones for all that hold it, under whatever names, as long as some graph has
+    them."""
+    found = _known.get((constant, q, narrow))
+    if found is None:
+        found = _known[constant, q, narrow] = Constant(quantize(constant.array, q, narrow))
+        release(constant.array)
+    return found
 
 
 V = TypeVar("V")

@@ -8,9 +8,16 @@ import pytest
 from qbench.calibration import counter, stages
 from qbench.calibration.collect import collect
 from qbench.errors import Cancelled, DataError
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant
+from qbench.ir.types import TensorType
+from qbench.passes.prepare import prepare
+from qbench.quant.config import QuantConfig
+from qbench.quantize.quantized import quantize_graph
 from qbench.session import quantizer
 from qbench.session.session import Session
 from tests.networks import mlp, residual, samples
+from tests.runtime.lowerings.layers import node
 
 
 @pytest.fixture(params=["mlp", "residual"])
@@ -63,3 +70,19 @@ def test_of_a_large_model_nothing_is_measured_that_plans_it_as_a_whole(monkeypat
     monkeypatch.setattr(quantizer, "measure_least_db", None)
     session = Session(mlp(), samples(20))
     assert session.quantized().config.activations.least_db == "measured"
+
+
+def test_weights_that_several_nodes_share_count_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stages, "_LARGE", 5 * 5 * 4)
+    weight, nodes = Constant(np.eye(5, dtype=np.float32)), [node("nn.dense", "x w", "c"), node("nn.dense", "c v", "y")]
+    inputs = {"x": TensorType((2, 5), "float32")}
+    shared, apart = (
+        build("g", inputs, ["y"], nodes, {"w": weight, "v": other})
+        for other in (Constant(weight.array), Constant(weight.array.copy()))
+    )
+    assert not stages.is_large(shared)
+    assert stages.is_large(apart)
+    done = quantize_graph(prepare(shared), collect(shared, np.ones((2, 5), np.float32)), QuantConfig())
+    whole = [constant for constant in done.graph.constants.values() if constant.shape == (5, 5)]
+    assert len(whole) == 2
+    assert whole[0].array is whole[1].array
