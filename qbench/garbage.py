@@ -1,6 +1,7 @@
 """Objects that stay: looking for garbage among them again and again takes a good part of work in Python."""
 
 import gc
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -18,13 +19,24 @@ def lasting() -> Generator[None]:
             gc.enable()
 
 
+_lock = threading.Lock()
+_open = 0
+
+
 @contextmanager
 def set_aside() -> Generator[None]:
-    """While this is open, garbage is looked for only in what is made from now on, not in all that was there before."""
-    whole = not gc.get_freeze_count()
-    gc.freeze()
+    """While this is open, garbage is looked for only in what is made from now on, not in all that was there before.
+
+    Where several threads have it open, the last one to leave ends it; then everything is looked at again.
+    """
+    global _open
+    with _lock:
+        _open += 1
+        gc.freeze()
     try:
         yield
     finally:
-        if whole:
-            gc.unfreeze()
+        with _lock:
+            _open -= 1
+            if not _open:
+                gc.unfreeze()
