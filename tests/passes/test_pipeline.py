@@ -46,6 +46,10 @@ def test_a_broken_result_names_the_pass() -> None:
     assert caught.value.__notes__ == ["in pass break"]
 
 
+def test_trials_are_not_verified() -> None:
+    assert Pipeline([Break()], verifies=False).run(GRAPH).graph.nodes == ()
+
+
 def test_broken_input_is_refused() -> None:
     with pytest.raises(GraphError):
         Pipeline([]).run(dataclasses.replace(GRAPH, nodes=()))
