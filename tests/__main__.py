@@ -65,7 +65,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "guard": (*WITHOUT_NOTEBOOKS, *(f"tests/{name}" for name in GUARDED)),
     "malloc": (*WITHOUT_NOTEBOOKS, *(f"tests/runtime/{name}" for name in PROGRAMS)),
     "notebooks": (
-        *(*PYTEST, "notebooks", "--dist", "loadfile"),
+        *(*PYTEST, "-p", "tests.notebook_kernels", "notebooks", "--dist", "loadfile"),
         *("--nbval-lax", "--nbval-current-env"),
         *("--nbval-sanitize-with", "tests/nbval.cfg", "--nbval-cell-timeout=120"),
     ),
