@@ -103,7 +103,8 @@ def _integer_places(source: int, out: int, coordinates: Coordinates) -> NDArray[
     place = np.arange(out) * scale
     if coordinates == "half_pixel":
         place = place + scale // 2 - 512
-    lower = np.maximum(np.trunc(place / 1024).astype(np.int64), 0)
+    # a scale that was rounded up may lead behind the last one, where TFLite reads whatever lies there
+    lower = np.clip(np.trunc(place / 1024).astype(np.int64), 0, source - 1)
     upper = np.minimum(np.trunc((place + 1023) / 1024).astype(np.int64), source - 1)
     return np.stack([lower, upper, place - 1024 * lower], axis=1).astype(np.int32)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qbench.ir.types import TensorType
@@ -38,6 +38,7 @@ def test_resize_linear(dtype, seed, size, out, channels, batch, rounding) -> Non
     channels=st.sampled_from([1, 3, 70]), batch=st.sampled_from([1, 2, "N"]),
     coordinates=st.sampled_from(["half_pixel", "align_corners", "asymmetric"]),
 )  # fmt: skip
+@example(dtype="int8", seed=0, size=(1, 3), out=(62, 182), channels=1, batch=1, coordinates="asymmetric")
 def test_resize_of_tflite(dtype, seed, size, out, channels, batch, coordinates) -> None:
     """Weights of ten bits for signed integers, float32 for uint8."""
     shape = (batch, channels, *size)
