@@ -8,15 +8,14 @@ from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 from qbench.quant.fixed_functions import reciprocal
 from qbench.quant.fixed_point import quantized_multiplier
-from qbench.quant.rescaling import doubling_high_multiply, rescale
+from qbench.quant.rescaling import divide_by_power, doubling_high_multiply, rescale
 
 _LEFT = 7
 """Bits that operands of a difference are shifted left by before anything is rounded."""
 
 
-def _rescaled(x: Array, multiplier: float, right: Array | int = 0) -> Array:
-    mantissa, shift = quantized_multiplier(multiplier)
-    return rescale(x, mantissa, shift - right, "tflite_double")
+def _rescaled(x: Array, multiplier: float) -> Array:
+    return rescale(x, *quantized_multiplier(multiplier), "tflite_double")
 
 
 def _squared_difference(lhs: Array, rhs: Array, given: tuple[QParams, QParams], out: QParams) -> Array:
@@ -29,8 +28,8 @@ def _squared_difference(lhs: Array, rhs: Array, given: tuple[QParams, QParams], 
 def _quotient(lhs: Array, rhs: Array, given: tuple[QParams, QParams], out: QParams) -> Array:
     """Products with a fixed-point reciprocal; see tensorflow/lite/kernels/internal/reference/div.h.
 
-    LiteRT ends with an error where it divides by zero, and shifts by more than a number has bits where a quotient is
-    small, with a result that depends on the machine; both give zero here.
+    LiteRT ends with an error where it divides by zero; that is zero here. Where quotients are small it shifts by more
+    than 32 bits: as x86 and AArch64 do this, a quotient of zero is one step, and others may be anything.
     """
     negative, divisor = rhs < 0, np.maximum(np.abs(rhs), 1)
     inverse, right = reciprocal(divisor, 31)
@@ -38,7 +37,12 @@ def _quotient(lhs: Array, rhs: Array, given: tuple[QParams, QParams], out: QPara
     magnitude = np.where(dividend < 0, ~dividend, dividend)
     headroom = 31 - np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
     fine = doubling_high_multiply(dividend << headroom, inverse)
-    steps = _rescaled(fine, given[0].scales[0] / (given[1].scales[0] * out.scales[0]), right + headroom)
+    scale, divisor_scale, step = (np.float32(q.scales[0]) for q in (*given, out))
+    mantissa, shift = quantized_multiplier(scale / (divisor_scale * step))  # rounded to float32 there too
+    right = right + headroom - shift
+    high = doubling_high_multiply(fine << np.maximum(-right, 0), mantissa)
+    beyond = (high >> (right & 31)) + (high >= 0)  # gemmlowp's RoundingDivideByPOT then has a mask of ones
+    steps = np.where(right < 32, divide_by_power(high, np.maximum(right, 0)), beyond)
     return np.where(rhs == 0, 0, steps)
 
 
