@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from qbench.kernels.fixed_functions import divide_by_power, high_multiply, one_over_one_plus
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
 from qbench.kernels.split import share
-
-_LARGEST = 2**31 - 1
 
 
 @makes_kernels
@@ -30,14 +29,14 @@ def tflite_softmax_kernel() -> Kernel:
                 most = max(most, np.int64(x[i]))
             total = np.int64(0)
             for i in range(count):
-                total += _divide(np.int64(table[most - np.int64(x[i])]), 12)
+                total += divide_by_power(np.int64(table[most - np.int64(x[i])]), 12)
             headroom = 0
             while total << headroom < 2**31:
                 headroom += 1
-            scale, right = _one_over_one_plus((total << headroom) - 2**31), 35 - headroom
+            scale, right = one_over_one_plus((total << headroom) - 2**31), 35 - headroom
             for i in range(count):
                 power = np.int64(table[most - np.int64(x[i])])
-                y[i] = min(max(_divide(_multiply(power, scale), right), 0), 255)
+                y[i] = min(max(divide_by_power(high_multiply(power, scale), right), 0), 255)
 
     return Kernel("tflite_softmax", record(**dict.fromkeys(("x", "y", "table", "rows", "count"), "i8")), softmax)
 
@@ -83,31 +82,3 @@ def _interpolated(place: Any, table: Any) -> Any:
     base = np.int64(table[index])
     slope = ((np.int64(table[index + 1]) - base + 2**15) & 0xFFFF) - 2**15
     return ((base + ((slope * (place & 127) + 64) >> 7) + 2**15) & 0xFFFF) - 2**15
-
-
-@register_jitable
-def _one_over_one_plus(x: Any) -> Any:
-    half = (x + _LARGEST + 1) >> 1
-    y = 1515870810 + _multiply(half, -1010580540)
-    for _ in range(3):
-        error = (1 << 29) - _multiply(half, y)
-        y += _left(_multiply(y, error), 2)
-    return _left(y, 1)
-
-
-@register_jitable
-def _left(x: Any, by: Any) -> Any:
-    return min(max(x << by, -_LARGEST - 1), _LARGEST)
-
-
-@register_jitable
-def _multiply(x: Any, y: Any) -> Any:
-    """gemmlowp's SaturatingRoundingDoublingHighMul."""
-    return (x * y + 2**30) >> 31
-
-
-@register_jitable
-def _divide(x: Any, exponent: Any) -> Any:
-    """gemmlowp's RoundingDivideByPOT."""
-    half = (np.int64(1) << exponent) >> 1
-    return (x + half - ((x < 0) & (half > 0))) >> exponent

@@ -21,6 +21,16 @@ class TfliteL2Normalize(InternalOp):
     axis: int = -1
     data_zero_point: int = 0
 
+    @property
+    def left(self) -> int:
+        """Bits that data is shifted left by before it is multiplied."""
+        return 0 if self.dtype == "int8" else 7
+
+    @property
+    def more(self) -> int:
+        """Bits that products are shifted left by."""
+        return 7 - self.left
+
     def infer(self, data: TensorType) -> TensorType:
         axis_within(self, self.axis, data.rank)
         require(data.dtype in ("int8", "uint8"), f"{self.name} takes 8-bit data, not {data}")
@@ -30,7 +40,5 @@ class TfliteL2Normalize(InternalOp):
         x = data.astype(np.int64) - self.data_zero_point
         mantissa, shift = reciprocal_square_root((x * x).sum(axis=self.axis, keepdims=True))
         low, high = integer_range(self.dtype)
-        signed = self.dtype == "int8"
-        left = 7 if signed else 0
-        scaled = rescale(x if signed else x << 7, mantissa, shift + left, "tflite_double")
+        scaled = rescale(x << self.left, mantissa, shift + self.more, "tflite_double")
         return saturate(scaled + (low + high + 1) // 2, self.dtype)

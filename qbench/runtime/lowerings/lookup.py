@@ -40,6 +40,9 @@ _MANY = 64
 """Channels for which a product takes less time than a look-up."""
 
 
+_OF_ANY_WIDTH = IntegerTable, Clip, Relu
+"""Those of 16 bits too, by tables of 65,536 entries; what else is done to 16 bits has kernels that compute it."""
+
 _SUMS = IntegerAdd, IntegerAddFloat32, OnnxAdd, TfliteAdd
 
 
@@ -56,7 +59,7 @@ class LookupLowering(Lowering):
             raise Refused("its parameters are no constants")
         self.data = read[0]
         self.shape, dtype = shape_of(graph, self.data), graph.types[self.data].dtype
-        if dtype not in ELEMENTS or (dtype not in ("int8", "uint8") and not is_op(step.head, IntegerTable)):
+        if dtype not in ELEMENTS or (dtype not in ("int8", "uint8") and not is_op(step.head, *_OF_ANY_WIDTH)):
             raise Refused(f"{step.head.op} of {dtype} is no table")
         if graph.types[step.outputs[0]].dtype in ("int4", "uint4"):
             raise Refused("its result has 4 bits")

@@ -173,7 +173,7 @@ def test_requantize_of_eight_bits(shape, dtype, result, seed, data) -> None:
     check(graph, seed)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
 def test_clip(dtype) -> None:
     check(graph_of({"x": (dtype, (2, 5, 4, 3))}, ("clip", "x", "y", {"a_min": -3.0, "a_max": 7.0})))
 

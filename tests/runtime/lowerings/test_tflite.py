@@ -106,6 +106,22 @@ def test_softmax(seed: int, dtype: DType, case: tuple[tuple[int, ...], int]) -> 
 
 @few
 @given(
+    seed=SEED, dtype=EIGHT, spread=st.sampled_from([0, 1, 3, 255]),
+    case=st.sampled_from([((3, 10), -1), ((1, 40_000), -1), ((2, 4, 5), -1), ((2, 7, 3, 5), 1)]),
+)  # fmt: skip
+def test_l2_normalize(seed: int, dtype: DType, spread: int, case: tuple[tuple[int, ...], int]) -> None:
+    """Rows of nearly nothing, and those whose squares add up to more than 31 bits."""
+    rng, (shape, axis) = np.random.default_rng(seed), case
+    info, q = np.iinfo(dtype), q_of(rng, dtype)
+    near = np.clip(q.zero_point + rng.integers(-spread, spread + 1, shape), info.min, info.max)
+    x = np.where(rng.random(shape[:-1])[..., None] < 0.3, q.zero_point, near).astype(dtype)
+    out = QParams(1 / 128, (info.min + info.max + 1) // 2, dtype)
+    node = ("qnn.l2_normalize", "x", "y", {"axis": axis, "semantics": "tflite"})
+    agree(legal({"x": x}, {"x": q, "y": out}, [node]), {"x": x})
+
+
+@few
+@given(
     seed=SEED, spread=st.sampled_from([40, 3000, 2**15]), power=st.integers(-16, -8),
     case=st.sampled_from([((3, 10), -1), ((1, 1001), -1), ((2, 4, 5), -1), ((2, 7, 3, 5), 1), ((2, 1), -1)]),
 )  # fmt: skip
