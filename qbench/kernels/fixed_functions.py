@@ -21,6 +21,39 @@ def one_over_one_plus(x: Any) -> Any:
 
 
 @register_jitable
+def log_of_q12(x: Any) -> Any:
+    """The natural logarithm of a Q12 number of at least 1, as a Q5 number."""
+    log_2, fourth_root, root = 1488522236, 1805811301, 1518500250
+    alpha_n, alpha_d, alpha_i, alpha_f = 117049297, 127690142, 1057819769, 638450708
+    quarter = 536870912 >> 6
+    headroom = _leading_zeros(x)
+    low = shift_left(high_multiply(shift_left(x, headroom - 1), root), 1)
+    power_low = shift_left(12 - headroom, 25) + quarter
+    other = high_multiply(x, root)
+    other_headroom = _leading_zeros(other) - 1
+    high = shift_left(x, other_headroom)
+    power_high = shift_left(12 - other_headroom, 25) - quarter
+    r, power = min(low, high), max(power_low, power_high)
+    total = r + fourth_root
+    p = (total + 1) >> 1
+    q = 2 * (r - fourth_root)
+    square = high_multiply(q, q)
+    numerator = high_multiply(q, r) + high_multiply(high_multiply(q, square), alpha_n)
+    denominator = high_multiply(p, alpha_i + q + high_multiply(square, alpha_d)) + high_multiply(q, alpha_f)
+    fraction = high_multiply(divide_by_power(numerator, 6), one_over_one_plus(denominator))
+    return shift_left(high_multiply(power, log_2) + fraction, 1)
+
+
+@register_jitable
+def _leading_zeros(x: Any) -> Any:
+    """Of a positive 32-bit number."""
+    count = np.int64(0)
+    while x << count < 2**31:
+        count += 1
+    return count
+
+
+@register_jitable
 def reciprocal_square_root(x: Any) -> Any:
     """``1 / sqrt(x)`` of an integer: a mantissa and a left shift; of 0 as of 1."""
     if x <= 1:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from qbench.kernels.fixed_functions import divide_by_power, high_multiply, one_over_one_plus
+from qbench.kernels.fixed_functions import divide_by_power, high_multiply, log_of_q12, one_over_one_plus
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
@@ -39,6 +39,38 @@ def tflite_softmax_kernel() -> Kernel:
                 y[i] = min(max(divide_by_power(high_multiply(power, scale), right), 0), 255)
 
     return Kernel("tflite_softmax", record(**dict.fromkeys(("x", "y", "table", "rows", "count"), "i8")), softmax)
+
+
+@makes_kernels
+def tflite_log_softmax_kernel() -> Kernel:
+    """The logarithm of softmax of `rows` rows of `count` codes each, to codes in units of 1/16 below 255.
+
+    `exponentials` and `arguments` hold 256 int32 each, by the difference from the maximum. Differences from `limit` on
+    give code 0, and those whose logarithm would be below -16: `mantissa` and `right` lead there.
+    """
+
+    def log_softmax(args, bases, thread, threads):
+        first, end = share(args.rows, thread, threads)
+        exponentials = view(bases, args.exponentials, 256, np.int32)
+        arguments, count = view(bases, args.arguments, 256, np.int32), args.count
+        for row in range(first, end):
+            x = view(bases, args.x + row * count, count, np.uint8)
+            y = view(bases, args.y + row * count, count, np.uint8)
+            most = np.int64(0)
+            for i in range(count):
+                most = max(most, np.int64(x[i]))
+            total = np.int64(0)
+            for i in range(count):
+                total += divide_by_power(np.int64(exponentials[most - np.int64(x[i])]), 12)
+            log = log_of_q12(total)
+            least = divide_by_power(high_multiply(log - 2**31, args.mantissa), args.right)
+            for i in range(count):
+                difference = most - np.int64(x[i])
+                code = divide_by_power(np.int64(arguments[difference]) - log, 22) + 255
+                y[i] = min(max(code, 0), 255) if -difference > max(-args.limit, least) else 0
+
+    fields = "x", "y", "exponentials", "arguments", "rows", "count", "limit", "mantissa", "right"
+    return Kernel("tflite_log_softmax", record(**dict.fromkeys(fields, "i8")), log_softmax)
 
 
 @makes_kernels

@@ -40,7 +40,7 @@ def _quotient(lhs: Array, rhs: Array, given: tuple[QParams, QParams], out: QPara
     scale, divisor_scale, step = (np.float32(q.scales[0]) for q in (*given, out))
     mantissa, shift = quantized_multiplier(scale / (divisor_scale * step))  # rounded to float32 there too
     right = right + headroom - shift
-    high = doubling_high_multiply(fine << np.maximum(-right, 0), mantissa)
+    high = doubling_high_multiply(fine << np.maximum(-right, 0), int(mantissa))
     beyond = (high >> (right & 31)) + (high >= 0)  # gemmlowp's RoundingDivideByPOT then has a mask of ones
     steps = np.where(right < 32, divide_by_power(high, np.maximum(right, 0)), beyond)
     return np.where(rhs == 0, 0, steps)

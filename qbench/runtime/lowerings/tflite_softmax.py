@@ -1,28 +1,31 @@
-"""TFLite's softmax of 8 and 16 bits along the last axis, or along channels of images, which are last in its files."""
+"""TFLite's softmax of 8 and 16 bits, and its logarithm of 8."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from qbench.ir.dtypes import DType
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Array, bind
 from qbench.kernels.levels import Level
-from qbench.kernels.tflite_softmax import tflite_softmax_int16_kernel, tflite_softmax_kernel
+from qbench.kernels.tflite_softmax import (
+    tflite_log_softmax_kernel,
+    tflite_softmax_int16_kernel,
+    tflite_softmax_kernel,
+)
+from qbench.ops.tflite.log_softmax import TfliteLogSoftmax
 from qbench.ops.tflite.softmax import TfliteSoftmax, TfliteSoftmaxInt16, reciprocals
 from qbench.runtime.fuse import Fused
-from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major, shape_of
-from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
-from qbench.runtime.lowerings.operands import gapless
+from qbench.runtime.lowerings.lowering import Refused, Site, lowers
+from qbench.runtime.lowerings.rows import RowsLowering
 from qbench.runtime.step import Instruction
 
 
 class _Kind(NamedTuple):
     """What is known of a softmax: its types, what the exponential of 0 is at least, and how long rows may be.
 
-    Their sums then have a reciprocal, and fit into 32 bits.
+    Their sums then have a reciprocal or a logarithm, and fit into 32 bits.
     """
 
     dtypes: frozenset[DType]
@@ -30,44 +33,47 @@ class _Kind(NamedTuple):
     longest: int
 
 
+_EIGHT: frozenset[DType] = frozenset({"int8", "uint8"})
 _KINDS = {
-    TfliteSoftmax: _Kind(frozenset({"int8", "uint8"}), 2**12, 2**12 - 1),
+    TfliteSoftmax: _Kind(_EIGHT, 2**12, 2**12 - 1),
     TfliteSoftmaxInt16: _Kind(frozenset({"int16"}), 2, 2**16 - 1),
+    TfliteLogSoftmax: _Kind(_EIGHT, 2**31 - 2**11, 2**12 - 1),
 }
 
 
 @lowers(*_KINDS)
-class TfliteSoftmaxLowering(Lowering):
-    """Rows lie one after the other, whichever axis they are along."""
+class TfliteSoftmaxLowering(RowsLowering):
+    """By a table of exponentials."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
-        super().__init__(step, graph, level)
-        op, (self.data, table) = bind(step.head), step.head.inputs
-        assert isinstance(op, (TfliteSoftmax, TfliteSoftmaxInt16))
-        kind, self.shape = _KINDS[type(op)], shape_of(graph, self.data)
-        rank = len(self.shape)
-        self.order = CHANNELS_LAST if rank == 4 and op.axis % rank == 1 else row_major(rank)
-        if op.axis % rank != self.order.axes[-1] or op.dtype not in kind.dtypes:
-            raise Refused("it is not along the last axis or an image's channels, or its result has other bits")
-        if table not in graph.constants:
-            raise Refused("its table is no constant")
-        self.table = np.ascontiguousarray(graph.constants[table].array)
+        op = bind(step.head)
+        assert isinstance(op, (TfliteSoftmax, TfliteSoftmaxInt16, TfliteLogSoftmax))
+        self.op, kind = op, _KINDS[type(op)]
+        super().__init__(step, graph, level, op.axis)
+        if op.dtype not in kind.dtypes:
+            raise Refused("its result has other bits")
+        if any(name not in graph.constants for name in step.head.inputs[1:]):
+            raise Refused("its tables are no constants")
+        self.table, *self.more = (_table(graph, name) for name in step.head.inputs[1:])
         if self.table.min() < 0 or self.table[0] < kind.least:
             raise Refused("its table is none of exponentials: their sum could be 0")
-        self.count = self.shape[self.order.axes[-1]]
-        if math.prod(self.shape) == 0 or self.count > kind.longest:
-            raise Refused("its rows are empty, or sums of them could leave 32 bits")
-        self.is_wide = isinstance(op, TfliteSoftmaxInt16)
-
-    def layouts(self, home: Mapping[str, Layout]) -> Layouts:
-        return Layouts({self.data: self.order}, {self.step.outputs[0]: self.order})
+        if self.count > kind.longest:
+            raise Refused("sums of its rows could leave 32 bits")
+        if isinstance(op, TfliteLogSoftmax) and op.shift > 0:
+            raise Refused("its smallest result is not found by a right shift")
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        axes, output = self.order.axes, self.step.outputs[0]
-        source, target = gapless(site, self.data, axes), gapless(site, output, axes, output=True)
-        fields = {"x": source.place.reference, "y": target.place.reference, "table": site.constant(self.table)}
-        if self.is_wide:
-            fields["reciprocals"] = site.constant(reciprocals().astype(np.int32))
-        kernel = tflite_softmax_int16_kernel() if self.is_wide else tflite_softmax_kernel()
-        rows = math.prod(self.shape) // self.count
-        return [*source.copies, instruction(kernel, output, **fields, rows=rows, count=self.count), *target.copies]
+        op, table = self.op, site.constant(self.table)
+        if isinstance(op, TfliteSoftmax):
+            return self.on_rows(site, tflite_softmax_kernel(), table=table)
+        if isinstance(op, TfliteSoftmaxInt16):
+            known = site.constant(reciprocals().astype(np.int32))
+            return self.on_rows(site, tflite_softmax_int16_kernel(), table=table, reciprocals=known)
+        return self.on_rows(
+            site, tflite_log_softmax_kernel(), exponentials=table, arguments=site.constant(self.more[0]),
+            limit=op.count, mantissa=op.mantissa, right=-op.shift,
+        )  # fmt: skip
+
+
+def _table(graph: Graph, name: str) -> Array:
+    return np.ascontiguousarray(graph.constants[name].array)

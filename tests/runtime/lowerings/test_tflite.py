@@ -106,6 +106,17 @@ def test_softmax(seed: int, dtype: DType, case: tuple[tuple[int, ...], int]) -> 
 
 @few
 @given(
+    seed=SEED, dtype=EIGHT, case=st.sampled_from([((3, 10), -1), ((1, 1001), -1), ((2, 4, 5), -1), ((2, 7, 3, 5), 1)])
+)  # fmt: skip
+def test_log_softmax(seed: int, dtype: DType, case: tuple[tuple[int, ...], int]) -> None:
+    rng, (shape, axis) = np.random.default_rng(seed), case
+    x, out = some(rng, dtype, shape), QParams(1 / 16, np.iinfo(dtype).max, dtype)
+    node = ("qnn.log_softmax", "x", "y", {"axis": axis, "semantics": "tflite"})
+    agree(legal({"x": x}, {"x": q_of(rng, dtype, -5, 1.5), "y": out}, [node]), {"x": x})
+
+
+@few
+@given(
     seed=SEED, dtype=EIGHT, spread=st.sampled_from([0, 1, 3, 255]),
     case=st.sampled_from([((3, 10), -1), ((1, 40_000), -1), ((2, 4, 5), -1), ((2, 7, 3, 5), 1)]),
 )  # fmt: skip
