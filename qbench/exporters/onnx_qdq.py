@@ -20,6 +20,8 @@ from qbench.exporters.onnx.tail import OPSET
 from qbench.files import write_bytes
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import QuantRule, is_op
+from qbench.ops.float.image import Resize2d
+from qbench.ops.float.select import Pad
 from qbench.ops.qnn.border import FakeQuantize
 from qbench.passes.float16 import Float16Pass
 from qbench.passes.groups import rule_of
@@ -141,9 +143,14 @@ def _fake_quantize(writer: Writer, node: Node) -> None:
 
 
 def _export(writer: Writer, node: Node) -> None:
-    """One node. Where integers only move about, they are quantized again on the other side, as runtimes expect it."""
+    """One node. Where integers only move about, they are quantized again on the other side, as runtimes expect it.
+
+    So are those that a node in float moves: onnxruntime would do it, and fails where it then makes int8 unsigned
+    (https://github.com/microsoft/onnxruntime/issues/25526).
+    """
     q = writer.qparams.get(node.inputs[0]) if node.inputs else None
-    if q is None or node.reason or rule_of(node) != QuantRule.SAME:
+    makes_others = node.reason and is_op(node, Pad, Resize2d)
+    if q is None or makes_others or rule_of(node) != QuantRule.SAME:
         EXPORTERS[node.op](writer, node)
         return
     raw = tuple(writer.fresh(f"{value}.raw") if value in writer.graph.outputs else value for value in node.outputs)

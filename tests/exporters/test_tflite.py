@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from qbench.errors import ExportError
@@ -21,7 +22,7 @@ from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.interpreter import run
-from qbench.session.export import export_tflite
+from qbench.session.export import export_onnx, export_tflite
 from qbench.session.session import Session
 from tests.forms.nets import CLAMPS
 from tests.graphs import masked_softmax
@@ -112,6 +113,20 @@ def test_operators_with_kernels_that_tflite_alone_has_are_written_as_they_were(t
     assert np.array_equal(theirs, litert(data, feeds)["y"])
     assert np.array_equal(theirs, run(graph, feeds)["y"])
     assert [node.op for node in load(again).nodes] == [node.op for node in graph.nodes]
+
+
+def test_an_import_whose_real_numbers_are_moved_loads_in_onnxruntime(tmp_path: Path) -> None:
+    """Images with channels last: a transpose behind the last DequantizeLinear, where onnxruntime would add a pair."""
+    x, y = (Tensor(name, (1, 6, 5, 3)) for name in ("x", "y"))
+    q, p = (Tensor(name, (1, 6, 5, 3), "int8", scale=0.05, zero_point=3) for name in ("q", "p"))
+    pool = operator("MAX_POOL_2D", ["q"], ["p"], filter_height=3, filter_width=3, stride_h=1, stride_w=1)
+    nodes = [operator("QUANTIZE", ["x"], ["q"]), pool, operator("DEQUANTIZE", ["p"], ["y"])]
+    (tmp_path / "model.tflite").write_bytes(model([x, q, p, y], nodes))
+    feeds = {"x": np.random.default_rng(0).normal(size=(1, 6, 5, 3)).astype(np.float32)}
+    session = Session(load(tmp_path / "model.tflite"), calibration=feeds)
+    written = export_onnx(session, tmp_path / "model.onnx")
+    (found,) = onnxruntime.InferenceSession(written).run(["y"], feeds)
+    np.testing.assert_array_equal(found, run(session.graph, feeds)["y"])
 
 
 def test_other_scales_are_written_too(shared_data: Path, tmp_path: Path) -> None:
