@@ -150,7 +150,7 @@ def _export(writer: Writer, node: Node) -> None:
     """
     q = writer.qparams.get(node.inputs[0]) if node.inputs else None
     makes_others = node.reason and is_op(node, Pad, Resize2d)
-    if q is None or makes_others or rule_of(node) != QuantRule.SAME:
+    if q is None or q.axis is not None or makes_others or rule_of(node) != QuantRule.SAME:
         EXPORTERS[node.op](writer, node)
         return
     raw = tuple(writer.fresh(f"{value}.raw") if value in writer.graph.outputs else value for value in node.outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import onnx
 import openvino
 import pytest
 from onnx import TensorProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from qbench.errors import ExportError
 from qbench.exporters import onnx_model, onnx_qdq, write_onnx
@@ -20,6 +22,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.passes.annotate import AnnotatePass, bind_qparams
+from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import run
 from tests.exporters.parity import fused_ops, layer_by_layer, quantized, runtime_integers, session
@@ -308,6 +311,17 @@ def test_constants_that_several_nodes_read_load_in_onnxruntime_asked_for_exact_s
     found = session(onnx_model(done.annotated).SerializeToString()).run(["a", "b"], {"x": x})
     wanted = run(done.graph, {"x": x})
     assert all(np.array_equal(found[at], wanted[name]) for at, name in enumerate(("a", "b")))
+
+
+def test_a_weight_with_a_scale_per_channel_that_is_moved_in_float_is_not_quantized_again() -> None:
+    weight = np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32)
+    moved = replace(node("t", "transpose", "wq", "t", axes=(1, 0)), reason="kept in float")
+    nodes = [node("q", "qnn.fake_quantize", "w", "wq", tensor="w"), moved, node("a", "nn.dense", "x t", "a")]
+    graph = build("g", {"x": TensorType(("N", 4), "float32")}, ["a"], nodes, {"w": Constant(weight)})
+    q = QParams((0.01, 0.02, 0.03, 0.04, 0.05), (0,) * 5, "int8", axis=1)
+    done, x = bind_qparams(graph, {"w": q}), sample(graph)
+    (found,) = ReferenceEvaluator(onnx_model(done)).run(["a"], {"x": x})
+    np.testing.assert_allclose(found, x @ dequantize(quantize(weight, q), q), rtol=1e-5, atol=1e-6)
 
 
 def test_a_weight_is_stored_once_however_often_it_is_read() -> None:

@@ -20,7 +20,7 @@ _INTEGER = frozenset(
         *("rsqrt", "sigmoid", "tanh"),
     }
 )
-"""Functions of which LiteRT has a kernel for quantized integers."""
+"""Functions of quantized integers whose arithmetic in LiteRT is known. There is one of "sqrt" too, which cuts off."""
 
 
 def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -> Value:
@@ -29,7 +29,7 @@ def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -
     if (is_plain_integer(x) and builder.q is None) or not is_quantized(builder, x):
         return builder.emit(function, data, attrs=attrs)
     if function not in _INTEGER:
-        raise Unsupported("LiteRT has no such operator on quantized integers")
+        raise Unsupported("no integer form of this op")
     return quantized(builder, function, (data,), attrs, nchw=data.nchw)
 
 
