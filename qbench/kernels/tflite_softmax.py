@@ -24,12 +24,7 @@ def tflite_softmax_kernel() -> Kernel:
         for row in range(first, end):
             x = view(bases, args.x + row * count, count, np.uint8)
             y = view(bases, args.y + row * count, count, np.uint8)
-            most = np.int64(0)
-            for i in range(count):
-                most = max(most, np.int64(x[i]))
-            total = np.int64(0)
-            for i in range(count):
-                total += divide_by_power(np.int64(table[most - np.int64(x[i])]), 12)
+            most, total = _sum(x, table)
             headroom = 0
             while total << headroom < 2**31:
                 headroom += 1
@@ -56,12 +51,7 @@ def tflite_log_softmax_kernel() -> Kernel:
         for row in range(first, end):
             x = view(bases, args.x + row * count, count, np.uint8)
             y = view(bases, args.y + row * count, count, np.uint8)
-            most = np.int64(0)
-            for i in range(count):
-                most = max(most, np.int64(x[i]))
-            total = np.int64(0)
-            for i in range(count):
-                total += divide_by_power(np.int64(exponentials[most - np.int64(x[i])]), 12)
+            most, total = _sum(x, exponentials)
             log = log_of_q12(total)
             least = divide_by_power(high_multiply(log - 2**31, args.mantissa), args.right)
             for i in range(count):
@@ -105,6 +95,18 @@ def tflite_softmax_int16_kernel() -> Kernel:
 
     fields = "x", "y", "table", "reciprocals", "rows", "count"
     return Kernel("tflite_softmax.int16", record(**dict.fromkeys(fields, "i8")), softmax)
+
+
+@register_jitable
+def _sum(codes: Any, table: Any) -> Any:
+    """The largest code, and the sum of what a table has for the differences from it, as Q12 numbers."""
+    most = np.int64(0)
+    for i in range(codes.size):
+        most = max(most, np.int64(codes[i]))
+    total = np.int64(0)
+    for i in range(codes.size):
+        total += divide_by_power(np.int64(table[most - np.int64(codes[i])]), 12)
+    return most, total
 
 
 @register_jitable
