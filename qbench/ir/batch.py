@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import OPS, Op, bind, with_sizes
+from qbench.ir.op import OPS, Op, bind
+from qbench.ir.open_attributes import with_sizes
 from qbench.ir.sizes import size_of
 from qbench.ir.types import TensorType, dim_factors, dim_product
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from qbench.errors import DataError, GraphError, shown
 from qbench.ir.build import build
 from qbench.ir.graph import Graph
-from qbench.ir.op import with_sizes
+from qbench.ir.open_attributes import with_sizes
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, dims_replaced
 

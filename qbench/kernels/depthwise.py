@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.kernels.depthwise_portable import depthwise_portable
 from qbench.kernels.depthwise_spot import spot_tile
 from qbench.kernels.depthwise_sweep import Sweep
 from qbench.kernels.depthwise_tiles import DepthwiseTile, sweep_tile
@@ -21,7 +22,7 @@ from qbench.kernels.memory import address_of, view
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rounding import rescale_one
 from qbench.kernels.split import share
-from qbench.kernels.stack import stack, stack_array
+from qbench.kernels.stack import stack
 
 MOST_TAPS = 4096
 """Taps of the largest window: the kernels keep their addresses on the stack."""
@@ -30,9 +31,6 @@ _WIDTHS = {Level.AVX512VNNI: (64, 32, 16), Level.AVXVNNI: (32, 16), Level.AVX2: 
 """Bytes of the registers, widest first."""
 
 _BATCH = {Level.AVX512VNNI: 16, Level.AVXVNNI: 2, Level.AVX2: 1}
-
-_CHUNK = 128
-"""Channels at a time, in plain Python."""
 
 _SEGMENT = 28
 """Outputs of a row that are made in one go: what is woven for them stays in the first cache."""
@@ -201,7 +199,7 @@ def depthwise_kernel(level: Level, sweep: Sweep | None, kind: EpilogueName, wide
     The one of `wide` weights takes 9 bits and more: 8-bit weights less a zero point.
     """
     if level is Level.PORTABLE:
-        return Kernel("depthwise.portable", _ARGUMENTS, _portable)
+        return Kernel("depthwise.portable", _ARGUMENTS, depthwise_portable)
     name = "spot" if sweep is None else str(sweep)
     all_lanes = _all_lanes(level, wide)
     tile, taps = _dispatch(all_lanes, kind, sweep), all_lanes[0].taps
@@ -362,42 +360,3 @@ def _finish(
             c = channel + j
             value = rescale_one(np.int64(sums[place]) + bias[c], mantissa[c], shift[c], multiplier[c], args.rounding)
             codes[j] = min(max(value + args.zero_point, args.low), args.high)
-
-
-def _portable(args: Any, bases: Any, thread: int, threads: int) -> None:
-    """The same in plain Python; the weights lie as [taps, channels]."""
-    channels = args.channels
-    weights = view(bases, args.weights, args.kernel_y * args.kernel_x * channels, np.int16)
-    bias = view(bases, args.bias, channels, np.int64)
-    mantissa = view(bases, args.mantissa, channels, np.int32)
-    shift = view(bases, args.shift, channels, np.int32)
-    multiplier = view(bases, args.multiplier, channels, np.float32)
-    pad = np.int64(view(bases, args.zeros, 1, np.uint8)[0])
-    sums = stack_array(_CHUNK, np.int64)
-    chunks = (channels + _CHUNK - 1) // _CHUNK
-    for unit in range(*share(args.images * args.out_height * args.out_width * chunks, thread, threads)):
-        pixel, first = unit // chunks, unit % chunks * _CHUNK
-        line, ox = pixel // args.out_width, pixel % args.out_width
-        image, oy = line // args.out_height, line % args.out_height
-        count = min(_CHUNK, channels - first)
-        for c in range(count):
-            sums[c] = bias[first + c]
-        for ky in range(args.kernel_y):
-            for kx in range(args.kernel_x):
-                iy = oy * args.stride_y - args.top + ky * args.dilation_y
-                ix = ox * args.stride_x - args.left + kx * args.dilation_x
-                taps = weights[(ky * args.kernel_x + kx) * channels + first :]
-                if 0 <= iy < args.height and 0 <= ix < args.width:
-                    place = args.x + image * args.image + iy * args.row + ix * args.pitch + first
-                    codes = view(bases, place, count, np.uint8)
-                    for c in range(count):
-                        sums[c] += np.int64(codes[c]) * np.int64(taps[c])
-                else:
-                    for c in range(count):
-                        sums[c] += pad * np.int64(taps[c])
-        out = args.out + image * args.out_image + oy * args.out_row + ox * args.out_pitch + first
-        codes = view(bases, out, count, np.uint8)
-        for c in range(count):
-            k = first + c
-            value = rescale_one(sums[c], mantissa[k], shift[k], multiplier[k], args.rounding)
-            codes[c] = min(max(value + args.zero_point, args.low), args.high)

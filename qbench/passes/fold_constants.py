@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import is_open
+from qbench.ir.open_attributes import is_open
 from qbench.passes.rewrite import Rewriter
 
 

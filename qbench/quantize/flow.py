@@ -16,7 +16,8 @@ from qbench.data.portions import Feeds
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Array, with_sizes
+from qbench.ir.op import Array
+from qbench.ir.open_attributes import with_sizes
 from qbench.ir.specialize import sized
 from qbench.ir.types import TensorType, dims_replaced
 from qbench.passes.groups import Group

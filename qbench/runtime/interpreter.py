@@ -7,7 +7,8 @@ import numpy as np
 import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry that bind() reads
 from qbench.errors import DataError, GraphError, nearest, shown
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import Array, bind, with_sizes
+from qbench.ir.op import Array, bind
+from qbench.ir.open_attributes import with_sizes
 from qbench.ir.specialize import specialize
 from qbench.runtime.feeds import check_feeds
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
-from qbench.ir.op import is_open
+from qbench.ir.open_attributes import is_open
 from qbench.runtime import interpreter
 
 
