@@ -26,11 +26,11 @@ def log_of_q12(x: Any) -> Any:
     log_2, fourth_root, root = 1488522236, 1805811301, 1518500250
     alpha_n, alpha_d, alpha_i, alpha_f = 117049297, 127690142, 1057819769, 638450708
     quarter = 536870912 >> 6
-    headroom = _leading_zeros(x)
+    headroom = leading_zeros(x)
     low = shift_left(high_multiply(shift_left(x, headroom - 1), root), 1)
     power_low = shift_left(12 - headroom, 25) + quarter
     other = high_multiply(x, root)
-    other_headroom = _leading_zeros(other) - 1
+    other_headroom = leading_zeros(other) - 1
     high = shift_left(x, other_headroom)
     power_high = shift_left(12 - other_headroom, 25) - quarter
     r, power = min(low, high), max(power_low, power_high)
@@ -45,7 +45,7 @@ def log_of_q12(x: Any) -> Any:
 
 
 @register_jitable
-def _leading_zeros(x: Any) -> Any:
+def leading_zeros(x: Any) -> Any:
     """Of a positive 32-bit number."""
     count = np.int64(0)
     while x << count < 2**31:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.kernels.fixed_functions import divide_by_power, high_multiply
 from qbench.kernels.jit import register_jitable
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
@@ -230,6 +231,4 @@ def _half_even(x: Any, right: Any) -> Any:
 @register_jitable
 def _double_rounding(x: Any, mantissa: Any, exponent: Any) -> Any:
     """gemmlowp: SaturatingRoundingDoublingHighMul (ties up), then RoundingDivideByPOT (ties away from zero)."""
-    high = (x * mantissa + 2**30) >> 31
-    half = (np.int64(1) << exponent) >> 1
-    return (high + half - ((high < 0) & (half > 0))) >> exponent
+    return divide_by_power(high_multiply(x, mantissa), exponent)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from qbench.kernels.fixed_functions import divide_by_power, high_multiply, log_of_q12, one_over_one_plus
+from qbench.kernels.fixed_functions import divide_by_power, high_multiply, leading_zeros, log_of_q12, one_over_one_plus
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
@@ -25,9 +25,7 @@ def tflite_softmax_kernel() -> Kernel:
             x = view(bases, args.x + row * count, count, np.uint8)
             y = view(bases, args.y + row * count, count, np.uint8)
             most, total = _sum(x, table)
-            headroom = 0
-            while total << headroom < 2**31:
-                headroom += 1
+            headroom = leading_zeros(total)
             scale, right = one_over_one_plus((total << headroom) - 2**31), 35 - headroom
             for i in range(count):
                 power = np.int64(table[most - np.int64(x[i])])
@@ -84,9 +82,7 @@ def tflite_softmax_int16_kernel() -> Kernel:
             total = np.int64(0)
             for i in range(count):
                 total += np.int64(table[most - np.int64(x[i])])
-            headroom = 0
-            while total << headroom < 2**31:
-                headroom += 1
+            headroom = leading_zeros(total)
             place = (((total << headroom >> 1) + 2**13) >> 14) - 2**15 - 2**16
             scale, right = _interpolated(min(max(place, -(2**15)), 2**15 - 1), reciprocals), 31 - headroom
             for i in range(count):
