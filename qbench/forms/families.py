@@ -9,7 +9,7 @@ from qbench.forms.normalizations import normalization
 from qbench.forms.pairs import arithmetic, binary, comparison, extremum, lone_bias
 from qbench.forms.products import products
 from qbench.forms.site import NoForm, Site
-from qbench.forms.tables import clamp, log_softmax, softmax, table
+from qbench.forms.tables import clamp, l2_normalize, log_softmax, softmax, table
 from qbench.forms.widths import has_two_widths, of_one_width
 from qbench.ir.op import OPS, Epilogue, QuantRule
 from qbench.ops.float.logic import COMPARISONS
@@ -29,6 +29,7 @@ _BY_RULE: dict[QuantRule, Family] = {
 _BY_NAME: dict[str, Family] = {
     "nn.softmax": softmax,
     "nn.log_softmax": log_softmax,
+    "nn.l2_normalize": l2_normalize,
     **dict.fromkeys(("nn.layer_norm", "nn.rms_norm"), normalization),
     "where": choose,
     "take": move,

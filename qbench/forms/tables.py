@@ -1,8 +1,6 @@
 """Functions of one element: a table over all integers; bounds by themselves; softmax and its logarithm."""
 
 import dataclasses
-import math
-from collections.abc import Callable
 
 from qbench.forms.form import Form, Integers, clipped, narrowed, said, straight
 from qbench.forms.site import EIGHT_BITS, NoForm, Site
@@ -10,6 +8,7 @@ from qbench.ir.dtypes import DType
 from qbench.ir.graph import Attr
 from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
+from qbench.ops.qnn.softmax import AlongAxis, QnnL2Normalize, QnnLogSoftmax, QnnSoftmax
 from qbench.quant.arithmetic import quantize
 from qbench.quant.choose import from_range
 
@@ -85,7 +84,7 @@ def clamp(site: Site) -> Form:
 def softmax(site: Site) -> Form:
     """onnxruntime and TFLite have a softmax of integers; otherwise it stays in real numbers."""
     if site.semantics == "tflite":
-        return _at_fixed_scale(site, "qnn.softmax", (*EIGHT_BITS, "int16"), _of_softmax)
+        return _at_fixed_scale(site, QnnSoftmax, (*EIGHT_BITS, "int16"))
     if site.semantics != "onnx" or not site.arithmetic.fused:
         raise NoForm(site.op.float_reason)
     q = site.per_tensor(0)
@@ -98,25 +97,27 @@ def log_softmax(site: Site) -> Form:
     """Only TFLite has one of integers."""
     if site.semantics != "tflite":
         raise NoForm(site.op.float_reason)
-    return _at_fixed_scale(site, "qnn.log_softmax", EIGHT_BITS, lambda source, target: (2**-4, target.qmax))
+    return _at_fixed_scale(site, QnnLogSoftmax, EIGHT_BITS)
 
 
-def _of_softmax(source: QParams, target: QParams) -> tuple[float, int]:
-    return (2**-15, 0) if source.dtype == "int16" else (1 / (target.qmax - target.qmin + 1), target.qmin)
+def l2_normalize(site: Site) -> Form:
+    """Only TFLite has one of integers."""
+    if site.semantics != "tflite":
+        raise NoForm(site.op.float_reason)
+    return _at_fixed_scale(site, QnnL2Normalize, EIGHT_BITS)
 
 
-def _at_fixed_scale(
-    site: Site, op: str, types: tuple[DType, ...], demanded: Callable[[QParams, QParams], tuple[float, int]]
-) -> Form:
+def _at_fixed_scale(site: Site, kind: type[AlongAxis], types: tuple[DType, ...]) -> Form:
     """A kernel of TFLite, which makes integers of one scale and zero point alone."""
-    source = site.per_tensor(0)
+    source, op = site.per_tensor(0), kind(semantics="tflite")
     if source.dtype not in types:
-        raise NoForm(f"unsupported: {op} of {source.dtype} in tflite")
+        raise NoForm(f"unsupported: {op.name} of {source.dtype} in tflite")
     for target in site.targets:
-        scale, zero_point = demanded(source, target)
-        if target.zero_points != (zero_point,) or not math.isclose(target.scales[0], scale, rel_tol=1e-3):
-            raise NoForm(f"unsupported: {op} in tflite makes integers of scale {scale:g} and zero point {zero_point}")
-    return straight(site, op, (0,), {**_along(site), "semantics": "tflite"})
+        q = op.made(source, target)
+        if q != target:
+            said = f"{q.dtype} of scale {q.scales[0]:g} and zero point {q.zero_points[0]}"
+            raise NoForm(f"unsupported: {op.name} in tflite makes integers of {said}")
+    return straight(site, op.name, (0,), {**_along(site), "semantics": "tflite"})
 
 
 def _along(site: Site) -> dict[str, Attr]:

@@ -18,6 +18,7 @@ from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.op import OPS
 from qbench.ir.types import TensorType
 from qbench.ops.float.recurrent import Recurrent
+from qbench.passes.canonicalize import CanonicalizePass
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
@@ -477,6 +478,21 @@ def test_normalizations_are_written_in_parts(op: str, beta: list[str], axis: int
     nodes = [node("norm", op, " ".join(["x", *names]), "y", axis=axis, epsilon=1e-3)]
     graph = build("norm", {"x": TensorType(x.shape, "float32")}, ["y"], nodes, constants)
     np.testing.assert_allclose(litert(tflite_model(graph), {"x": x})["y"], run(graph, {"x": x})["y"], atol=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3])
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_l2_normalization_is_one_operator_where_it_has_that_epsilon(tmp_path: Path, axis: int, epsilon: float) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype(np.float32)
+    x[0] *= 1e-4
+    nodes = [node("norm", "nn.l2_normalize", "x", "y", axis=axis, epsilon=epsilon)]
+    graph = build("norm", {"x": TensorType(x.shape, "float32")}, ["y"], nodes, {})
+    data = tflite_model(graph)
+    np.testing.assert_allclose(litert(data, {"x": x})["y"], run(graph, {"x": x})["y"], atol=1e-6)
+    (tmp_path / "model.tflite").write_bytes(data)
+    again = CanonicalizePass()(load(tmp_path / "model.tflite"))
+    found = [dict(node.attrs) for node in again.nodes if node.op == "nn.l2_normalize"]
+    assert [attrs["epsilon"] for attrs in found] == [pytest.approx(epsilon)]
 
 
 @pytest.mark.parametrize("compare", ["equal", "greater", "greater_equal", "less", "less_equal"])

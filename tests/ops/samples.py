@@ -39,6 +39,7 @@ SAMPLES: dict[str, Sample] = {
     "nn.instance_norm": sample(IMAGE, (4,), (4,)),
     "nn.layer_norm": sample((2, 3, 4), (4,), (4,)),
     "nn.rms_norm": sample((2, 3, 4), (4,)),
+    "nn.l2_normalize": sample((2, 3, 4), axis=1),
     "nn.lrn": sample(IMAGE, size=3),
     "clip": sample((2, 3), a_min=-0.5, a_max=0.5),
     "nn.prelu": sample(IMAGE, (4,)),

@@ -55,6 +55,26 @@ def test_identities(op: str, attrs: dict[str, Attr]) -> None:
     assert len(canonical(graph(node("y", op, "x", **attrs))).nodes) == 1
 
 
+WIDE = node("b", "broadcast_to", "x", shape=(2, 4, 6, 6))
+BROADCASTS: dict[str, tuple[list[Node], bool]] = {
+    "beside what is wide": ([WIDE, node("y", "divide", "z", "b")], True),
+    "beside what is wide, twice": ([WIDE, node("m", "add", "b", "z"), node("y", "where", "k", "m", "b")], True),
+    "beside another": ([WIDE, node("y", "add", "b", "x")], False),
+    "in an op of one operand": ([WIDE, node("y", "tanh", "b")], False),
+    "in a sum over it": ([WIDE, node("m", "sum", "b", axes=(2,)), node("y", "multiply", "m", "z")], False),
+    "in two, of which one needs it": ([WIDE, node("m", "add", "b", "z"), node("y", "multiply", "b", "x")], False),
+}
+
+
+@pytest.mark.parametrize("name", BROADCASTS)
+def test_broadcasts_that_their_readers_do_anyway(name: str) -> None:
+    nodes, goes = BROADCASTS[name]
+    outputs = tuple(n.output for n in nodes if n.output in ("m", "y"))
+    k = np.arange(288).reshape(2, 4, 6, 6) % 3 == 0
+    g = graph(*nodes, x=(2, 4, 1, 6), outputs=outputs, z=array(2, 4, 6, 6), k=k)
+    assert ("broadcast_to" in ops(canonical(g))) != goes
+
+
 @pytest.mark.parametrize("op", ["nn.max_pool2d", "nn.avg_pool2d"])
 @pytest.mark.parametrize("counted", [False, True])
 def test_pools_that_round_up_have_padding(op: str, counted: bool) -> None:

@@ -114,6 +114,57 @@ def test_what_is_read_elsewhere_stays_readable(inner: str) -> None:
     assert difference(g, result) <= 1e-5 and ("nn.layer_norm" in ops(result)) == (inner == "n")
 
 
+BEYOND = float(np.finfo(np.float32).max)
+LENGTH = [node("s", "multiply", "x", "x"), node("t", "sum", "s", axes=(1,))]
+TORCH = [node("r", "sqrt", "t"), node("c", "clip", "r", a_min=1e-3, a_max=BEYOND)]
+L2 = {
+    "torch": [
+        *LENGTH, *TORCH, node("b", "broadcast_to", "c", shape=(2, 5, WIDTH)), node("y", "divide", "x", "b"),
+    ],
+    "LpNormalization": [
+        *LENGTH, node("r", "sqrt", "t"), node("m", "maximum", "r", "eps"), node("y", "divide", "x", "m"),
+    ],
+    "TensorFlow": [
+        node("s", "power", "x", "two"), node("t", "sum", "s", axes=(1,)), node("m", "maximum", "t", "square"),
+        node("r", "sqrt", "m"), node("i", "reciprocal", "r"), node("y", "multiply", "i", "x"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("nodes", L2.values(), ids=L2.keys())
+def test_l2_normalize(nodes: list[Node]) -> None:
+    result = canonical(graph(*nodes, x=(2, 5, WIDTH), **CONSTANTS, square=c(1e-6)))
+    assert ops(result) == ["nn.l2_normalize"] and result.nodes[-1].inputs == ("x",)
+    attrs = dict(result.nodes[-1].attrs)
+    assert attrs.pop("epsilon") == pytest.approx(1e-3, rel=1e-6) and attrs == {"axis": 1}
+
+
+OTHER_LENGTHS = {
+    "of another value": [*LENGTH, *TORCH, node("z", "tanh", "x"), node("y", "divide", "z", "c")],
+    "not bounded": [*LENGTH, node("r", "clip", "t", a_min=1.0, a_max=BEYOND), node("y", "divide", "x", "r")],
+    "bounded above": [
+        *LENGTH, node("r", "sqrt", "t"), node("c", "clip", "r", a_min=1e-3, a_max=1.0), node("y", "divide", "x", "c"),
+    ],
+    "turned around": [*LENGTH, *TORCH, node("y", "divide", "c", "x")],
+    "of several axes": [
+        LENGTH[0], node("t", "sum", "s", axes=(1, 2)), *TORCH, node("y", "divide", "x", "c"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("nodes", OTHER_LENGTHS.values(), ids=OTHER_LENGTHS.keys())
+def test_other_quotients_stay(nodes: list[Node]) -> None:
+    assert "nn.l2_normalize" not in ops(canonical(graph(*nodes, x=(2, 5, WIDTH))))
+
+
+@pytest.mark.parametrize("inner", ["s", "t", "r", "c"])
+def test_a_length_that_is_read_elsewhere_stays_readable(inner: str) -> None:
+    nodes = [*LENGTH, *TORCH, node("y", "divide", "x", "c"), node("z", "tanh", inner)]
+    g = graph(*nodes, x=(2, 5, WIDTH), outputs=("y", "z"))
+    result = CanonicalizePass()(g)
+    assert difference(g, result) == 0 and "nn.l2_normalize" not in ops(result)
+
+
 def test_over_channels_in_front_it_stays_in_parts() -> None:
     axes: dict[str, Attr] = {"axes": (1,)}
     nodes = [n if n.op != "mean" else node(n.name, "mean", *n.inputs, **axes) for n in ROOT]

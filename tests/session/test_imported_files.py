@@ -14,9 +14,9 @@ from qbench.cli import main
 from qbench.frontends import load
 from qbench.ir.graph import Graph
 from qbench.runtime.interpreter import run
-from qbench.session.export import export_onnx
+from qbench.session.export import export_onnx, export_tflite
 from qbench.session.session import Session
-from tests.tflite_files import litert
+from tests.tflite_files import Tensor, litert, model, operator
 
 KINDS = {
     "qdq": {"quant_format": QuantFormat.QDQ, "per_channel": True},
@@ -89,6 +89,36 @@ def test_tflite_files(shared_data: Path, name: str) -> None:
     assert ours.constants == theirs.constants
     assert ours.qparams == theirs.qparams
     assert ours.input_types() == theirs.input_types()
+
+
+FIXED = {"SOFTMAX": (1 / 256, -128), "LOG_SOFTMAX": (1 / 16, 127), "L2_NORMALIZATION": (1 / 128, 0)}
+
+
+@pytest.mark.parametrize("op", FIXED)
+def test_operators_that_make_one_scale_alone(tmp_path: Path, op: str) -> None:
+    """Another scale comes from a requantize behind them, in LiteRT too; in float they are what they stand for."""
+    scale, zero = FIXED[op]
+    ends = (
+        Tensor("x", (4, 16), "int8", scale=0.05, zero_point=3),
+        Tensor("y", (4, 16), "int8", scale=scale, zero_point=zero),
+    )
+    (tmp_path / "model.tflite").write_bytes(
+        model([*ends], [operator(op, ["x"], ["y"], **({"beta": 1.0} if op == "SOFTMAX" else {}))])
+    )
+    graph, x = load(tmp_path / "model.tflite"), np.random.default_rng(0).integers(-128, 128, (4, 16)).astype(np.int8)
+    session = Session(graph, x)
+    assert_same(graph, session, x)
+    layer = graph.nodes[-1].name
+    real = run(session.prepared, {"x": (x - 3.0).astype(np.float32) * np.float32(0.05)})["y"]
+    made = run(graph, {"x": x})["y"]
+    assert np.abs(scale * (made.astype(np.float64) - zero) - real).max() < 2.5 * scale
+    session.override("y", scale=1.25 * scale, zero_point=zero)
+    again = run(session.graph, {"x": x})["y"]
+    np.testing.assert_array_equal(again, np.rint((made.astype(np.int64) - zero) / 1.25) + zero)
+    theirs = litert(export_tflite(session, tmp_path / "again.tflite").read_bytes(), {"x": x})["y"]
+    np.testing.assert_array_equal(theirs, again)
+    session.override(layer, keep_float=True)
+    assert [node.op for node in session.graph.nodes if node.reason] == [session.prepared.node(layer).op]
 
 
 def test_the_command_line_takes_a_quantized_file_and_writes_one(shared_data: Path, tmp_path: Path) -> None:

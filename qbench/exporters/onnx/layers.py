@@ -9,7 +9,7 @@ from qbench.ir.graph import Node
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, BiasAdd
 from qbench.ops.float.einsum import DENSE, Einsum
-from qbench.ops.float.norm import BatchNorm, RMSNorm
+from qbench.ops.float.norm import BatchNorm, L2Normalize, RMSNorm
 
 
 @exporter("nn.conv2d", "nn.conv2d_transpose")
@@ -131,6 +131,15 @@ def batch_norm(writer: Writer, node: Node) -> None:
     normal = writer.fresh(f"{node.output}.BatchNormalization")
     writer.emit("BatchNormalization", [moved, *parameters], [normal], node.name, epsilon=op.epsilon)
     writer.emit("Transpose", [normal], node.outputs, writer.fresh(f"{node.name}.back"), perm=back)
+
+
+@exporter("nn.l2_normalize")
+def l2_normalize(writer: Writer, node: Node) -> None:
+    """In parts, as exporters write it: LpNormalization has no epsilon."""
+    op, data = writer.op(node, L2Normalize), writer.read(node.inputs[0])
+    norm = writer.step(node, "ReduceL2", [data, writer.integers(node, "axes", [op.axis])])
+    least = writer.step(node, "Max", [norm, writer.number(node, "epsilon", op.epsilon)])
+    writer.emit("Div", [data, least], node.outputs, node.name)
 
 
 @exporter("nn.rms_norm")

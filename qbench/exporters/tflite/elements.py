@@ -3,10 +3,13 @@
 import numpy as np
 
 from qbench.exporters.tflite.fused import activation_of, check_rounding, followers
+from qbench.exporters.tflite.norms import l2_normalize
 from qbench.exporters.tflite.writer import TO_NHWC, Inexpressible, Layout, Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ir.op import OPS, bind
+from qbench.ops.float.norm import L2Normalize
 from qbench.ops.qnn.base import QnnOp
+from qbench.ops.tflite.normalize import LEAST_NORM
 from qbench.ops.tflite.pairs import TFLITE_PAIRS
 
 _TABLES = {
@@ -247,7 +250,7 @@ _NORMALIZATIONS = {"softmax": ("SOFTMAX", "SoftmaxOptions"), "log_softmax": ("LO
 _NORMALIZATIONS["l2_normalize"] = ("L2_NORMALIZATION", "L2NormOptions")
 
 
-@exporter("nn.softmax", "qnn.softmax", "nn.log_softmax", "qnn.log_softmax", "qnn.l2_normalize")
+@exporter(*(f"{dialect}.{name}" for dialect in ("nn", "qnn") for name in _NORMALIZATIONS))
 def normalization(writer: Writer, node: Node) -> None:
     """SOFTMAX and others, along the file's last axis: another one changes places with it."""
     op, data = writer.op(node), node.inputs[0]
@@ -272,6 +275,9 @@ def normalization(writer: Writer, node: Node) -> None:
 
 def _along_the_last(writer: Writer, node: Node, x: int, y: int) -> None:
     op, (code, table) = writer.op(node), _NORMALIZATIONS[node.op.partition(".")[2]]
+    if isinstance(op, L2Normalize) and op.epsilon != LEAST_NORM:
+        l2_normalize(writer, node, x, y)
+        return
     options = {"beta": float(getattr(op, "beta", 1.0))} if code == "SOFTMAX" else {}
     if not getattr(op, "safe", False):
         writer.emit(code, [x], [y], table, **options)

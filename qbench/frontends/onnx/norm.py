@@ -88,12 +88,11 @@ def local_response_norm(builder: Builder, node: SourceNode, x: Value) -> Value:
 @converter("LpNormalization", "input", "axis p")
 def lp_norm(builder: Builder, node: SourceNode, x: Value) -> Value:
     """x over its norm along one axis; zero where that is zero."""
-    axes = (x.axis(node.integer("axis", -1)),)
+    axis, tiny = x.axis(node.integer("axis", -1)), np.finfo(np.float32).tiny
     if node.integer("p", 2) == 1:
-        norm = builder.emit("sum", builder.emit("abs", x), axes=axes)
-    else:
-        norm = builder.emit("sqrt", builder.emit("sum", builder.emit("multiply", x, x), axes=axes))
-    return builder.emit("divide", x, builder.emit("maximum", norm, np.asarray(np.finfo(np.float32).tiny, x.dtype)))
+        norm = builder.emit("sum", builder.emit("abs", x), axes=(axis,))
+        return builder.emit("divide", x, builder.emit("maximum", norm, np.asarray(tiny, x.dtype)))
+    return builder.emit("nn.l2_normalize", x, axis=axis, epsilon=float(tiny))
 
 
 @converter("MeanVarianceNormalization", "X", "axes")

@@ -11,6 +11,7 @@ from qbench.frontends.tflite.kinds import clipped, is_plain_integer, is_quantize
 from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
+from qbench.ops.tflite.normalize import LEAST_NORM
 from qbench.ops.tflite.unary import is_negated
 from qbench.quant.activations import ACTIVATION_BOUNDS
 
@@ -163,12 +164,9 @@ def l2_normalization(builder: Builder, op: SourceOperator, x: Value) -> Value:
         raise Unsupported("a fused activation")
     data = builder.natural(x)
     axis = data.axis(-1)
-    if is_quantized(builder, x):  # a kernel of its own and no form: in real numbers it is five ops, as below
-        return builder.emit("qnn.l2_normalize", data, q=builder.q, axis=axis, semantics=builder.semantics)
-    total = builder.emit("sum", builder.emit("multiply", data, data), axes=(axis,))
-    least = builder.known(np.asarray(1e-6, np.float32))
-    length = builder.emit("maximum", builder.emit("sqrt", total), least)
-    return builder.emit("divide", data, length)
+    if is_quantized(builder, x):
+        return quantized(builder, "nn.l2_normalize", (data,), {"axis": axis}, nchw=data.nchw)
+    return builder.emit("nn.l2_normalize", data, axis=axis, epsilon=LEAST_NORM)
 
 
 def _finite(op: SourceOperator, name: str) -> float:

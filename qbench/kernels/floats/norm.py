@@ -1,4 +1,4 @@
-"""Layer, RMS and local response normalization along rows; instance normalization of channels."""
+"""Layer, RMS, L2 and local response normalization along rows; instance normalization of channels."""
 
 from collections.abc import Callable
 from typing import Any
@@ -81,6 +81,35 @@ def norm_kernel(centred: bool, dtype: FloatType, level: Level) -> Kernel:
         **dict.fromkeys(["x", "y", "gamma", "beta", "rows", "columns", "x_row", "y_row"], "i8"), epsilon="f4"
     )
     return Kernel(f"float.{'layer' if centred else 'rms'}_norm.{kept.name}", fields, run)
+
+
+@makes_kernels
+def l2_norm_kernel(dtype: FloatType, level: Level) -> Kernel:
+    """Each row over its Euclidean norm, or over epsilon where that is larger.
+
+    Returns
+    -------
+    Kernel
+        Its fields are x and y, the references; rows and columns, the sizes; x_row and y_row, elements from row to row;
+        epsilon.
+    """
+    kept = storage(dtype, level)
+    element, size, load, store = kept.dtype, kept.size, kept.load, kept.store
+    _, squares = _sums(kept)
+
+    def run(args, bases, thread, threads):
+        columns = args.columns
+        for row in range(*share(args.rows, thread, threads)):
+            x = view(bases, args.x + row * args.x_row * size, columns, element)
+            y = view(bases, args.y + row * args.y_row * size, columns, element)
+            norm = np.sqrt(np.float32(squares(x, np.float32(0))))
+            if norm < args.epsilon:  # not where it is NaN
+                norm = args.epsilon
+            for i in range(columns):
+                store(y, i, np.divide(load(x, i), norm))
+
+    fields = record(**dict.fromkeys(["x", "y", "rows", "columns", "x_row", "y_row"], "i8"), epsilon="f4")
+    return Kernel(f"float.l2_norm.{kept.name}", fields, run)
 
 
 @makes_kernels

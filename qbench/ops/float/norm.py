@@ -113,6 +113,26 @@ class RMSNorm(FloatOp):
         return data / np.sqrt(square + data.dtype.type(self.epsilon)) * gamma
 
 
+@register
+class L2Normalize(FloatOp):
+    """Each vector along an axis divided by its Euclidean norm, or by `epsilon` where that is larger."""
+
+    name = "nn.l2_normalize"
+    operands = ("data",)
+    float_reason = _KEEPS_FLOAT
+    axis: int = -1
+    epsilon: float = 1e-12
+
+    def infer(self, data: TensorType) -> TensorType:
+        need_float(self, data)
+        axis_within(self, self.axis, data.rank)
+        return data
+
+    def compute(self, data: Array) -> Array:
+        norm = np.sqrt(np.square(data).sum(axis=self.axis, keepdims=True))
+        return data / np.maximum(norm, data.dtype.type(self.epsilon))
+
+
 def _normalized(data: Array, axes: tuple[int, ...], epsilon: float) -> Array:
     centred = data - data.mean(axis=axes, keepdims=True)
     variance = np.square(centred).mean(axis=axes, keepdims=True)

@@ -63,6 +63,10 @@ class QnnOp(InternalOp):
         op, constants = self.lowered(tuple(TensorType(array.shape, dtype_of(array.dtype)) for array in arrays))
         return op.compute(*arrays, *(constant.array for constant in constants.values()))
 
+    def made(self, source: QParams, asked: QParams) -> QParams:
+        """What its integers mean where its kernel makes those of one scale alone; else, or near enough, as asked."""
+        return asked
+
     def q_in(self, index: int) -> QParams:
         """qparams of an input; GraphError where it has none."""
         return self._known(self.qin, index, "input")

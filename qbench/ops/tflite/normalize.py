@@ -10,6 +10,9 @@ from qbench.ops.rules import InternalOp, axis_within, require
 from qbench.quant.fixed_functions import reciprocal_square_root
 from qbench.quant.rescaling import rescale
 
+LEAST_NORM = 1e-6
+"""What LiteRT divides a vector of real numbers by at least."""
+
 
 @register
 class TfliteL2Normalize(InternalOp):

@@ -9,11 +9,12 @@ from qbench.ops.float.activation import Clip, Relu
 from qbench.ops.float.conv import Conv2d
 from qbench.ops.float.dense import BiasAdd
 from qbench.ops.float.einsum import Einsum
-from qbench.ops.float.elementwise import Add, Divide, Maximum, Minimum, Power, Subtract
+from qbench.ops.float.elementwise import Add, Divide, Maximum, Minimum, Multiply, Power, Subtract
 from qbench.ops.float.logic import Where
 from qbench.ops.float.pool import AvgPool2d, MaxPool2d
 from qbench.ops.float.reduce import Mean
 from qbench.ops.float.reshape import Transpose
+from qbench.ops.float.select import BroadcastTo
 from qbench.passes.canonicalize.activations import ANCHORS, recognize_activation
 from qbench.passes.canonicalize.bounds import (
     clip_to_relu,
@@ -29,7 +30,8 @@ from qbench.passes.canonicalize.constants import (
     subtract_to_add,
 )
 from qbench.passes.canonicalize.contractions import einsum_to_matmul
-from qbench.passes.canonicalize.identities import remove_identity
+from qbench.passes.canonicalize.identities import remove_broadcast, remove_identity
+from qbench.passes.canonicalize.lengths import recognize_l2_normalize
 from qbench.passes.canonicalize.norms import ROOTS, recognize_norm
 from qbench.passes.canonicalize.padding import merge_pad
 from qbench.passes.canonicalize.rule import apply_rules, by_op
@@ -51,6 +53,8 @@ _PHASES = (
     by_op(
         {
             remove_identity: OPS,
+            remove_broadcast: (BroadcastTo,),
+            recognize_l2_normalize: (Divide, Multiply),
             scaled_maximum_to_leaky_relu: (Maximum,),
             extremum_to_clip: (Maximum, Minimum),
             merge_clips: (Clip, Relu),
@@ -82,7 +86,8 @@ class CanonicalizePass:
 
     - ops that change nothing go, and two reshapes, transposes, clips or biases in a row become one;
     - activation functions written as several ops become nn.gelu, nn.silu, nn.hard_swish or nn.hard_sigmoid;
-    - normalizations written as several ops become nn.layer_norm, nn.rms_norm or nn.instance_norm;
+    - normalizations written as several ops become nn.layer_norm, nn.rms_norm, nn.instance_norm or nn.l2_normalize;
+    - broadcasts that those who read them do anyway go;
     - maximum and minimum with a number become clip, clip(0, inf) becomes nn.relu, max(x, a * x) nn.leaky_relu;
     - division by a constant becomes a product, subtraction of one a sum, and a sum after a layer nn.bias_add;
     - zero padding goes into the convolution or pool after it;

@@ -14,6 +14,18 @@ def remove_identity(rw: Rewriter, node: Node) -> bool:
     return data not in rw.constants and rw.bypass(node, data)
 
 
+def remove_broadcast(rw: Rewriter, node: Node) -> bool:
+    """Remove a broadcast that all of its readers would do by themselves, next to an operand of the full shape."""
+    data, wide = node.inputs[0], rw.types[node.output].shape
+
+    def spreads(reader: Node) -> bool:
+        others = [rw.types[value].shape for value in reader.inputs if value != node.output]
+        return rw.op(reader).elementwise and wide in others and rw.types[reader.output].shape == wide
+
+    readers = rw.consumers(node.output)
+    return bool(readers) and node.output not in rw.outputs and all(map(spreads, readers)) and rw.bypass(node, data)
+
+
 def _same_as(rw: Rewriter, node: Node) -> str | None:
     op = rw.op(node)
     if isinstance(op, Binary):

@@ -8,12 +8,15 @@ from qbench.forms import Arithmetic, Bias, Integers, NoForm, Operand, Site, Step
 from qbench.forms.form import clamp_bounds, clipped, said
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Node
-from qbench.ir.op import OPS, QuantRule, is_op
+from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
 from qbench.ops.float.dense import BiasAdd
+from qbench.ops.qnn.base import QnnOp
+from qbench.ops.qnn.requantize import QnnRequantize
 from qbench.passes.imported.float_forms import is_narrow
 from qbench.passes.imported.template import Template, Unit
 from qbench.quant.rounding import Rounding
+from qbench.quant.semantics import rounding_of
 
 _BY_SCALES = ("accumulator", "a_min", "a_max", "pad_value")
 """Attributes that follow from scales: a node has those of its form, and all others as in the file."""
@@ -61,7 +64,7 @@ def with_scales(
         made = (value for node in unit.nodes for value in node.outputs if value in graph.qparams)
         found = Scaled(unit.nodes, {}, {value: graph.qparams[value] for value in made})
     else:
-        found = _at(scales, unit, bias)
+        found = _requantized(scales, _at(scales, unit, bias), fresh)
         found = _with_implied(found, unit, fresh) if unit.implied else found
     return found._replace(nodes=tuple(_rounded(node, rounding) for node in found.nodes))
 
@@ -143,6 +146,26 @@ def _operand(scales: Scales, value: str) -> Operand:
     real = scales.template.real.get(value, value)
     constant = twin.constants.get(real)
     return Operand(value, twin.types[real], None, None if constant is None else constant.array)
+
+
+def _requantized(scales: Scales, found: Scaled, fresh: Callable[[str], str]) -> Scaled:
+    """With a requantize behind each node whose kernel makes integers of another scale than is asked for."""
+    nodes, qparams = list[Node](), dict(found.qparams)
+    for node in found.nodes:
+        op, asked = bind(node), qparams.get(node.outputs[0])
+        made = asked
+        if isinstance(op, QnnOp) and asked is not None:
+            made = op.made(qparams.get(node.inputs[0]) or scales.q(node.inputs[0]), asked)
+        if made is None or made == asked:
+            nodes.append(node)
+            continue
+        value, name = fresh(f"{node.output}.made"), fresh(f"{node.name}.requantize")
+        rounding = rounding_of(scales.template.semantics, node.op)
+        nodes.append(dataclasses.replace(node, outputs=(value,)))
+        attrs = FrozenMap[str, Attr]({"rounding": rounding})
+        nodes.append(Node(name, QnnRequantize.name, (value,), node.outputs, attrs, node.sources))
+        qparams[value] = made
+    return found._replace(nodes=tuple(nodes), qparams=qparams)
 
 
 def _with_implied(found: Scaled, unit: Unit, fresh: Callable[[str], str]) -> Scaled:

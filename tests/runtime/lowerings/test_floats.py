@@ -127,6 +127,21 @@ def test_norm_of_several_axes(op, axis, dtype, laid):
     assert_agree(graph_of({"x": x}, nodes, "y", **known), {"x": x}, threads=2)
 
 
+@pytest.mark.parametrize("laid", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_l2_normalize(axis, dtype, laid):
+    """Vectors of length 0 and shorter than epsilon too; behind a convolution, data have their channels last."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 6, 4, 5)).astype(dtype)
+    x[:, :, 1, :2] = 0
+    x[:, :, 2] *= 1e-3
+    known = {"w": rng.normal(size=(6, 6, 1, 1)).astype(dtype)} if laid else {}
+    nodes = [node("nn.conv2d", "x w", "c")] if laid else []
+    nodes.append(node("nn.l2_normalize", "c" if laid else "x", "y", axis=axis, epsilon=1e-2))
+    assert_agree(graph_of({"x": x}, nodes, "y", **known), {"x": x}, threads=2)
+
+
 @pytest.mark.parametrize("exponent", [2.0, 3.0, 2.5])
 def test_powers_of_a_constant(exponent):
     x = np.random.default_rng(0).normal(size=(2, 3, 40)).astype(np.float32)

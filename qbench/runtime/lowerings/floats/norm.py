@@ -1,4 +1,4 @@
-"""Normalization of floats: layer and RMS along the last axes, local response along channels, instance of channels."""
+"""Normalization of floats: layer and RMS along the last axes, L2 along one, local response, instance of channels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,16 @@ import numpy as np
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import bind
-from qbench.kernels.floats.norm import instance_norm_kernel, local_norm_kernel, norm_kernel, row_norm_kernel
+from qbench.kernels.floats.norm import (
+    instance_norm_kernel,
+    l2_norm_kernel,
+    local_norm_kernel,
+    norm_kernel,
+    row_norm_kernel,
+)
 from qbench.kernels.floats.storage import FloatType
 from qbench.kernels.levels import Level
-from qbench.ops.float.norm import InstanceNorm, LayerNorm, LocalResponseNorm, RMSNorm
+from qbench.ops.float.norm import InstanceNorm, L2Normalize, LayerNorm, LocalResponseNorm, RMSNorm
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.floats.places import float_type, in_order, need_work, result, rows_of, widened
@@ -54,6 +60,23 @@ class FloatNormLowering(_Norm):
         kernel = norm_kernel(self.centred, rows.dtype, site.level)
         more = {"gamma": parameters[0], "beta": parameters[-1], "epsilon": self.epsilon}
         return [*rows.before, instruction(kernel, self.output, **rows.fields, **more), *rows.after]
+
+
+@lowers(L2Normalize, rank=5)
+class L2NormalizeLowering(_Norm):
+    """The axis comes last in memory; all others make rows."""
+
+    def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
+        super().__init__(step, graph, level)
+        op = bind(step.head)
+        assert isinstance(op, L2Normalize)
+        axis, self.epsilon = op.axis % self.rank, float(np.dtype(self.dtype).type(op.epsilon))
+        self.layout = Layout((*(i for i in range(self.rank) if i != axis), axis))
+
+    def instructions(self, site: Site) -> Sequence[Instruction]:
+        rows = rows_of(site, self.data, self.output, self.layout, self.dtype)
+        kernel = l2_norm_kernel(rows.dtype, site.level)
+        return [*rows.before, instruction(kernel, self.output, **rows.fields, epsilon=self.epsilon), *rows.after]
 
 
 @lowers(LocalResponseNorm, rank=5)
