@@ -480,6 +480,50 @@ def test_normalizations_are_written_in_parts(op: str, beta: list[str], axis: int
     np.testing.assert_allclose(litert(tflite_model(graph), {"x": x})["y"], run(graph, {"x": x})["y"], atol=1e-5)
 
 
+@pytest.mark.parametrize("quantized", [False, True])
+@pytest.mark.parametrize("pads", [((0, 0), (0, 0), (1, 1), (0, 1)), ((0, 0), (2, 0), (1, 3), (0, 0))])
+def test_edges_are_repeated(tmp_path: Path, pads: tuple[tuple[int, int], ...], quantized: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype(np.float32)
+    nodes = [
+        node("add", "add", "x x", "a"),
+        node("pool", "nn.max_pool2d", "a", "p", pool_size=(2, 2), strides=(1, 1)),
+        node("pad", "nn.pad", "p", "e", pad_width=pads, mode="edge"),
+        node("again", "nn.max_pool2d", "e", "y", pool_size=(1, 2), strides=(1, 1)),
+    ]
+    graph = build("edges", {"x": TensorType(x.shape, "float32")}, ["y"], nodes, {})
+    session = Session(graph, x, config=QuantConfig(semantics="tflite") if quantized else None)
+    ours = session.graph if quantized else graph
+    data = export_tflite(session, tmp_path / "m.tflite").read_bytes() if quantized else tflite_model(graph)
+    assert any(q.dtype == "uint8" for q in ours.qparams.values()) == quantized
+    np.testing.assert_array_equal(litert(data, {"x": x})["y"], run(ours, {"x": x})["y"])
+
+
+def test_inputs_and_outputs_of_uint8_stay_so(tmp_path: Path) -> None:
+    """A file that computes in int8 between two QUANTIZE, as converters write it."""
+    (x, xi), (yi, y) = (
+        [Tensor(f"{name}{dtype}", (2, 6), dtype, scale=scale, zero_point=zero) for dtype, zero in zeros]
+        for name, scale, zeros in (
+            ("x", 0.05, [("uint8", 131), ("int8", 3)]),
+            ("y", 1 / 256, [("int8", -128), ("uint8", 0)]),
+        )
+    )
+    nodes = [
+        operator("QUANTIZE", [x.name], [xi.name]),
+        operator("LOGISTIC", [xi.name], [yi.name]),
+        operator("QUANTIZE", [yi.name], [y.name]),
+    ]
+    (tmp_path / "m.tflite").write_bytes(model([x, xi, yi, y], nodes, inputs=[x.name], outputs=[y.name]))
+    graph = load(tmp_path / "m.tflite")
+    feeds = {x.name: np.arange(12, dtype=np.uint8).reshape(2, 6) * 23}
+    again = export_tflite(Session(graph, feeds), tmp_path / "again.tflite")
+    theirs = litert(again.read_bytes(), feeds)[y.name]
+    np.testing.assert_array_equal(theirs, run(graph, feeds)[y.name])
+    assert theirs.dtype == np.uint8
+    read = load(again)
+    assert (read.inputs, read.outputs) == (graph.inputs, graph.outputs)
+    assert [node.op for node in read.nodes] == [node.op for node in graph.nodes]
+
+
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3])
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_l2_normalization_is_one_operator_where_it_has_that_epsilon(tmp_path: Path, axis: int, epsilon: float) -> None:

@@ -192,6 +192,9 @@ def border(writer: Writer, node: Node) -> None:
     if node.op == "qnn.quantize" and writer.op(node).ties != "away":
         raise Inexpressible("quantizing that rounds half to even")
     layout = writer.layout(node.inputs[0])
+    if node.op == "qnn.requantize" and writer.q(node.inputs[0]) == writer.q(node.output):
+        writer.alias(node.output, layout, writer.read(node.inputs[0], layout))  # between uint8 and int8
+        return
     code, table = (
         ("DEQUANTIZE", "DequantizeOptions") if node.op == "qnn.dequantize" else ("QUANTIZE", "QuantizeOptions")
     )

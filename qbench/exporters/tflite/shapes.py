@@ -1,5 +1,6 @@
 """Ops that give the same elements another shape, order or number."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -84,16 +85,21 @@ def strided_slice(writer: Writer, node: Node) -> None:
 
 @exporter("nn.pad")
 def pad(writer: Writer, node: Node) -> None:
-    """PAD with what stands for 0.0, PADV2 with another number, MIRROR_PAD."""
+    """PAD with what stands for 0.0, PADV2 with another number, MIRROR_PAD; GATHER for the edge several times."""
     op, data = writer.op(node), node.inputs[0]
     layout = writer.layout(data)
     pairs = [op.pad_width[axis] for axis in TO_NHWC] if layout == "image" else op.pad_width
-    if min(closed(*(number for pair in pairs for number in pair)), default=0) < 0 or op.mode == "edge":
-        raise Inexpressible("a pad that cuts, or repeats the edge")
+    widths = closed(*(number for pair in pairs for number in pair))
+    if min(widths, default=0) < 0:
+        raise Inexpressible("a pad that cuts")
+    if op.mode == "edge" and max(widths, default=0) > 1:
+        _repeat_edges(writer, node, layout, pairs)
+        return
     inputs = [writer.read(data, layout), writer.constant("pads", np.asarray(pairs, np.int32))]
     result, q = writer.make(node.output, layout), writer.q(data)
-    if op.mode == "reflect":
-        writer.emit("MIRROR_PAD", inputs, [result], "MirrorPadOptions", mode="REFLECT")
+    if op.mode != "constant":
+        mode = "REFLECT" if op.mode == "reflect" else "SYMMETRIC"
+        writer.emit("MIRROR_PAD", inputs, [result], "MirrorPadOptions", mode=mode)
         return
     fill = op.pad_value - writer.offset(data)
     if fill == (0.0 if q is None else q.zero_points[0]):
@@ -101,6 +107,24 @@ def pad(writer: Writer, node: Node) -> None:
         return
     value = np.asarray([fill], writer.tensors[inputs[0]].dtype)
     writer.emit("PADV2", [*inputs, writer.constant("fill", value, q)], [result], "PadV2Options")
+
+
+def _repeat_edges(writer: Writer, node: Node, layout: Layout, pairs: Sequence[tuple[int, int]]) -> None:
+    """Along each axis, elements picked by their places, those at the ends several times."""
+    source, result = writer.read(node.inputs[0], layout), writer.make(node.output, layout)
+    given = writer.graph.types[node.inputs[0]].shape
+    wide = [axis for axis, pair in enumerate(pairs) if any(pair)]
+    for axis in wide:
+        shape = list(writer.tensors[source].shape)
+        (size,) = closed(given[TO_NHWC[axis] if layout == "image" else axis])
+        shape[axis] = size + sum(pairs[axis])
+        made = result
+        if axis != wide[-1]:
+            made = writer.scratch(f"{node.name}.padded", source, writer.tensors[source].q)
+            writer.tensors[made].shape = tuple(shape)
+        places = np.pad(np.arange(size, dtype=np.int32), pairs[axis], mode="edge")
+        writer.emit("GATHER", [source, writer.constant("places", places)], [made], "GatherOptions", axis=axis)
+        source = made
 
 
 @exporter("take")

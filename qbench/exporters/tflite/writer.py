@@ -43,7 +43,8 @@ class Writer:
     graph
         A graph of qnn ops and of ops on real numbers.
     shifted
-        Whether what the graph has in uint8 the file has in int8, 128 lower: the same real numbers.
+        Whether what the graph has in uint8 the file has in int8, 128 lower: the same real numbers. Inputs and outputs
+        are of the type that the graph has, with a QUANTIZE at the border.
     """
 
     def __init__(self, graph: Graph, shifted: bool) -> None:
@@ -54,7 +55,7 @@ class Writer:
         """Names of nodes that were written together with others before them."""
         self._forms: dict[str, dict[Layout, int]] = {}
         self._taken = dict.fromkeys(value for value in graph.types if value not in graph.constants)
-        self._inputs = [self._form(name, "plain", name) for name in graph.inputs]
+        self._inputs = [self._input(name) for name in graph.inputs]
 
     # values
 
@@ -173,8 +174,34 @@ class Writer:
 
     def finish(self) -> bytes:
         """The whole file."""
-        outputs = [self.read(value) for value in self.graph.outputs]
+        outputs = [self._output(value) for value in self.graph.outputs]
         return serialized(self.graph.name, self.tensors, self.operators, self._inputs, outputs)
+
+    def _input(self, name: str) -> int:
+        if not self._changes(name):
+            return self._form(name, "plain", name)
+        inside = self._form(name, "plain", self.fresh(f"{name}.int8"))
+        border = self.scratch(name, inside, self.graph.qparams[name], "uint8")
+        self.tensors[border].name = name
+        self.emit("QUANTIZE", [border], [inside], "QuantizeOptions")
+        return border
+
+    def _output(self, value: str) -> int:
+        inside = self.read(value)
+        if not self._changes(value):
+            return inside
+        if value in self.graph.inputs:
+            return self._inputs[self.graph.inputs.index(value)]
+        self.tensors[inside].name = self.fresh(f"{value}.int8")
+        border = self.scratch(value, inside, self.graph.qparams[value], "uint8")
+        self.tensors[border].name = value
+        self.emit("QUANTIZE", [inside], [border], "QuantizeOptions")
+        return border
+
+    def _changes(self, value: str) -> bool:
+        """Whether the file's integers of an input or output are of another type inside than at the border."""
+        q = self.graph.qparams.get(value)
+        return self.shifted and q is not None and q.dtype == "uint8"
 
     def _form(self, value: str, layout: Layout, name: str) -> int:
         kind = self.graph.types[value]
