@@ -22,6 +22,8 @@ _LOG = logging.getLogger(__name__)
 def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str], *, nbits: bool = False) -> Path:
     """Write a QDQ ONNX file (opset 21, IR 10), which onnxruntime and OpenVINO run in integers.
 
+    Its inputs and outputs are real numbers, those of an import too that takes and gives integers.
+
     Parameters
     ----------
     model
@@ -52,7 +54,8 @@ def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str])
     """Write a TFLite file, which LiteRT runs in integers; needs the extra ``tflite``.
 
     TFLite has one arithmetic: a session whose config has another is exported as it would be with
-    ``semantics="tflite"``. Its uint8 tensors become int8 (the same real numbers) unless weights are uint8 too. What a
+    ``semantics="tflite"``. Its uint8 tensors become int8 (the same real numbers) unless weights are uint8 too; inputs
+    and outputs keep their type. What a
     session has in integers that TFLite has no operator for, such as a function of 16 bits, is in float in the file, and
     a warning in the log names it. Layers between 8 and 16 bits compute in 16, as TFLite's kernels do.
 
