@@ -28,6 +28,7 @@ CURVES: dict[str, tuple[str, dict[str, Any], str]] = {
     "ABS": ("abs", {}, "int8 int16"),
     "LOGISTIC": ("sigmoid", {}, ""),
     "RSQRT": ("rsqrt", {}, ""),
+    "SQRT": ("sqrt", {}, ""),
 }
 WIDTHS = [(op, dtype) for op, (_, _, dtypes) in CURVES.items() for dtype in dtypes.split()]
 
@@ -70,6 +71,18 @@ def test_curves_of_16_bits(op: str, scale: float) -> None:
 @given(q=qparams("int8"), out=qparams("int8"))
 def test_reciprocal_square_root(q: QParams, out: QParams) -> None:
     check("RSQRT", QParams(q.scale, -128, "int8"), out)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+@few
+@given(data=st.data())
+def test_square_root(dtype: str, data: st.DataObject) -> None:
+    """LiteRT's kernel fails where a number is negative."""
+    q, out = data.draw(qparams(dtype)), data.draw(qparams(dtype))
+    q = QParams(q.scale, -128, dtype) if dtype == "int8" else q
+    x = np.maximum(every(dtype), np.asarray(q.zero_points[0], dtype))
+    found = ours("qnn.unary", [x], [q], out, function="sqrt", semantics="tflite")
+    np.testing.assert_array_equal(found, reference("SQRT", [(x, q)], out, shape=x.shape), strict=True)
 
 
 @few

@@ -32,9 +32,9 @@ _TABLES = {
     "sqrt": ("SQRT", ""),
     "tanh": ("TANH", ""),
 }
-_INTEGER = ("sigmoid", "tanh", "nn.hard_swish", "nn.leaky_relu", "rsqrt")
+_INTEGER = ("sigmoid", "tanh", "nn.hard_swish", "nn.leaky_relu", "rsqrt", "sqrt")
 """Functions with kernels of their own for integers of 8 bits; the others become tables."""
-_INTEGER_16 = ("abs", "exp", "log", "nn.gelu", "nn.hard_swish", "nn.leaky_relu", "rsqrt", "sigmoid", "tanh")
+_INTEGER_16 = ("abs", "exp", "log", "nn.gelu", "nn.hard_swish", "nn.leaky_relu", "rsqrt", "sigmoid", "sqrt", "tanh")
 """Those with kernels for 16 bits, of which there are no tables."""
 _FIXED = {
     ("sigmoid", "int8"): (1 / 256, -128),

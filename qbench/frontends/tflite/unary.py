@@ -18,10 +18,10 @@ from qbench.quant.activations import ACTIVATION_BOUNDS
 _INTEGER = frozenset(
     {
         *("abs", "clip", "exp", "log", "negative", "nn.elu", "nn.gelu", "nn.hard_swish", "nn.leaky_relu", "nn.relu"),
-        *("rsqrt", "sigmoid", "tanh"),
+        *("rsqrt", "sigmoid", "sqrt", "tanh"),
     }
 )
-"""Functions of quantized integers whose arithmetic in LiteRT is known. There is one of "sqrt" too, which cuts off."""
+"""Functions that LiteRT has of quantized integers."""
 
 
 def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -> Value:

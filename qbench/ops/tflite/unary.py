@@ -164,6 +164,12 @@ def _gelu(x: Integers, parameters: Parameters, source: QParams, target: QParams)
     return _curve(x, source, target, lambda v: half * v * _erfc(np.asarray(v * inverse, np.float32)))
 
 
+def _square_root(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
+    """In float32, and cut off; below 0, where LiteRT's kernel fails, 0."""
+    real = np.float32(source.scales[0]) * np.maximum(x, 0).astype(np.float32)
+    return np.trunc(np.sqrt(real) / np.float32(target.scales[0])).clip(0, 2.0**40).astype(np.int64)
+
+
 def _exponential(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
     return _curve(x, source, target, _exp)
 
@@ -232,6 +238,7 @@ TFLITE_FUNCTIONS: dict[str, Callable[[Integers, Parameters, QParams, QParams], I
     "log": _log,
     "abs": _abs,
     "negative": _negative,
+    "sqrt": _square_root,
     "rsqrt": _reciprocal_square_root,
 }
 """Names as those of the float ops; the result is in steps of the output, without its zero point."""

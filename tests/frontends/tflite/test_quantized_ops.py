@@ -139,6 +139,7 @@ def test_functions_of_which_only_8_bits_have_kernels(tmp_path: Path) -> None:
     compare(tmp_path, [tensor("x", "uint8", *IMAGE), tensor("y", "uint8", 1)], operator("GELU", ["x"]))
     positive = tensor("x", "int8", *IMAGE, zero=-128)
     compare(tmp_path, [positive, y], operator("RSQRT", ["x"]))
+    compare(tmp_path, [positive, y], operator("SQRT", ["x"]))
 
 
 FIXED = {  # scales and zero points that TFLite demands
@@ -188,7 +189,7 @@ def test_quantize_and_dequantize(tmp_path: Path, dtype: str) -> None:
     check(save(model([real, q, Tensor("y", IMAGE)], ops), tmp_path), {"x": x})
 
 
-@pytest.mark.parametrize("op", ["SQRT", "SQUARE", "FLOOR"])
+@pytest.mark.parametrize("op", ["SQUARE", "FLOOR"])
 def test_what_litert_does_not_compute_in_integers_is_refused(tmp_path: Path, op: str) -> None:
     parts = [tensor("x", "int8", *IMAGE), tensor("y", "int8", 1)]
     with pytest.raises(UnsupportedOpsError, match=rf"'y' \({op}\)"):
