@@ -51,6 +51,13 @@ def test_mean(dtype: str, seed: int, data: st.DataObject, shape: tuple[int, ...]
     np.testing.assert_array_equal(found, wanted, strict=True)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_mean_in_steps_as_large_as_a_converter_without_data_gives(dtype: str) -> None:
+    q, out, x = QParams(0.01, 0, dtype), QParams(1e30, 0, dtype), some(0, dtype, (2, 3, 4, 5))
+    found = ours("qnn.mean", [x], [q], out, axes=(1, 3), semantics="tflite")
+    np.testing.assert_array_equal(found, reference("MEAN", [(x, q)], out, [np.array([1, 3], np.int32)], keep_dims=True))
+
+
 @few
 @given(dtype=st.sampled_from(["int8", "uint8"]), data=st.data(), seed=SEED, axes=AXES, keepdims=st.booleans())
 def test_sum(dtype: str, data: st.DataObject, seed: int, axes: tuple[int, ...], keepdims: bool) -> None:

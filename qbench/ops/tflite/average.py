@@ -73,7 +73,7 @@ def tflite_mean(
             raise GraphError(f"TFLite's mean needs to know size {axis} of {data}")
         count *= size
     mantissa, shift = (int(part) for part in quantized_multiplier(source.scales[0] / target.scales[0]))
-    spare = min(count.bit_length() - 1, 32, 31 + shift)
+    spare = max(min(count.bit_length() - 1, 32, 31 + shift), 0)
     return TfliteMean(
         dtype=target.dtype,
         axes=axes,
