@@ -89,7 +89,8 @@ def _activation(point: Point, settings: Settings, seen: Statistics | None) -> En
         qparams, threshold = settings.grid.qparams(seen, override.threshold), override.threshold
     else:
         curve = threshold_curve(seen, calibrator_of(settings.calibrator), settings.grid, point.tensor)
-        qparams, threshold = curve.qparams or settings.grid.qparams(seen, curve.best), curve.best
+        qparams, threshold = curve.qparams or settings.grid.qparams(seen, curve.best), settings.room * curve.best
+        qparams = replace(qparams, scale=settings.room * qparams.scales[0])
     return _overridden(settings, qparams, threshold)
 
 

@@ -81,6 +81,31 @@ def test_other_calibrators_by_default():
     assert (found["x"].reason, found["w"].reason) == ("default: mse", "default: percentile 99.99")
 
 
+def test_sixteen_bits_have_room_for_data_that_calibration_did_not_see():
+    wide, x = MAX.with_value("activations.dtype", "int16"), STATISTICS["x"]
+    exact = Grid("int16", True).qparams(x, x.abs_max)
+    found = resolved(wide)["x"]
+    assert found.threshold == 2 * x.abs_max and found.qparams == dataclasses.replace(exact, scale=2 * exact.scales[0])
+    assert found.reason == "default: max, with room for twice as much"
+    asymmetric = resolved(MAX.with_value("activations.dtype", "uint16"))["x"].qparams
+    low, high = asymmetric.ranges[0]
+    assert (low, high) == pytest.approx((2 * x.min, 2 * x.max), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("rules", [{"name": "x", "calibrator": "max"}]),
+        ("tensors.x.calibrator", "max"),
+        ("tensors.x.threshold", STATISTICS["x"].abs_max),
+    ],
+)
+def test_what_is_said_of_a_tensor_of_sixteen_bits_is_done(path, value):
+    x = STATISTICS["x"]
+    found = resolved(MAX.with_value("activations.dtype", "int16").with_value(path, value))["x"]
+    assert (found.threshold, found.qparams) == (x.abs_max, Grid("int16", True).qparams(x, x.abs_max))
+
+
 CALIBRATORS = ["mse", "kl", "percentile", "power_of_two", "global_scale"]
 
 
