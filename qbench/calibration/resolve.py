@@ -23,6 +23,11 @@ from qbench.quant.config_paths import format_path
 from qbench.quant.encodings import Encoding, Encodings
 from qbench.quant.points import Point
 
+_ROOM, _FEWEST_STEPS = 2.0, 256
+"""How many times as far as calibration data integers of 16 bits reach: other data is larger now and then, and clipping
+that costs more than one bit of so many. Not where half of the data is smaller than so many steps, as where channels
+differ much."""
+
 
 def resolve(
     points: Iterable[Point],
@@ -89,8 +94,10 @@ def _activation(point: Point, settings: Settings, seen: Statistics | None) -> En
         qparams, threshold = settings.grid.qparams(seen, override.threshold), override.threshold
     else:
         curve = threshold_curve(seen, calibrator_of(settings.calibrator), settings.grid, point.tensor)
-        qparams, threshold = curve.qparams or settings.grid.qparams(seen, curve.best), settings.room * curve.best
-        qparams = replace(qparams, scale=settings.room * qparams.scales[0])
+        qparams, threshold = curve.qparams or settings.grid.qparams(seen, curve.best), curve.best
+        if settings.has_room and override.scale is None and seen.typical >= _FEWEST_STEPS * qparams.scales[0]:
+            encoding = _overridden(settings, replace(qparams, scale=_ROOM * qparams.scales[0]), _ROOM * threshold)
+            return replace(encoding, reason=f"{encoding.reason}; reaches twice as far, since it has bits to spare")
     return _overridden(settings, qparams, threshold)
 
 

@@ -24,9 +24,6 @@ from qbench.quant.specs import Rule, TensorOverride, TensorSpec, WeightSpec
 
 _KL_PRESETS = {KlSpec(**CALIBRATOR_PRESETS[name]): name for name in ("kl_mxnet", "kl_nvidia")}
 _NONE = TensorOverride()
-_ROOM = 2.0
-"""How many times as far as calibration data integers of 16 bits reach: other data is larger now and then, and clipping
-that costs more than one bit of so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +46,8 @@ class Settings:
         Where calibrator and grid come from: ``default: mse``, ``rule 2: percentile 99.99; rule 0: dtype=int16``.
     details
         The part of the reason that is not about the calibrator; empty where it is all defaults.
-    room
-        What a threshold that the calibrator decides is multiplied by.
+    has_room
+        Whether it has bits to spare, and nobody has said how far it reaches.
     """
 
     grid: Grid
@@ -60,7 +57,7 @@ class Settings:
     reason: str
     details: str
     block: int | None = None
-    room: float = 1.0
+    has_room: bool = False
 
 
 def settings_of(point: Point, graph: Graph, config: QuantConfig, memo: Memo | None = None) -> Settings:
@@ -111,15 +108,13 @@ def _settings_of(
         + ["scales are powers of two"] * shifts
     )
     grid = Grid(dtype, symmetric, said.get("narrow", ("", False))[1], shifts)
-    decides_alone = isinstance(calibrator, GlobalScaleSpec | RegisteredSpec)
+    reason = "; ".join(filter(None, [f"{source}: {describe(calibrator)}", details]))
     wide = point.kind == "activation" and numpy_dtype(dtype).itemsize > 1
-    has_room = wide and source == "default" and not decides_alone
-    room = ", with room for twice as much" if has_room else ""
-    reason = "; ".join(filter(None, [f"{source}: {describe(calibrator)}{room}", details]))
+    has_room = wide and source == "default" and not isinstance(calibrator, GlobalScaleSpec | RegisteredSpec)
     axis = said.get("axis", ("", None))[1]
     per_axis = axis not in (None, "tensor")
     block = block if isinstance(block, int) else None
-    return Settings(grid, calibrator, per_axis, override, reason, details, block, _ROOM if has_room else 1.0)
+    return Settings(grid, calibrator, per_axis, override, reason, details, block, has_room)
 
 
 def unblocked(point: Point, shape: tuple[int, ...], block: int) -> str:

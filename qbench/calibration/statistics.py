@@ -51,6 +51,14 @@ class Statistics:
     def __post_init__(self) -> None:
         self.counts.flags.writeable = False
 
+    @property
+    def typical(self) -> float:
+        """The median of the magnitudes of all elements that are not zero, to half a bin; 0 where all are."""
+        middle = len(self.counts) // 2
+        sums = np.cumsum(self.counts[middle:] + self.counts[:middle][::-1], dtype=np.int64) - self.zeros
+        half = int(sums[-1]) / 2
+        return (int(np.searchsorted(sums, half)) + 0.5) * 2.0**self.exponent if half else 0.0
+
     @classmethod
     def of(cls, array: NDArray[np.generic], tensor: str = "") -> Statistics:
         """Statistics of one array of float16, bfloat16 or float32.

@@ -86,10 +86,17 @@ def test_sixteen_bits_have_room_for_data_that_calibration_did_not_see():
     exact = Grid("int16", True).qparams(x, x.abs_max)
     found = resolved(wide)["x"]
     assert found.threshold == 2 * x.abs_max and found.qparams == dataclasses.replace(exact, scale=2 * exact.scales[0])
-    assert found.reason == "default: max, with room for twice as much"
+    assert found.reason == "default: max; reaches twice as far, since it has bits to spare"
     asymmetric = resolved(MAX.with_value("activations.dtype", "uint16"))["x"].qparams
     low, high = asymmetric.ranges[0]
     assert (low, high) == pytest.approx((2 * x.min, 2 * x.max), rel=1e-4)
+
+
+def test_channels_that_need_all_sixteen_bits_get_them():
+    uneven = X * np.float32([1, 1, 1000])
+    statistics = {**STATISTICS, "x": Statistics.of(uneven)}
+    found = resolve(POINTS, graph(), statistics, MAX.with_value("activations.dtype", "int16"))["x"]
+    assert (found.threshold, found.reason) == (np.abs(uneven).max(), "default: max")
 
 
 @pytest.mark.parametrize(

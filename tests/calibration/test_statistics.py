@@ -75,6 +75,16 @@ def test_extremes(values):
     assert bits(Statistics.merged(map(Statistics.of, array[:, None]))) == bits(by_definition(array))
 
 
+@given(arrays)
+def test_typical_is_a_median_of_what_is_not_zero(array):
+    statistics, numbers = Statistics.of(array), np.sort(np.abs(array[array != 0]))
+    if not numbers.size:
+        assert statistics.typical == 0
+    else:
+        median = float(numbers[(numbers.size - 1) // 2])
+        assert abs(statistics.typical - median) <= 2.0**statistics.exponent
+
+
 def test_more_elements_than_one_chunk():
     array = np.random.default_rng(0).normal(size=(3, 70_001)).astype(np.float32)
     statistics = Statistics.of(array.T)
