@@ -120,8 +120,9 @@ class _Trials:
         self._weights: FrozenMap[str, RoundedWeight] | None = None
         self._config: QuantConfig = config
         self._progress, self._cancel = progress, cancel
-        halvings = math.log2(_SURE / min(len(side.all.feeds) for side in sides))
-        self._unsure = _UNSURE_DB * min(max(halvings, 0.0), 1.0)
+        samples = [len(side.all.feeds) for side in sides]
+        self._pooled = sides[0].all.texts if min(samples) < _SURE else frozenset[str]()
+        self._unsure, self._unsure_of_pooled = (_unsure(count) for count in (min(samples), sum(samples)))
         self._allowed: Noise = {}
         self._entering: dict[str, list[str]] = {}
         self._reason, self._base, self._spare = "", Spared(), self._float
@@ -129,14 +130,14 @@ class _Trials:
     def spared(self) -> Spared:
         """What is spared 8 bits."""
         tried = [self._tried(Spared(), side, side.all) for side in self._sides]
-        noise = worst_of(noise for _, noise in tried)
+        noise = self._joined([noise for _, noise in tried])
         if max(noise.values(), default=0.0) <= 10 ** (-FLOOR_DB / 10):
             return self._settled(Spared())
         worst = max(noise, key=noise.__getitem__)
         decibels = "no number" if noise[worst] >= _WORST else f"{-10 * math.log10(noise[worst]):.0f} dB"
         self._reason = f"default: in 8 bits they leave {decibels} of output {worst!r}, less than {FLOOR_DB:g}"
         self._sides = self._worst_first([noise for _, noise in tried])
-        self._allowed = dict.fromkeys(noise, self._noise_of(_GOAL_DB))
+        self._allowed = {name: self._noise_of(name, _GOAL_DB) for name in noise}
         return self._settled(self._chosen())
 
     def _settled(self, spared: Spared) -> Spared:
@@ -148,7 +149,7 @@ class _Trials:
         self._config = self._config.with_value("activations.least_db", 0.0)
         every = self._integers()
         by_8, lefts = self._sides, self._fitted(self._wide(every))
-        left = worst_of(lefts)
+        left = self._joined(lefts)
         if self._spoils(left):
             self._sides, self._base = self._worst_first(lefts), self._wide(every)
             kept, left = self._kept(self._apart(every))
@@ -157,7 +158,7 @@ class _Trials:
             if not (every := self._integers()):
                 return Spared()
         self._spare, finds = self._wide, self._sides[0].all.finds.joined
-        good = {name: self._noise_of(_GOOD_FOUND_DB if name in finds else _GOOD_DB) for name in left}
+        good = {name: self._noise_of(name, _GOOD_FOUND_DB if name in finds else _GOOD_DB) for name in left}
         self._allowed = {name: min(max(_TIMES * each, good[name]), self._allowed[name]) for name, each in left.items()}
         return self._wide(groups_of(self._kept(self._apart(every))[0]))
 
@@ -245,13 +246,19 @@ class _Trials:
         found = list[Noise]()
         for side in self._sides:
             found.append(self._tried(spared, side, side.all)[1])
-            if self._spoils(found[-1]):
+            if self._spoils({name: each for name, each in found[-1].items() if name not in self._pooled}):
                 break
-        return worst_of(found)
+        return self._joined(found)
 
-    def _noise_of(self, decibels: float) -> float:
-        """What leaves so much on other data, as far as the samples can tell."""
-        return 10 ** (-(decibels + self._unsure) / 10)
+    def _joined(self, noises: Sequence[Noise]) -> Noise:
+        """Of several sides the most; of texts the mean where sides have few: one that is read otherwise is most of it."""
+        means = {name: math.fsum(noise[name] for noise in noises) / len(noises) for name in self._pooled}
+        return {**worst_of(noises), **means}
+
+    def _noise_of(self, name: str, decibels: float) -> float:
+        """What leaves so much of an output on other data, as far as the samples can tell."""
+        unsure = self._unsure_of_pooled if name in self._pooled else self._unsure
+        return 10 ** (-(decibels + unsure) / 10)
 
     def _spoils(self, noise: Noise, times: float = 1.0) -> bool:
         return any(each > times * self._allowed[name] for name, each in noise.items())
@@ -266,6 +273,11 @@ class _Trials:
         if self._progress is not None and self._done > len(self._sides):  # most models need one trial of each
             self._progress(min(self._done, self._most), self._most)
         return quantized, {name: min(10 ** (-found / 10), _WORST) for name, found in decibels.items()}
+
+
+def _unsure(samples: int) -> float:
+    """In decibels, what more is asked of so many samples."""
+    return _UNSURE_DB * min(max(math.log2(_SURE / samples), 0.0), 1.0)
 
 
 def _ends(graph: Graph, config: QuantConfig) -> list[str]:

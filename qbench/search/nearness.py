@@ -70,6 +70,11 @@ class Exact:
     _last: list[Programs] = field(default_factory=list[Programs], repr=False, compare=False)
     """Of the last graph that was judged: as long as they live, planning the next one finds again what it shares."""
 
+    @property
+    def texts(self) -> frozenset[str]:
+        """The outputs that are read as texts."""
+        return frozenset(name for name, made in self.chances.items() if made.blank is not None)
+
     @classmethod
     def of(cls, graph: Graph, feeds: Sequence[Feeds]) -> Exact:
         """Run a float graph."""
