@@ -251,7 +251,7 @@ class _Trials:
         return self._joined(found)
 
     def _joined(self, noises: Sequence[Noise]) -> Noise:
-        """Of several sides the most; of texts the mean where sides have few: one that is read otherwise is most of it."""
+        """Of several sides the most; of texts the mean where sides have few: of four, one is more than may be lost."""
         means = {name: math.fsum(noise[name] for noise in noises) / len(noises) for name in self._pooled}
         return {**worst_of(noises), **means}
 

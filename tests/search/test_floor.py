@@ -171,6 +171,24 @@ def test_values_that_leave_the_range_that_they_had_at_first_stay_in_float() -> N
     assert set(found(network(cancels=False), growing).floats) >= {"fc0", "small"}
 
 
+def lines(hard: int) -> np.ndarray:
+    """Scores of 16 lines of text, of which the first so many have a letter that 8 bits do not tell from another one."""
+    scores = np.full((16, 8, 40), -1000, np.float32)
+    scores[:, :, 0], scores[:, 2, :8], scores[:, 2, 7] = 1000, -1000, 1000
+    scores[:hard, 2, 7], scores[:hard, 2, 9] = 3, 0
+    return scores
+
+
+@pytest.mark.parametrize(("hard", "spoiled"), [(0, False), (1, False), (3, True)])
+def test_few_texts_are_judged_together(hard: int, spoiled: bool) -> None:
+    """Four of them are judged by the ranges of the rest, where one would be more than may be lost; of 16 it is not."""
+    nodes = [Node("read", "nn.dense", ("x", "w"), ("read",)), Node("y", "nn.softmax", ("read",), ("y",))]
+    kind = TensorType(("N", 8, 40), "float32")
+    graph = build("net", {"x": kind}, ("y",), nodes, {"w": Constant(np.eye(40, dtype=np.float32))})
+    spared = found(graph, lines(hard))
+    assert bool(spared.floats or spared.wide) == spoiled
+
+
 def test_one_sample_says_ranges_and_is_judged_on() -> None:
     assert not found(network(cancels=False), X[:1]).floats
 
