@@ -1,7 +1,9 @@
 """Nodes whose output is their input."""
 
 from qbench.ir.graph import Node
+from qbench.ir.op import is_op
 from qbench.ops.float.elementwise import Binary
+from qbench.ops.float.logic import Where
 from qbench.passes.canonicalize.rule import with_scalar
 from qbench.passes.rewrite import Rewriter
 
@@ -20,7 +22,7 @@ def remove_broadcast(rw: Rewriter, node: Node) -> bool:
 
     def spreads(reader: Node) -> bool:
         others = [rw.types[value].shape for value in reader.inputs if value != node.output]
-        return rw.op(reader).elementwise and wide in others and rw.types[reader.output].shape == wide
+        return is_op(reader, Binary, Where) and wide in others and rw.types[reader.output].shape == wide
 
     readers = rw.consumers(node.output)
     return bool(readers) and node.output not in rw.outputs and all(map(spreads, readers)) and rw.bypass(node, data)
