@@ -95,7 +95,7 @@ def _activation(point: Point, settings: Settings, seen: Statistics | None) -> En
     else:
         curve = threshold_curve(seen, calibrator_of(settings.calibrator), settings.grid, point.tensor)
         qparams, threshold = curve.qparams or settings.grid.qparams(seen, curve.best), curve.best
-        if settings.has_room and override.scale is None and seen.typical >= _FEWEST_STEPS * qparams.scales[0]:
+        if settings.has_room and seen.typical >= _FEWEST_STEPS * qparams.scales[0]:
             encoding = _overridden(settings, replace(qparams, scale=_ROOM * qparams.scales[0]), _ROOM * threshold)
             return replace(encoding, reason=f"{encoding.reason}; reaches twice as far, since it has bits to spare")
     return _overridden(settings, qparams, threshold)

@@ -110,7 +110,8 @@ def _settings_of(
     grid = Grid(dtype, symmetric, said.get("narrow", ("", False))[1], shifts)
     reason = "; ".join(filter(None, [f"{source}: {describe(calibrator)}", details]))
     wide = point.kind == "activation" and numpy_dtype(dtype).itemsize > 1
-    has_room = wide and source == "default" and not isinstance(calibrator, GlobalScaleSpec | RegisteredSpec)
+    is_said = override.scale is not None or isinstance(calibrator, GlobalScaleSpec | RegisteredSpec)
+    has_room = wide and source == "default" and not is_said
     axis = said.get("axis", ("", None))[1]
     per_axis = axis not in (None, "tensor")
     block = block if isinstance(block, int) else None

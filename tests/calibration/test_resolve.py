@@ -113,6 +113,11 @@ def test_what_is_said_of_a_tensor_of_sixteen_bits_is_done(path, value):
     assert (found.threshold, found.qparams) == (x.abs_max, Grid("int16", True).qparams(x, x.abs_max))
 
 
+def test_a_scale_for_sixteen_bits_is_taken_as_it_is():
+    found = resolved(MAX.with_value("activations.dtype", "int16").with_value("tensors.x.scale", 0.001))["x"]
+    assert (found.qparams.scales, found.reason) == ((float(np.float32(0.001)),), "override: scale=0.001")
+
+
 CALIBRATORS = ["mse", "kl", "percentile", "power_of_two", "global_scale"]
 
 
