@@ -381,10 +381,14 @@ def _nbytes(feeds: Feeds) -> int:
 def _labels(labels: object, samples: int, what: str) -> NDArray[np.int64] | None:
     if labels is None:
         return None
-    array = np.asarray(labels)
+    try:
+        array = np.asarray(labels)
+        found = f"{array.dtype} {array.shape}"
+    except ValueError:  # such as the boxes of images, of which each has another number
+        array, found = np.empty(0), "arrays of several shapes"
     if array.dtype.kind not in "iu" or array.ndim < 1:
         raise DataError(
-            f"the {what} labels must be integers (class numbers), not {array.dtype} {array.shape}; "
+            f"the {what} labels must be integers (class numbers), not {found}; "
             "a session with metric= takes truths of any kind"
         )
     if len(array) != samples:

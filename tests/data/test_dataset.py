@@ -148,6 +148,10 @@ def test_the_message_says_which_data_and_which_sample():
     [
         (np.zeros(2, int), "3 evaluation samples but 2 labels"),
         (np.zeros(3), "must be integers .* a session with metric= takes truths of any kind"),
+        (
+            [np.zeros((2, 5)), np.zeros((1, 5)), np.zeros((0, 5))],
+            "must be integers .* arrays of several shapes; a session with metric=",
+        ),
         (1, "must be integers"),
     ],
 )
