@@ -76,7 +76,8 @@ class Detections:
     def found(self, output: Array) -> NDArray[np.float64]:
         """How likely something is found at each place."""
         chances = self._chances(output)
-        return chances[..., 0] * chances[..., 1:].max(axis=-1) if self.says_whether else chances.max(axis=-1)
+        most = chances[..., int(self.says_whether) :].max(axis=-1).astype(np.float64)
+        return chances[..., 0] * most if self.says_whether else most
 
     def deviations(self, wanted: Array, given: Array) -> tuple[Deviation, Deviation]:
         """Of the chances, and of the other numbers, where either of two models finds something."""
@@ -88,11 +89,11 @@ class Detections:
         """How likely either of two models finds something at each place."""
         return np.maximum(self.found(wanted), self.found(given))
 
-    def _chances(self, output: Array) -> NDArray[np.float64]:
-        return np.moveaxis(output, self.axis, -1)[..., slice(*self.chances)].astype(np.float64)
+    def _chances(self, output: Array) -> Array:
+        return np.moveaxis(output, self.axis, -1)[..., slice(*self.chances)]
 
-    def _others(self, output: Array) -> NDArray[np.float64]:
-        return np.delete(np.moveaxis(output, self.axis, -1), slice(*self.chances), axis=-1).astype(np.float64)
+    def _others(self, output: Array) -> Array:
+        return np.delete(np.moveaxis(output, self.axis, -1), slice(*self.chances), axis=-1)
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Beside:
 
     def deviation(self, wanted: Array, given: Array, weights: NDArray[np.float64]) -> Deviation:
         """Of its numbers, weighted by what the finder finds."""
-        one, other = (np.moveaxis(array, self.detections.axis, -1).astype(np.float64) for array in (wanted, given))
+        one, other = (np.moveaxis(array, self.detections.axis, -1) for array in (wanted, given))
         return _weighted(one, other, weights)
 
 
@@ -161,9 +162,10 @@ class Finds:
         return (beside.deviation(wanted[name], given[name], weights),)
 
 
-def _weighted(wanted: NDArray[np.float64], given: NDArray[np.float64], weights: NDArray[np.float64]) -> Deviation:
+def _weighted(wanted: Array, given: Array, weights: NDArray[np.float64]) -> Deviation:
     """Sums of squares along the last axis, times the weight of each place."""
-    signal, noise = (np.square(values).sum(axis=-1) for values in (wanted, wanted - given))
+    wrong = np.subtract(wanted, given, dtype=np.float64)
+    signal, noise = (np.einsum("...i,...i->...", each, each, dtype=np.float64) for each in (wanted, wrong))
     return Deviation(float((weights * signal).sum()), float((weights * noise).sum()), count=wanted.size)
 
 

@@ -15,6 +15,7 @@ from qbench.errors import NotANumberError
 from qbench.evaluate.cache import ValueCache, of_process
 from qbench.evaluate.chances import chances_of
 from qbench.evaluate.chunks import asked
+from qbench.evaluate.judging import judging_of
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.layers import Layer, layers_of, value_of
 from qbench.evaluate.measure import Deviation
@@ -101,7 +102,10 @@ def evaluate(
     alone = [executor.submit(own, probe)] if probe is not None and isinstance(executor, Cluster) else []
     try:
         choice, ends = _choice(quantized, outputs, data), _real(quantized, by)
-        found = measure(quantized, data, pairs, choice, cache, progress, cancel, elements, executor, ends)
+        judging = judging_of(quantized.prepared, data, cache)
+        found = measure(
+            quantized, data, pairs, choice, cache, progress, cancel, elements, executor, ends, judging=judging
+        )
     except NotANumberError as error:
         return _unfinished(quantized, data, cache, by_layer, error, data_name, cancel, executor)
     output = _output(found, by, data, data_name)
@@ -162,7 +166,15 @@ def evaluate_output(
     outputs, by = _outputs(quantized), _judged(quantized)
     choice, ends = _choice(quantized, outputs, data), _real(quantized, by)
     pairs = _pairs(quantized, compared(quantized.prepared))
-    found = measure(quantized, data, pairs, choice, cache, cancel=cancel, executor=executor, ends=ends, keep=keep)
+    judging = judging_of(quantized.prepared, data, cache)
+    found = measure(
+        *(quantized, data, pairs, choice, cache),
+        cancel=cancel,
+        executor=executor,
+        ends=ends,
+        keep=keep,
+        judging=judging,
+    )
     return _output(found, by, data, "evaluation")
 
 

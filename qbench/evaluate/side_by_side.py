@@ -18,6 +18,7 @@ from qbench.data.dataset import Chunk, Dataset
 from qbench.evaluate.cache import ValueCache, of_process
 from qbench.evaluate.checkpoints import checkpoints
 from qbench.evaluate.chunks import alone, check, on_threads, submitted
+from qbench.evaluate.judging import Judging
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.losses import Losses, losses
 from qbench.evaluate.measure import Deviation, deviation, stride
@@ -26,11 +27,13 @@ from qbench.evaluate.predictions import Score, score
 from qbench.forms.scores import floors
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
-from qbench.ir.op import is_op
+from qbench.ir.op import Array, is_op
+from qbench.ir.qparams import QParams
 from qbench.ir.specialize import sized
 from qbench.ir.types import numel
 from qbench.ops.qnn.border import Dequantize
 from qbench.progress import Cancel, Progress
+from qbench.quant.arithmetic import dequantize
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
@@ -88,6 +91,7 @@ def measure(
     executor: Executor | None = None,
     ends: Iterable[Pair] = (),
     keep: bool = True,
+    judging: Judging | None = None,
 ) -> Measured:
     """Compare the pairs, and the predictions of `output`; what the cache knows is neither run nor compared again.
 
@@ -103,6 +107,8 @@ def measure(
         Of the pairs those that are compared sample by sample too, in all their elements.
     keep
         Whether values go to the cache, for those who will start from them.
+    judging
+        What the `ends` say; None: nobody asks.
     """
     floats, integers = quantized.prepared, quantized.graph
     left, right = value_keys(floats, cache.memo), value_keys(integers, cache.memo)
@@ -114,7 +120,15 @@ def measure(
         {(a, b): ("pair", left[a], right[b], ranges.get(a), data.digest, step) for (a, b), step in every.items()},
         Deviation(),
     )
-    lost = _Sums(cache, {(a, b): ("losses", left[a], right[b], data.digest) for a, b in ends}, Losses())
+    telling = _telling(dict(ends), judging)
+    lost = _Sums(
+        cache,
+        {
+            (a, b): ("losses", left[a], right[b], data.digest, *(right[other] for _, other in telling[a, b]))
+            for a, b in telling
+        },
+        Losses(),
+    )
     predicted = () if output is None else (output,)
     scores = _Sums(
         cache, {(a, b): ("score", left[a], right[b], data.digest, data.labels_digest) for a, b in predicted}, Score()
@@ -126,7 +140,8 @@ def measure(
             deviations.todo,
             every,
             scores.todo,
-            lost.todo,
+            {pair: telling[pair] for pair in lost.todo},
+            judging,
             data.labels,
             data.pieces,
             data.sizes,
@@ -145,6 +160,12 @@ def measure(
             sums.remember()
     score = Score() if output is None else scores.by_pair[output]
     return Measured(deviations.by_pair, score, lost.by_pair, ran[1], ran[0])
+
+
+def _telling(ends: Mapping[str, str], judging: Judging | None) -> dict[Pair, tuple[Pair, ...]]:
+    """By pair of an output, those that tell what it says."""
+    needed = {name: () if judging is None else judging.needs(name) for name in ends}
+    return {(name, ends[name]): tuple((other, ends[other]) for other in others) for name, others in needed.items()}
 
 
 class _Sums(Generic[S]):
@@ -208,7 +229,9 @@ class _Comparison:
         The graphs, and of the data what a chunk has not.
     todo, every, predicted, losing
         Pairs to compare, every how many elements of each in a sample (0: all), those that are predictions, and those
-        that are compared sample by sample.
+        that are compared sample by sample, each with the pairs that tell what it says.
+    judging
+        What outputs say.
     whole
         Whether chunks are compared element by element.
     keep
@@ -219,7 +242,8 @@ class _Comparison:
     todo: Sequence[Pair]
     every: Mapping[Pair, int]
     predicted: Sequence[Pair]
-    losing: Sequence[Pair]
+    losing: Mapping[Pair, tuple[Pair, ...]]
+    judging: Judging | None
     labels: NDArray[np.int64] | None
     pieces: int
     sizes: Mapping[str, int]
@@ -232,7 +256,8 @@ class _Comparison:
         if cache is None:
             cache = of_process()
         runs: list[Partial] = []
-        whole = [*self.predicted, *self.losing, *(pair for pair in self.todo if not self.every[pair])]
+        telling = [pair for pairs in self.losing.values() for pair in pairs]
+        whole = [*self.predicted, *self.losing, *telling, *(pair for pair in self.todo if not self.every[pair])]
         for i, side in enumerate(self._sides(chunk, cache)):
             wanted, some = {pair[i] for pair in whole}, {p[i]: self.every[p] for p in self.todo if self.every[p]}
             runs.append(partial_run(side.programs, side.keys, chunk, wanted, cache, side.kept, threads, cancel, some))
@@ -245,9 +270,18 @@ class _Comparison:
         ]
         labels = None if self.labels is None else self.labels[chunk.start : chunk.stop]
         scored = [score(runs[0].arrays[a], runs[1].arrays[b], labels, chunk.start) for a, b in self.predicted]
-        outputs = [(runs[0].arrays[a], runs[1].arrays[b], qparams.get(b)) for a, b in self.losing]
-        lost = [losses(*output, chunk.start, chunk.stop) for output in outputs]
-        return _Compared(made, scored, lost, [run.nodes for run in runs])
+        return _Compared(made, scored, self._lost(chunk, *runs), [run.nodes for run in runs])
+
+    def _lost(self, chunk: Chunk, exact: Partial, made: Partial) -> list[Losses]:
+        """What each output loses of a chunk."""
+        qparams, pairs = self.quantized.graph.qparams, {*self.losing}.union(*self.losing.values())
+        wanted = {a: exact.arrays[a] for a, _ in pairs}
+        given = {a: _real(made.arrays[b], qparams.get(b)) for a, b in pairs}
+        lost = [losses(wanted[a], given[a], chunk.start, chunk.stop) for a, _ in self.losing]
+        if self.judging is None:
+            return lost
+        said = (self.judging.said(a, wanted, given) for a, _ in self.losing)
+        return [one + Losses(said=each) for one, each in zip(lost, said, strict=True)]
 
     def __reduce__(self) -> tuple[type[_Comparison], tuple[object, ...]]:
         given = (
@@ -256,6 +290,7 @@ class _Comparison:
             self.every,
             self.predicted,
             self.losing,
+            self.judging,
             self.labels,
             self.pieces,
             self.sizes,
@@ -281,6 +316,10 @@ class _Comparison:
     def __post_init__(self) -> None:
         self._planning, self._planned = threading.Lock(), None
         self._floors = floors(self.quantized.prepared)
+
+
+def _real(array: Array, integers: QParams | None) -> Array:
+    return array if integers is None else dequantize(array, integers)
 
 
 def programs_of(quantized: Quantized, pairs: Iterable[Pair], cache: ValueCache) -> tuple[Programs, Programs]:

@@ -36,12 +36,14 @@ def draw_result(axes: Axes, view: ResultView) -> None:
     axes.axis("off")
     before = "" if view.before is None else f"before: {decibels(view.before.sqnr_db)} dB"
     labels = "no labels" if view.now.top1 is None else f"float {percent(view.top1_float)}"
-    flipped = "" if not view.now.flipped else f"{view.now.flipped:,} flipped"
+    nats = "" if view.now.nats_lost is None else f"loses {view.now.nats_lost:.4f} nats"
+    flipped = nats if not view.now.flipped else f"{view.now.flipped:,} flipped"
     time = view.latency
     cards = (
         ("output SQNR", f"{decibels(view.now.sqnr_db)} dB", before),
         ("agrees with float", percent(view.now.agreement), flipped),
         ("top-1", percent(view.now.top1), labels),
+        *_said(view),
         *_metric(view),
         ("constants", f"{view.bytes_now / 1e6:.3g} MB", f"float {view.bytes_float / 1e6:.3g} MB"),
         (
@@ -56,6 +58,14 @@ def draw_result(axes: Axes, view: ResultView) -> None:
         axes.text(x, 0.95, title, fontsize=8, color=SOFT, va="top", transform=axes.transAxes)
         axes.text(x, 0.5, value, fontsize=14, color=TEXT, va="center", weight="bold", transform=axes.transAxes)
         axes.text(x, 0.02, note, fontsize=8, color=SOFT, va="bottom", transform=axes.transAxes)
+
+
+def _said(view: ResultView) -> list[tuple[str, str, str]]:
+    """What is left of what the outputs say, where that is where something is, or texts."""
+    now, before = view.now, view.before
+    was = "" if before is None else f"before: {decibels(before.found_db)} dB"
+    found = [] if now.found_db is None else [("where it finds", f"{decibels(now.found_db)} dB", was)]
+    return found if now.texts_alike is None else [*found, ("texts read alike", percent(now.texts_alike), "")]
 
 
 def _metric(view: ResultView) -> tuple[tuple[str, str, str], ...]:

@@ -134,12 +134,24 @@ class OutputLoss:
         Of the angle between both as vectors, over all samples: 1 where they point the same way. None for zeros.
     worst
         The samples that lose most, the worst first; those that lose nothing are left out.
+    found_db
+        The same as `sqnr_db` where something is found: of an output that says what is where, each place counts by how
+        likely either model finds something there, boxes and scores apart (the lower of both), and in scores twice the
+        noise will do, as a search and the default count it. None for all others.
+    texts_alike
+        Share of the texts that both models read alike, of a recognizer of text lines; None for all others.
+    nats_lost
+        Divergence (Kullback and Leibler) of a usual choice between classes from the float model's; None where the
+        output is no choice, or a text.
     """
 
     name: str
     sqnr_db: float | None
     cosine: float | None
     worst: tuple[SampleLoss, ...] = ()
+    found_db: float | None = None
+    texts_alike: float | None = None
+    nats_lost: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

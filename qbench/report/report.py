@@ -133,7 +133,7 @@ def _output(data: Mapping[str, Any]) -> OutputReport:
 
 def _loss(data: Mapping[str, Any]) -> OutputLoss:
     worst = tuple(SampleLoss(**one) for one in data["worst"])
-    return OutputLoss(name=data["name"], sqnr_db=data["sqnr_db"], cosine=data["cosine"], worst=worst)
+    return OutputLoss(**{**data, "worst": worst})  # pyright: ignore[reportArgumentType] JSON
 
 
 def _plain(value: Any) -> Any:

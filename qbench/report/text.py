@@ -82,6 +82,7 @@ def _summary(output: OutputReport) -> str:
     if len(output.losses) > 1 or output.agreement is None:
         parts += [_loss(loss) for loss in output.losses[:_OUTPUTS]]
         parts += [f"{len(output.losses) - _OUTPUTS} more outputs"] if len(output.losses) > _OUTPUTS else []
+    parts += [said for loss in output.losses[:_OUTPUTS] for said in _said(loss)]
     if output.metric is not None and output.metric_float is not None:
         name = shortened(output.metric_name or "metric", 40)
         parts.append(f"{name} {output.metric:.5g} (float {output.metric_float:.5g})")
@@ -91,6 +92,14 @@ def _summary(output: OutputReport) -> str:
 def _loss(loss: OutputLoss) -> str:
     said = f"{shortened(loss.name, 32)} {_number(loss.sqnr_db, '.2f') or '-'} dB"
     return said if loss.cosine is None else f"{said} (cosine {loss.cosine:.6f})"
+
+
+def _said(loss: OutputLoss) -> list[str]:
+    """What is lost of what an output says, where that is more than numbers."""
+    name = shortened(loss.name, 32)
+    found = [] if loss.found_db is None else [f"{name} {loss.found_db:.2f} dB where something is found"]
+    texts = [] if loss.texts_alike is None else [f"{loss.texts_alike:.2%} of the texts of {name} read alike"]
+    return [*found, *texts] + ([] if loss.nats_lost is None else [f"{name} loses {loss.nats_lost:.4f} nats"])
 
 
 def _number(value: float | None, spec: str) -> str:

@@ -157,7 +157,7 @@ class _Trials:
             self._sides, self._base = by_8, self._float(floats)
             if not (every := self._integers()):
                 return Spared()
-        self._spare, finds = self._wide, self._sides[0].all.finds.joined
+        self._spare, finds = self._wide, self._sides[0].all.judging.finds.joined
         good = {name: self._noise_of(name, _GOOD_FOUND_DB if name in finds else _GOOD_DB) for name in left}
         self._allowed = {name: min(max(_TIMES * each, good[name]), self._allowed[name]) for name, each in left.items()}
         return self._wide(groups_of(self._kept(self._apart(every))[0]))

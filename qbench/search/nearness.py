@@ -10,8 +10,8 @@ import numpy as np
 
 from qbench.data.portions import Feeds
 from qbench.errors import DataError
-from qbench.evaluate.chances import Chances, chances_of
-from qbench.evaluate.detections import Finds, batchwise, worst_db
+from qbench.evaluate.detections import batchwise, worst_db
+from qbench.evaluate.judging import Judging
 from qbench.evaluate.layers import value_of
 from qbench.evaluate.picked import picked_from, picking
 from qbench.ir.dtypes import is_float
@@ -47,10 +47,8 @@ class Exact:
         Samples.
     outputs
         By name of each output of real numbers, and of what is picked from: its values in each sample.
-    chances
-        Of the outputs that say how likely each class is: how probabilities follow from them.
-    finds
-        Which of them say what is where.
+    judging
+        What the outputs are, beside numbers.
     picked
         Of each sample, what was picked by scores: other graphs go on with the same, so that outputs can be compared.
     power
@@ -62,8 +60,7 @@ class Exact:
 
     feeds: Sequence[Feeds]
     outputs: Mapping[str, Sequence[Array]]
-    chances: Mapping[str, Chances]
-    finds: Finds
+    judging: Judging
     picked: Sequence[Feeds]
     power: Mapping[str, float] = field(default_factory=dict[str, float])
     offsets: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -73,21 +70,20 @@ class Exact:
     @property
     def texts(self) -> frozenset[str]:
         """The outputs that are read as texts."""
-        return frozenset(name for name, made in self.chances.items() if made.blank is not None)
+        return frozenset(name for name, made in self.judging.chances.items() if made.blank is not None)
 
     @classmethod
     def of(cls, graph: Graph, feeds: Sequence[Feeds]) -> Exact:
         """Run a float graph."""
         names = _judged(graph)
-        chances = {name: made for name in names if (made := chances_of(graph, name)) is not None}
         picks = [name for node in picking(graph) for name in node.outputs]
         nothing = dict[str, Array]()
         found, _ = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
-        chances = {name: made.seen_in(found[name]) for name, made in chances.items()}
         answers = {name: found[name] for name in names}
+        judging = Judging.of(graph, answers)
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
-        offsets = {name: _mean(arrays) for name, arrays in answers.items() if name not in chances}
-        return cls(feeds, answers, chances, Finds.of(graph, answers), picked, offsets=offsets)
+        offsets = {name: _mean(arrays) for name, arrays in answers.items() if name not in judging.chances}
+        return cls(feeds, answers, judging, picked, offsets=offsets)
 
     def loudest(self, among: Sequence[int], most: int) -> Exact:
         """Of the samples with these numbers so many at most, those that say most; noise counts by no less than what
@@ -100,13 +96,14 @@ class Exact:
         best = sorted(sorted(among, key=says, reverse=True)[:most])
         outputs = {name: [arrays[at] for at in best] for name, arrays in self.outputs.items()}
         feeds, picked = ([some[at] for at in best] for some in (self.feeds, self.picked))
-        return Exact(feeds, outputs, self.chances, self.finds, picked, power, self.offsets)
+        return Exact(feeds, outputs, self.judging, picked, power, self.offsets)
 
     def _says(self, name: str, arrays: Sequence[Array]) -> float:
         """How much an output says: the signal in a value of it, or how much it finds."""
-        if name not in self.finds.joined:
+        finder = self.judging.finds.joined.get(name)
+        if finder is None:
             return self._signal(name, arrays) / max(1, sum(array.size for array in arrays))
-        return math.fsum(self.finds.joined[name].found(array).mean() for array in arrays) / len(arrays)
+        return math.fsum(finder.found(array).mean() for array in arrays) / len(arrays)
 
     def usual(self, graph: Graph) -> dict[str, float]:
         """The mean over samples of what `decibels` says of each alone, between 0 and 60.
@@ -144,16 +141,16 @@ class Exact:
 
     def _decibels(self, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]) -> float:
         pairs = [(self.outputs[name][at], given[name][at]) for at in samples]
-        if name in self.finds:
+        finds, chances = self.judging.finds, self.judging.chances.get(name)
+        if name in finds:
             each = [*batchwise(self.outputs, given)]
-            found = worst_db(self.finds.deviations(name, *each[at]) for at in samples)
+            found = worst_db(finds.deviations(name, *each[at]) for at in samples)
             return -math.inf if found is None else found
         signal, noise = self._signal(name, [wanted for wanted, _ in pairs]), math.fsum(_noise(*pair) for pair in pairs)
         signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)
-        if name not in self.chances or ratio == -math.inf:
+        if chances is None or ratio == -math.inf:
             return ratio
-        chances = self.chances[name]
         lost, rows = (math.fsum(sums) for sums in zip(*(chances.lost(*pair) for pair in pairs), strict=True))
         reads = chances.blank is not None
         kept = LOST_DB + _decibels((_LOST_TEXTS if reads else LOST_NATS) * rows, lost)

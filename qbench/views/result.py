@@ -18,13 +18,16 @@ _MOST_FLIPS = 24
 
 @dataclass(frozen=True)
 class Outcome(View):
-    """The numbers of one report, as in :class:`~qbench.report.report.OutputReport`."""
+    """The numbers of one report, as in :class:`~qbench.report.report.OutputReport`; what outputs say, of the worst."""
 
     sqnr_db: float | None
     agreement: float | None
     top1: float | None
     flipped: int | None
     metric: float | None
+    found_db: float | None = None
+    texts_alike: float | None = None
+    nats_lost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,19 @@ def result_view(
 
 def outcome(output: OutputReport) -> Outcome:
     """The numbers of a report's output."""
-    return Outcome(output.sqnr_db, output.agreement, output.top1, output.flipped, output.metric)
+    found = [loss.found_db for loss in output.losses if loss.found_db is not None]
+    texts = [loss.texts_alike for loss in output.losses if loss.texts_alike is not None]
+    nats = [loss.nats_lost for loss in output.losses if loss.nats_lost is not None]
+    return Outcome(
+        output.sqnr_db,
+        output.agreement,
+        output.top1,
+        output.flipped,
+        output.metric,
+        min(found, default=None),
+        min(texts, default=None),
+        max(nats, default=None),
+    )
 
 
 def _names(flip: Flip, labels: Sequence[str]) -> tuple[str, str, str | None] | None:

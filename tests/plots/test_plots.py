@@ -13,7 +13,7 @@ from PIL import Image
 from qbench import plots, views
 from qbench.evaluate.values import Values
 from qbench.plots.figures import ACCENT, BAD, GOOD, POOR, TEXT
-from qbench.report.entries import Flip, Latency
+from qbench.report.entries import Flip, Latency, OutputLoss
 from qbench.session.session import Session
 from tests.hostile import hostile_session
 from tests.networks import mlp, samples
@@ -66,6 +66,18 @@ def test_flipped_samples_are_drawn(state: views.State):
     figure = plots.result_figure(views.result_view(flipping, None, lambda index: made if index else None))
     assert {"1 > 2", "#0", "20 flipped", "1.5 ms", "float 3 ms, threads: 2"} <= set(texts(figure))
     assert sum(len(axes.images) for axes in figure.axes) == 11
+
+
+def test_what_outputs_say_is_drawn(state: views.State):
+    losses = (
+        OutputLoss(name="y", sqnr_db=8.0, cosine=0.9, found_db=23.26, texts_alike=0.975, nats_lost=0.002),
+        OutputLoss(name="z", sqnr_db=8.0, cosine=0.9, found_db=21.04),
+    )
+    report = replace(state.report, output=replace(state.report.output, losses=losses, flipped=0))
+    view = views.result_view(replace(state, report=report))
+    assert (view.now.found_db, view.now.texts_alike, view.now.nats_lost) == (21.04, 0.975, 0.002)
+    found = texts(plots.result_figure(view))
+    assert {"where it finds", "21.0 dB", "texts read alike", "97.50%", "loses 0.0020 nats"} <= set(found)
 
 
 @pytest.mark.parametrize(("layer", "part"), [("relu_1", "activation"), ("dense_1", "weight"), ("y", "activation")])

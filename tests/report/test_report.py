@@ -10,6 +10,7 @@ from qbench.errors import ExportError, SessionError
 from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss
 from qbench.report.report import Report
 
+SAID = {"found_db": 12.5, "texts_alike": 0.875, "nats_lost": 0.25}
 REPORT = Report(
     by_layer=(
         LayerReport(
@@ -23,7 +24,7 @@ REPORT = Report(
     ),
     output=OutputReport(
         sqnr_db=20.5, agreement=0.75, samples=4, data="calibration", flipped=1, flips=(Flip(3, 1, 2),),
-        losses=(OutputLoss(name="y", sqnr_db=math.inf, cosine=1.0, worst=(SampleLoss(3, 9.5),)),),
+        losses=(OutputLoss(name="y", sqnr_db=math.inf, cosine=1.0, worst=(SampleLoss(3, 9.5),), **SAID),),
         latency=Latency(2.0, 6.0, threads=2, samples=1),
     ),
     steps_ran=("conv",),
@@ -40,7 +41,10 @@ def test_json_is_the_schema():
     assert content["output"] == {
         "sqnr_db": 20.5, "agreement": 0.75, "top1_float": None, "top1": None, "flipped": 1,
         "flips": [{"sample": 3, "float_class": 1, "quantized_class": 2, "label": None}],
-        "losses": [{"name": "y", "sqnr_db": None, "cosine": 1.0, "worst": [{"sample": 3, "sqnr_db": 9.5}]}],
+        "losses": [{
+            "name": "y", "sqnr_db": None, "cosine": 1.0, "worst": [{"sample": 3, "sqnr_db": 9.5}], "found_db": 12.5,
+            "texts_alike": 0.875, "nats_lost": 0.25,
+        }],
         "latency": {"quantized_ms": 2.0, "float_ms": 6.0, "threads": 2, "samples": 1},
     }  # fmt: skip
     assert set(content) == {"layers", "output"}
@@ -88,4 +92,7 @@ def test_the_table_has_a_line_per_layer_whatever_the_names():
     assert len(lines) == 6
     assert lines[2].startswith("conv<script>?")
     assert max(map(len, lines)) < 250
-    assert lines[-1] == "output: SQNR 20.50 dB, agreement with the float model 75.00%; 4 calibration samples"
+    assert lines[-1] == (
+        "output: SQNR 20.50 dB, agreement with the float model 75.00%, y 12.50 dB where something is found, "
+        "87.50% of the texts of y read alike, y loses 0.2500 nats; 4 calibration samples"
+    )

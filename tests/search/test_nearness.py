@@ -139,9 +139,9 @@ def test_of_detections_counts_what_is_said_where_something_is_found() -> None:
     boxes = np.where(np.arange(20)[None, :, None] == 3, 2.0, 1000.0) * np.ones((1, 20, 4))
     raw = np.where(np.arange(20) == 3, 4.0, -30.0)[None, :, None]
     exact = Exact.of(detector(0), [{"x": np.concatenate([boxes, raw], -1).astype(np.float32)}])
-    assert exact.finds.joined["y"].chances == (4, 5)
+    assert exact.judging.finds.joined["y"].chances == (4, 5)
     assert exact.decibels(detector(0.2))["y"] == pytest.approx(20, abs=1e-3), "of 2, and not of 1000"
-    assert exact.loudest([0], 1).finds == exact.finds
+    assert exact.loudest([0], 1).judging == exact.judging
 
 
 def test_what_is_said_beside_a_map_counts_where_the_map_finds_something() -> None:
@@ -154,6 +154,6 @@ def test_what_is_said_beside_a_map_counts_where_the_map_finds_something() -> Non
     there = np.arange(20).reshape(1, 1, 4, 5) == 7
     feed = {"x": np.where(there, 5, -40), "z": np.where(there, 2.0, 1000.0) * np.ones((1, 2, 1, 1))}
     exact = Exact.of(network(0), [{name: array.astype(np.float32) for name, array in feed.items()}])
-    assert exact.finds.beside["more"].finder == "map"
+    assert exact.judging.finds.beside["more"].finder == "map"
     given = exact.decibels(network(0.2))
     assert given["more"] == pytest.approx(20, abs=1e-3) and given["map"] == math.inf

@@ -46,8 +46,9 @@ export function resultPanel(send) {
     const smaller = number(view.bytes_float / Math.max(1, view.bytes_now), 2);
     cards.replaceChildren(
       card("sqnr", "Output SQNR", badge(), decibels(now.sqnr_db), unit(now.sqnr_db), moved(now.sqnr_db, before?.sqnr_db, 1, "dB")),
-      card("agreement", "Agrees with float", badge(), ...(few ? few.value : split(percent(now.agreement))), now.agreement === null ? "the output is no choice between classes" : few ? [few.interval, moved(now.agreement, before?.agreement, view.samples, "samples", 0)] : moved(now.agreement, before?.agreement, 100, "points")),
+      card("agreement", "Agrees with float", badge(), ...(few ? few.value : split(percent(now.agreement))), now.agreement === null ? "the output is no choice between classes" : few ? [few.interval, moved(now.agreement, before?.agreement, view.samples, "samples", 0)] : [isSaid(now.nats_lost) ? `loses ${now.nats_lost.toFixed(4)} nats` : null, moved(now.agreement, before?.agreement, 100, "points")]),
       card("top1", "Top-1", badge(), ...split(percent(now.top1)), now.top1 === null ? "no labels" : [`float ${percent(view.top1_float)}`, isProbe ? moved(now.top1, before?.top1, view.samples, "samples", 0) : moved(now.top1, before?.top1, 100, "points")]),
+      ...said(now, before, badge, moved),
       ...(view.metric_name ? [card("metric", short(view.metric_name, 22), badge(), number(now.metric), "", [`float ${number(view.metric_float)}`, moved(now.metric, before?.metric, 1, "", 4)])] : []),
       card("size", "Size of constants", null, ...split(bytes(view.bytes_now)), `float ${bytes(view.bytes_float)} (${smaller}\u00d7)`),
       latency(view.latency, send),
@@ -64,6 +65,18 @@ export function resultPanel(send) {
     list.replaceChildren(...view.flips.map((flip) => sample(flip, fresh.size < view.flips.length && flip.is_new)));
   }
   return { element, flips, draw };
+}
+
+/** What is left of what the outputs say, where that is where something is, or texts: of the worst of them. */
+function said(now, before, badge, moved) {
+  const cards = [];
+  if (isSaid(now.found_db)) cards.push(card("found", "Where it finds", badge(), decibels(now.found_db), unit(now.found_db), moved(now.found_db, before?.found_db, 1, "dB")));
+  if (isSaid(now.texts_alike)) cards.push(card("texts", "Texts read alike", badge(), ...split(percent(now.texts_alike)), moved(now.texts_alike, before?.texts_alike, 100, "points")));
+  return cards;
+}
+
+function isSaid(value) {
+  return value !== null && value !== undefined;
 }
 
 function card(name, title, badge, value, suffix, note) {
