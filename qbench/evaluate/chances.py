@@ -83,6 +83,9 @@ def chances_of(graph: Graph, value: str) -> Chances | None:
         return Chances("logarithms")
     if made is None or OPS[made.op].rule != QuantRule.MAC or wide.rank < 2:
         return None
+    rank = graph.types[made.outputs[0]].rank
+    if bind(made).channel_axis_of("output", rank) not in (None, rank - 1):
+        return None  # an image, whose rows are wide
     classes, read = wide.shape[-1], graph.types[made.inputs[0]].shape[-1]
     many = isinstance(classes, int) and classes >= _VOCABULARY and isinstance(read, int) and classes > read
     return Chances("scores") if many and wide.rank > 2 else None

@@ -61,3 +61,14 @@ def test_which_outputs_are_chances() -> None:
     assert chances_of(ends_with("transpose", 300, axes=(0, 1, 2)), "y") == Chances("scores")
     assert chances_of(ends_with("transpose", 4, axes=(0, 1, 2)), "y") is None
     assert chances_of(ends_with("tanh", 300), "y") is None
+
+
+def test_an_image_that_grew_is_no_vocabulary() -> None:
+    constants = {"w": Constant(np.ones((4, 1, 3, 3), np.float32))}
+    attrs = {"strides": (1, 1), "padding": (1, 1, 1, 1), "dilation": (1, 1), "groups": 1}
+    nodes = [
+        Node("conv", "nn.conv2d", ("x", "w"), ("conv",), FrozenMap(attrs)),
+        Node("y", "nn.depth_to_space", ("conv",), ("y",), FrozenMap({"block_size": 2})),
+    ]
+    graph = build("g", {"x": TensorType(("N", 1, 200, 200), "float32")}, ("y",), nodes, constants)
+    assert graph.types["y"].shape[-1] == 400 and chances_of(graph, "y") is None
