@@ -5,6 +5,7 @@ from qbench.forms.site import EIGHT_BITS, NoForm, Site
 from qbench.forms.sums import accumulator_dtype, averaged_axes, denominator, reach
 from qbench.ir.graph import Attr
 from qbench.ir.qparams import QParams
+from qbench.ir.types import Dim
 from qbench.ops.float.pool import AvgPool2d
 from qbench.quant.rounding import POWER_OF_TWO
 
@@ -15,7 +16,8 @@ def average(site: Site) -> Form:
     source = site.per_tensor(0)
     site.need_targets()
     axes = averaged_axes(op, len(shape))
-    if not all(isinstance(shape[axis], int) for axis in axes):
+    count = denominator(op, shape)
+    if count is None or (site.semantics == "tflite" and not all(isinstance(shape[axis], int) for axis in axes)):
         raise NoForm(f"unsupported: an average over sizes known only at run time, of shape {shape}")
     pool = op if isinstance(op, AvgPool2d) else None
     if site.semantics == "tflite" and not (pool is not None and pool.counts_padding):
@@ -25,7 +27,7 @@ def average(site: Site) -> Form:
     narrow = all(q.dtype in EIGHT_BITS for q in (source, *site.targets))
     if site.semantics == "onnx" and pool is not None and site.arithmetic.fused and narrow:
         return straight(site, "qnn.avg_pool2d", (0,), {**site.node.attrs, "semantics": "onnx"})
-    return _sums(site, pool, source, axes)
+    return _sums(site, pool, source, axes, count)
 
 
 def total(site: Site) -> Form:
@@ -43,20 +45,23 @@ def total(site: Site) -> Form:
     return straight(site, "qnn.reduce_sum", (0,), {**site.node.attrs, **site.arithmetic.spoken})
 
 
-def _sums(site: Site, pool: AvgPool2d | None, source: QParams, axes: tuple[int, ...]) -> Form:
+def _sums(site: Site, pool: AvgPool2d | None, source: QParams, axes: tuple[int, ...], count: Dim) -> Form:
     """A sum, whose scale holds the division unless the requantize after it divides.
 
-    Under power-of-two rounding a shift cannot divide by 49; such an average is rounded in fixed point.
+    Under power-of-two rounding a shift cannot divide by 49; such an average is rounded in fixed point. One over sizes
+    that are open is divided in float32, when the network is given its data.
     """
-    count = denominator(site.op, site.operands[0].type.shape)
-    dtype = accumulator_dtype(reach(source) * count, None)
+    known = count if isinstance(count, int) else None
+    dtype = "int64" if known is None else accumulator_dtype(reach(source) * known, None)
     op, attrs = ("qnn.sum", _reduced(site, axes)) if pool is None else ("qnn.sum_pool2d", {**site.node.attrs})
     attrs |= said(op, {"accumulator": dtype, **({} if pool is None else {"denominator": count})})
-    divided = site.semantics == "onnx"
-    sums = QParams(source.scales[0] if divided else source.scales[0] / count, 0, dtype)
+    divided = site.semantics == "onnx" or known is None
+    sums = QParams(source.scales[0] / (1 if divided or known is None else known), 0, dtype)
     site.need_ratios(sums)
     rounding = site.arithmetic.after("qnn.sum")
-    if rounding in POWER_OF_TWO and count & (count - 1):
+    if known is None:
+        rounding = "fp32_rne"
+    elif rounding in POWER_OF_TWO and known & (known - 1):
         rounding = "tflite_single"
     step = Step("accumulator", op, (0,), sums, attrs)
     divisor = {"divisor": count} if divided else {}

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from qbench.ir.op import Array, Op
 from qbench.ir.qparams import QParams
-from qbench.ir.types import Dim, TensorType
+from qbench.ir.types import Dim, TensorType, dim_product
 from qbench.ops.float.pool import AvgPool2d
 from qbench.ops.numeric.exact import Accumulator
 from qbench.ops.numeric.windows import pool_counts
@@ -93,12 +93,19 @@ def averaged_axes(op: Op, rank: int) -> tuple[int, ...]:
     return tuple(axis % rank for axis in getattr(op, "axes", (2, 3)))
 
 
-def denominator(op: Op, shape: tuple[Dim, ...]) -> int:
-    """What the sums of an average over known sizes are divided by: a multiple of the sizes of all its windows."""
+def denominator(op: Op, shape: tuple[Dim, ...]) -> Dim | None:
+    """What the sums of an average are divided by: a multiple of the sizes of all its windows.
+
+    None where that is not known until all sizes are, as windows at a border have fewer elements.
+    """
     if isinstance(op, AvgPool2d):
+        if not op.ceil_mode and (op.count_include_pad or not any(op.padding)):
+            return math.prod(op.pool_size)
+        if not all(isinstance(size, int) for size in shape[2:]):
+            return None
         counts = pool_counts((int(shape[2]), int(shape[3])), op.window, op.count_include_pad)
         return math.lcm(*(int(elements) for elements in np.unique(counts)))
-    return math.prod(int(shape[axis]) for axis in averaged_axes(op, len(shape)))
+    return dim_product(shape[axis] for axis in averaged_axes(op, len(shape)))
 
 
 def reach(q: QParams) -> int:

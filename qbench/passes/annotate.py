@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from qbench.forms.scores import is_softmax, read_only_by
-from qbench.forms.sums import averaged_axes, denominator
+from qbench.forms.sums import denominator
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
@@ -234,9 +234,10 @@ def _special_reason(graph: Graph, node: Node) -> str:
         return obstacle
     shape = graph.types[node.inputs[0]].shape
     if rule_of(node) == QuantRule.AVERAGE:
-        if not all(isinstance(shape[axis], int) for axis in averaged_axes(bind(node), len(shape))):
+        count = denominator(bind(node), shape)
+        if count is None:
             return f"unsupported: an average over {OPEN_SIZE}"
-        if denominator(bind(node), shape) > _MOST_AVERAGED:
+        if isinstance(count, int) and count > _MOST_AVERAGED:
             return "unsupported: an average over windows of too many sizes to have one divisor"
     operands = integer_operands(node)
     varying = [value for value in node.inputs if value not in operands and value not in graph.constants]

@@ -64,7 +64,7 @@ class Resize2d(FloatOp):
         if self.method == "linear" and not self.bilinear:
             return "unsupported: antialiased resizing has no integer form"
         is_open = any(isinstance(dim, str) for dim in (*types[0].shape[1:], *self.size))
-        return f"unsupported: resizing of {OPEN_SIZE}" if is_open else ""
+        return f"unsupported: resizing of {OPEN_SIZE}" if is_open and self.method != "nearest" else ""
 
     def neighbours(self, axis: int, size: int) -> tuple[Array, Array]:
         """Indices and weights, each (out, k), of the input elements that make each output element along one axis."""

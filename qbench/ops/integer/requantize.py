@@ -8,9 +8,9 @@ import numpy as np
 from qbench.errors import GraphError
 from qbench.ir.dtypes import DType, integer_range, numpy_dtype
 from qbench.ir.op import Array, Epilogue, register
-from qbench.ir.types import TensorType
+from qbench.ir.types import Dim, TensorType
 from qbench.ops.float.elementwise import Add
-from qbench.ops.rules import InternalOp
+from qbench.ops.rules import InternalOp, fixed
 from qbench.quant.rescaling import rescale, rescale_float32, rescale_float64, rounding_shift
 from qbench.quant.rounding import Rounding
 
@@ -66,19 +66,33 @@ class IntegerRequantize(Requantize):
 
 @register
 class IntegerRequantizeFloat32(Requantize):
-    """Rounding mode ``fp32_rne``: the accumulator as float32, times a float32 multiplier, ties to even."""
+    """Rounding mode ``fp32_rne``: the accumulator as float32, times a float32 multiplier, ties to even.
+
+    Of a mean over sizes that are open, `multiplier` is the scale of the sums, still to be divided by `step` and by how
+    many integers each has.
+    """
 
     name = "integer.requantize_float32"
     operands = ("data", "multiplier")
     rounding: Rounding = "fp32_rne"
     zero_point_first: bool = False
     """The zero point is added in float32, before rounding."""
+    step: float = 1.0
+    """The scale of the result, where the multiplier is still to be divided by it."""
+    divisor: Dim = 1
+    """How many integers each sum has, likewise."""
+
+    def factor(self, multiplier: Array) -> Array:
+        """What accumulators are multiplied by: float32, of the shape of `multiplier`."""
+        steps = np.float32(self.step) * np.float32(fixed(self, "the divisor", self.divisor))
+        return multiplier / steps if steps != 1 else multiplier
 
     def compute(self, data: Array, multiplier: Array) -> Array:
+        factor = self.factor(multiplier)
         if self.zero_point_first:
-            real = self._centred(data).astype(np.float32) * multiplier + np.float32(self.zero_point)
+            real = self._centred(data).astype(np.float32) * factor + np.float32(self.zero_point)
             return saturate(np.rint(real), self.dtype)
-        return saturate(rescale_float32(self._centred(data), multiplier) + self.zero_point, self.dtype)
+        return saturate(rescale_float32(self._centred(data), factor) + self.zero_point, self.dtype)
 
 
 @register

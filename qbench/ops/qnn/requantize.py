@@ -1,5 +1,6 @@
 """Quantized ops that change scales: requantize, add, subtract, in the rounding mode that their attribute names."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from qbench.errors import GraphError
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.op import Epilogue, Op, register
 from qbench.ir.qparams import QParams
-from qbench.ir.types import TensorType
+from qbench.ir.types import Dim, TensorType
 from qbench.ops.integer.requantize import (
     IntegerAdd,
     IntegerAddFloat32,
@@ -22,6 +23,7 @@ from qbench.ops.integer.requantize import (
 from qbench.ops.integer.table import IntegerTable
 from qbench.ops.onnx.add import onnx_add
 from qbench.ops.qnn.base import Lowered, QnnOp
+from qbench.ops.rules import fixed
 from qbench.ops.tflite.add import tflite_add
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.fixed_point import power_of_two_shift, quantized_multiplier, sixteen_bits
@@ -67,8 +69,9 @@ class QnnRequantize(QnnOp):
     elementwise = True
     operands = ("data",)
     rounding: Rounding
-    divisor: int = 1
-    """What the integers are divided by besides: their number, where they are sums and the result is a mean."""
+    divisor: Dim = 1
+    """What the integers are divided by besides: their number, where they are sums and the result is a mean. Where that
+    is open, the rounding is ``fp32_rne``."""
     zero_point_first: bool = False
     """For ``fp32_rne``: the zero point is added in float32, before rounding, as after onnxruntime's products."""
     semantics: Semantics = "tvm"
@@ -78,7 +81,7 @@ class QnnRequantize(QnnOp):
         source, target = self.q_in(0), self.q_out()
         if self.semantics == "onnx" and source.dtype in ("int8", "uint8") and source.axis is None:
             return Lowered.of(IntegerTable(), table=real_table(source, target))
-        real = ratio(source, target, types[0].rank) / self.divisor
+        real = ratio(source, target, types[0].rank)
         before = _one(source.zero_points, "the input of requantize")
         after = _one(target.zero_points, "the output of requantize")
         if self.rounding == "fp32_rne":
@@ -88,8 +91,12 @@ class QnnRequantize(QnnOp):
                 data_zero_point=before,
                 zero_point_first=self.zero_point_first,
             )
+            if isinstance(self.divisor, str):
+                open_mean = dataclasses.replace(to_float, step=target.scales[0], divisor=self.divisor)
+                return Lowered.of(open_mean, multiplier=np.asarray(source.scales, np.float32).reshape(real.shape))
             steps = np.asarray(target.scales, np.float32) * np.float32(self.divisor)
             return Lowered.of(to_float, multiplier=(np.asarray(source.scales, np.float32) / steps).reshape(real.shape))
+        real = real / fixed(self, "the divisor", self.divisor)
         if self.rounding in ("pow2_half_up", "pow2_half_even"):
             to_shift = IntegerRoundingShift(
                 dtype=target.dtype, zero_point=after, data_zero_point=before, rounding=self.rounding

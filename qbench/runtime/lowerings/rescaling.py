@@ -129,7 +129,7 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
     if isinstance(op, IntegerRequantize):
         mantissa, shift, multiplier = parameters[0], parameters[1], ones
     elif isinstance(op, IntegerRequantizeFloat32):
-        mantissa, shift, multiplier = none, none, parameters[0]
+        mantissa, shift, multiplier = none, none, op.factor(parameters[0])
         if op.zero_point_first and not is_op(step.head, IntegerMultiply):
             raise Refused("its zero point is added before rounding")
     elif isinstance(op, IntegerRequantizeFloat64):

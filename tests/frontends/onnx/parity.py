@@ -15,7 +15,8 @@ import onnxruntime
 
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array
-from qbench.runtime.interpreter import step
+from qbench.runtime.feeds import check_feeds
+from qbench.runtime.interpreter import specialized, step
 from qbench.runtime.program import Program
 
 FOLLOWERS = ("clip", "qnn.requantize", "integer.requantize_float32", "nn.bias_add")
@@ -76,6 +77,7 @@ def fused_ops(model: onnx.ModelProto, graph: Graph) -> Counter[str]:
 
 def compare(graph: Graph, theirs: Mapping[str, Array], feeds: Mapping[str, Array]) -> list[Compared]:
     """Run a graph op by op; whatever onnxruntime has computed replaces our own result before the next op reads it."""
+    graph = specialized(graph, check_feeds(graph, feeds))
     values: dict[str, Any] = dict(feeds) | {name: constant.array for name, constant in graph.constants.items()}
     found: list[Compared] = []
     for node in graph.nodes:
