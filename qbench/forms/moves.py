@@ -8,6 +8,7 @@ from qbench.forms.site import EIGHT_BITS, NoForm, Site
 from qbench.ir.graph import Attr
 from qbench.ir.op import OPS, Op
 from qbench.ir.qparams import QParams
+from qbench.ops.float.image import Resize2d
 from qbench.quant.arithmetic import dequantize, quantize
 
 
@@ -26,8 +27,11 @@ def move(site: Site) -> Form:
 
 
 def _interpolated(site: Site, attrs: dict[str, Attr]) -> tuple[str, dict[str, Attr]]:
-    op, known = "qnn.resize_linear", all(isinstance(size, int) for size in site.operands[0].type.shape[2:])
-    if attrs["method"] != "linear" or attrs.get("antialias") or site.semantics == "onnx" or not known:
+    op, resize = "qnn.resize_linear", site.op
+    assert isinstance(resize, Resize2d)
+    known = all(isinstance(size, int) for size in (*site.operands[0].type.shape[2:], *resize.size))
+    refused = site.semantics == "onnx" or (site.semantics == "tflite" and not known)
+    if not resize.bilinear or refused:
         whose = f" in {site.semantics}" if site.semantics else ""
         raise NoForm(f"unsupported: {attrs['method']} interpolation has no integer form{whose}")
     kept = {key: value for key, value in attrs.items() if key in OPS[op].attributes()}

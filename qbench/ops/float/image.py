@@ -7,7 +7,7 @@ from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, dim_product
 from qbench.ops.float.conv import spatial
 from qbench.ops.numeric.interpolation import Coordinates, Method, NearestMode, interpolate, interpolation
-from qbench.ops.rules import OPEN_SIZE, FloatOp, Unequal, fixed, need_float, require
+from qbench.ops.rules import FloatOp, Unequal, fixed, need_float, require
 
 _MOST = 2**20
 """No image is higher or wider; each row and column takes an entry of a table."""
@@ -63,8 +63,7 @@ class Resize2d(FloatOp):
             return "unsupported: cubic resizing has no integer form"
         if self.method == "linear" and not self.bilinear:
             return "unsupported: antialiased resizing has no integer form"
-        is_open = any(isinstance(dim, str) for dim in (*types[0].shape[1:], *self.size))
-        return f"unsupported: resizing of {OPEN_SIZE}" if is_open and self.method != "nearest" else ""
+        return ""
 
     def neighbours(self, axis: int, size: int) -> tuple[Array, Array]:
         """Indices and weights, each (out, k), of the input elements that make each output element along one axis."""

@@ -1,13 +1,16 @@
 """Integer ops over windows: sums for averages, bilinear interpolation."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qbench.errors import GraphError
 from qbench.ir.op import Array, Epilogue, QuantRule, register
-from qbench.ir.types import TensorType
+from qbench.ir.types import Dim, TensorType
+from qbench.ops.float.image import Resize2d
 from qbench.ops.float.pool import Pool2d
 from qbench.ops.float.reduce import Sum
 from qbench.ops.numeric.exact import Accumulator, to_accumulator
+from qbench.ops.numeric.interpolation import Coordinates
 from qbench.ops.numeric.windows import pool_counts, pool_sum
 from qbench.ops.rules import InternalOp
 from qbench.quant.rescaling import rounding_shift
@@ -99,3 +102,44 @@ class IntegerResizeLinear(InternalOp):
         ties: Rounding = "pow2_half_even" if self.ties_to_even else "pow2_half_up"
         between = rounding_shift(both, np.asarray(2 * INTERPOLATION_BITS), ties)
         return (between + zero_point).astype(data.dtype)  # it lies between its neighbours, so it fits
+
+
+@register
+class IntegerResizeOpen(InternalOp):
+    """:class:`IntegerResizeLinear` of an image whose size is open: its tables are made when that is known."""
+
+    name = "integer.resize_open"
+    form_of = "image.resize2d"
+    operands = ("data",)
+    size: tuple[Dim, Dim]
+    coordinate_transformation_mode: Coordinates = "half_pixel"
+    scales: tuple[float, float] | None = None
+    zero_point: int = 0
+    ties_to_even: bool = False
+    toward_zero: bool = False
+
+    def infer(self, data: TensorType) -> TensorType:
+        return self._resize.infer(data.with_dtype("float32")).with_dtype(data.dtype)
+
+    def compute(self, data: Array) -> Array:
+        return self.linear.compute(data, *self.tables((data.shape[2], data.shape[3])))
+
+    @property
+    def linear(self) -> IntegerResizeLinear:
+        """The op that takes tables."""
+        return self.as_op(IntegerResizeLinear)
+
+    def tables(self, shape: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Of the rows and the columns of an image of that height and width."""
+        return linear_table(self._resize, 0, shape[0]), linear_table(self._resize, 1, shape[1])
+
+    @property
+    def _resize(self) -> Resize2d:
+        return self.as_op(Resize2d, method="linear")
+
+
+def linear_table(resize: Resize2d, axis: int, size: int) -> NDArray[np.int32]:
+    """int32[size of the result, 3] along one axis of so many elements: two neighbours, and the weight of the second."""
+    indices, weights = resize.neighbours(axis, size)
+    second = np.rint(weights[:, 1:] * (1 << INTERPOLATION_BITS))
+    return np.concatenate([indices, second], axis=1).astype(np.int32)

@@ -7,11 +7,10 @@ from qbench.errors import GraphError
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import OPS, Epilogue, Op, register
 from qbench.ir.qparams import QParams
-from qbench.ir.types import TensorType
-from qbench.ops.float.image import Resize2d
+from qbench.ir.types import Dim, TensorType
 from qbench.ops.integer.prelu import IntegerPrelu, prelu_multipliers
 from qbench.ops.integer.table import IntegerTable
-from qbench.ops.integer.window import INTERPOLATION_BITS, IntegerResizeLinear, IntegerSum, IntegerSumPool2d
+from qbench.ops.integer.window import IntegerResizeOpen, IntegerSum, IntegerSumPool2d
 from qbench.ops.numeric.exact import Accumulator
 from qbench.ops.numeric.interpolation import Coordinates
 from qbench.ops.onnx.functions import FUNCTIONS
@@ -142,7 +141,7 @@ class QnnResizeLinear(QnnOp):
     name = "qnn.resize_linear"
     form_of = "image.resize2d"
     operands = ("data",)
-    size: tuple[int, int]
+    size: tuple[Dim, Dim]
     coordinate_transformation_mode: Coordinates = "half_pixel"
     scales: tuple[float, float] | None = None
     ties_to_even: bool = False
@@ -150,21 +149,16 @@ class QnnResizeLinear(QnnOp):
     semantics: Semantics = "tvm"
 
     def lower(self, *types: TensorType) -> Lowered:
+        height, width = types[0].shape[2:]
+        made = [size for size in self.size if isinstance(size, int)]
+        is_known = isinstance(height, int) and isinstance(width, int) and len(made) == len(self.size)
         if self.semantics == "tflite":
-            integer, constants = tflite_resize(types[0], self.size, self.coordinate_transformation_mode)
+            if not is_known:
+                raise GraphError(f"TFLite's resizing needs a known height and width, not {types[0]} to {self.size}")
+            integer, constants = tflite_resize(types[0], (made[0], made[1]), self.coordinate_transformation_mode)
             return Lowered.of(integer, **constants)
-        resize = self.as_op(Resize2d, method="linear")
-        sizes = types[0].shape[2:]
-        tables = [self._table(resize, axis, sizes[axis]) for axis in (0, 1)]
-        op = IntegerResizeLinear(
-            zero_point=self.one_zero_point(0), ties_to_even=self.ties_to_even, toward_zero=self.toward_zero
-        )
-        return Lowered.of(op, rows=tables[0], columns=tables[1])
-
-    @staticmethod
-    def _table(resize: Resize2d, axis: int, size: int | str) -> NDArray[np.int32]:
-        if not isinstance(size, int):
-            raise GraphError(f"bilinear resizing needs a known height and width, not {size}")
-        indices, weights = resize.neighbours(axis, size)
-        fixed = np.rint(weights[:, 1:] * (1 << INTERPOLATION_BITS))
-        return np.concatenate([indices, fixed], axis=1).astype(np.int32)
+        op = self.as_op(IntegerResizeOpen, zero_point=self.one_zero_point(0))
+        if not is_known:
+            return Lowered(op, {})
+        rows, columns = op.tables((int(height), int(width)))
+        return Lowered.of(op.linear, rows=rows, columns=columns)

@@ -11,7 +11,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import bind
 from qbench.kernels.levels import Level
 from qbench.kernels.resize import FEW, Mode, resize_linear_kernel
-from qbench.ops.integer.window import INTERPOLATION_BITS, IntegerResizeLinear
+from qbench.ops.integer.window import INTERPOLATION_BITS, IntegerResizeLinear, IntegerResizeOpen
 from qbench.ops.tflite.resize import WEIGHT_BITS, TfliteResizeFloat, TfliteResizeInteger
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, shape_of
@@ -21,22 +21,25 @@ from qbench.runtime.lowerings.rescaling import flip
 from qbench.runtime.step import Instruction
 
 
-@lowers(IntegerResizeLinear, TfliteResizeInteger, TfliteResizeFloat)
+@lowers(IntegerResizeLinear, IntegerResizeOpen, TfliteResizeInteger, TfliteResizeFloat)
 class ResizeLinearLowering(Lowering):
     """Interpolation by tables of neighbours and weights."""
 
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         super().__init__(step, graph, level)
-        self.data, *self.tables = step.head.inputs
+        self.data, *tables = step.head.inputs
         self.output = step.outputs[0]
         self.dtype: DType = graph.types[self.data].dtype
         self.mode, self.bits, self.zero = self._arithmetic()
-        if any(name not in graph.constants for name in self.tables):
+        if any(name not in graph.constants for name in tables):
             raise Refused("its tables are no constants")
         need_work(graph, self.data, self.output)
-        sizes = shape_of(graph, self.data)[2:]
-        for name, size in zip(self.tables, sizes, strict=False):
-            places = graph.constants[name].array[:, :2]
+        height, width = shape_of(graph, self.data)[2:]
+        op = bind(step.head)
+        is_open = isinstance(op, IntegerResizeOpen)
+        self.tables = op.tables((height, width)) if is_open else [graph.constants[name].array for name in tables]
+        for table, size in zip(self.tables, (height, width), strict=False):
+            places = table[:, :2]
             if not 0 <= places.min() <= places.max() < size:
                 raise Refused("its tables point beyond the image")
 
@@ -46,7 +49,7 @@ class ResizeLinearLowering(Lowering):
         known = ("uint8",) if isinstance(op, TfliteResizeFloat) else ("int8", "uint8", "int16", "uint16")
         if self.dtype not in known:
             raise Refused(f"{self.dtype} is interpolated")
-        if isinstance(op, IntegerResizeLinear):
+        if isinstance(op, IntegerResizeLinear | IntegerResizeOpen):
             if op.toward_zero:
                 return "zero", INTERPOLATION_BITS, flip(self.dtype)
             return "even" if op.ties_to_even else "up", INTERPOLATION_BITS, op.zero_point + flip(self.dtype)
@@ -73,7 +76,7 @@ class ResizeLinearLowering(Lowering):
 
     def _tables(self) -> tuple[dict[str, NDArray[Any]], int]:
         """The neighbours in rows and columns, and the weights of the second ones, which need so many bits."""
-        rows, columns, *weights = (self.graph.constants[name].array for name in self.tables)
+        rows, columns, *weights = self.tables
         places = {
             name: np.ascontiguousarray(of[:, :2], np.int64) for name, of in (("rows", rows), ("columns", columns))
         }
