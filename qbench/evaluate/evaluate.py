@@ -68,7 +68,8 @@ def evaluate(
     data_name
         What the report calls the data.
     probe
-        A few samples, which each layer's own error is measured on; None: it is not.
+        A few samples, which each layer's own error is measured on, and which tell what outputs say; None: the former is
+        not.
     metric
         The user's measure of quality, asked about all outputs of both models, with the truths of `data`.
     progress, cancel
@@ -102,7 +103,7 @@ def evaluate(
     alone = [executor.submit(own, probe)] if probe is not None and isinstance(executor, Cluster) else []
     try:
         choice, ends = _choice(quantized, outputs, data), _real(quantized, by)
-        judging = judging_of(quantized.prepared, data, cache)
+        judging = judging_of(quantized.prepared, data if probe is None else probe, cache)
         found = measure(
             quantized, data, pairs, choice, cache, progress, cancel, elements, executor, ends, judging=judging
         )
