@@ -22,7 +22,7 @@ from qbench.data.foreign import readable
 from qbench.data.known import KNOWN, remember
 from qbench.data.layout import Layout
 from qbench.data.owned import owned
-from qbench.data.portions import Feeds, Kind, Lazy, Pieces, Reader
+from qbench.data.portions import Feeds, Kind, Lazy, Pieces, Reader, digest_of
 from qbench.data.samples import Data, are_whole, rows_of_a_sample, samples
 from qbench.errors import DataError
 from qbench.ir.frozen import FrozenMap
@@ -210,7 +210,7 @@ class Dataset:
             if self._in_memory and self._digests:
                 digest = self._digests[index]
             else:
-                digest = _digest(feeds)
+                digest = digest_of(feeds)
                 if self._digests and self._digests[index : index + 1] != (digest,):
                     raise self._changed(start)
             stop = start + len(group) * self.layout.step
@@ -225,7 +225,7 @@ class Dataset:
             group.append(piece)
             stop = start + len(group) * self.layout.step
             if stop >= self._stops[min(index, len(self._stops) - 1)]:
-                if not self._in_memory and self._digests[index : index + 1] != (_digest(self.layout.joined(group)),):
+                if not self._in_memory and self._digests[index : index + 1] != (digest_of(self.layout.joined(group)),):
                     raise self._changed(start)
                 start, index, group = stop, index + 1, []
         if index < len(self._digests):
@@ -394,11 +394,3 @@ def _labels(labels: object, samples: int, what: str) -> NDArray[np.int64] | None
     if len(array) != samples:
         raise DataError(f"there are {samples} {what} samples but {len(array)} labels")
     return array.astype(np.int64)
-
-
-def _digest(feeds: Feeds) -> str:
-    digest = hashlib.sha256()
-    for name, array in sorted(feeds.items()):
-        digest.update(f"{name!r} {array.dtype} {array.shape} ".encode("utf-8", "surrogatepass"))
-        digest.update(array.tobytes())
-    return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -72,3 +73,12 @@ class Pieces:
 
     def __reduce__(self) -> tuple[type[list[Feeds]], tuple[list[Feeds]]]:
         return list, ([*self],)
+
+
+def digest_of(feeds: Feeds) -> str:
+    """Of names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name, array in sorted(feeds.items()):
+        digest.update(f"{name!r} {array.dtype} {array.shape} ".encode("utf-8", "surrogatepass"))
+        digest.update(array.tobytes())
+    return digest.hexdigest()
