@@ -18,7 +18,7 @@ from qbench.evaluate.partial import partial_run
 from qbench.evaluate.side_by_side import BATCH, programs_of
 from qbench.ir.op import Array
 from qbench.progress import Cancel
-from qbench.quant.arithmetic import dequantize
+from qbench.quant.arithmetic import reals
 from qbench.quantize.quantized import Quantized
 
 
@@ -45,7 +45,7 @@ class Outputs:
         arrays = partial_run(programs, keys, chunk, wanted, cache, wanted, cancel=cancel).arrays
         qparams = {name: graph.qparams.get(value) for name, value in stand_in.items()}
         found = {name: arrays[value] for name, value in stand_in.items()}
-        return {name: array if (q := qparams[name]) is None else dequantize(array, q) for name, array in found.items()}
+        return {name: reals(array, qparams[name]) for name, array in found.items()}
 
     def __reduce__(self) -> tuple[type[Outputs], tuple[object, ...]]:
         return Outputs, (self.quantized.without_trace(), self.side)

@@ -25,7 +25,7 @@ from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 from qbench.ir.types import numel
 from qbench.progress import Cancel
-from qbench.quant.arithmetic import dequantize
+from qbench.quant.arithmetic import reals
 from qbench.quantize.quantized import Quantized
 
 
@@ -86,7 +86,7 @@ def _own(
     reference: Array, ideal: Array, own: Array, value: Array, integers: QParams | None, floor: float = -math.inf
 ) -> Own:
     signal = deviation(reference, value, None, integers, floor).signal
-    alone = own if integers is None else dequantize(own, integers)
+    alone = reals(own, integers)
     with np.errstate(over="ignore"):  # where a mask is added to a mask
         without = alone + (finite(reference) - finite(ideal))  # had all layers but this one been exact
     inherited = deviation(without, value, None, integers, floor)

@@ -27,13 +27,12 @@ from qbench.evaluate.predictions import Score, score
 from qbench.forms.scores import floors
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
-from qbench.ir.op import Array, is_op
-from qbench.ir.qparams import QParams
+from qbench.ir.op import is_op
 from qbench.ir.specialize import sized
 from qbench.ir.types import numel
 from qbench.ops.qnn.border import Dequantize
 from qbench.progress import Cancel, Progress
-from qbench.quant.arithmetic import dequantize
+from qbench.quant.arithmetic import reals
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
@@ -276,7 +275,7 @@ class _Comparison:
         """What each output loses of a chunk."""
         qparams, pairs = self.quantized.graph.qparams, {*self.losing}.union(*self.losing.values())
         wanted = {a: exact.arrays[a] for a, _ in pairs}
-        given = {a: _real(made.arrays[b], qparams.get(b)) for a, b in pairs}
+        given = {a: reals(made.arrays[b], qparams.get(b)) for a, b in pairs}
         lost = [losses(wanted[a], given[a], chunk.start, chunk.stop) for a, _ in self.losing]
         if self.judging is None:
             return lost
@@ -316,10 +315,6 @@ class _Comparison:
     def __post_init__(self) -> None:
         self._planning, self._planned = threading.Lock(), None
         self._floors = floors(self.quantized.prepared)
-
-
-def _real(array: Array, integers: QParams | None) -> Array:
-    return array if integers is None else dequantize(array, integers)
 
 
 def programs_of(quantized: Quantized, pairs: Iterable[Pair], cache: ValueCache) -> tuple[Programs, Programs]:

@@ -64,6 +64,11 @@ def dequantize(x: NDArray[Any], q: QParams) -> NDArray[np.float32]:
         return centred.astype(np.float32) * q.scale_array(np.shape(x))
 
 
+def reals(x: NDArray[Any], q: QParams | None) -> NDArray[Any]:
+    """What an array stands for: itself where it has no qparams."""
+    return x if q is None else dequantize(x, q)
+
+
 def saturate(values: Integers, q: QParams) -> NDArray[Any]:
     """Integers around zero to integers of the type: add the zero point, clip, narrow."""
     shifted = values + q.zero_point_array(np.shape(values))

@@ -21,7 +21,7 @@ from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.ir.op import Array
 from qbench.progress import Cancel
-from qbench.quant.arithmetic import dequantize
+from qbench.quant.arithmetic import reals
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.programs import Programs
 
@@ -96,8 +96,7 @@ class Answers:
             kept = {name for name in places if is_integer(graph.types[name].dtype)}  # floats may differ in fused steps
             arrays = partial_run(programs, keys, batch, wanted, self.cache, kept, cancel=cancel).arrays
             for name, parts in found.items():
-                q = graph.qparams.get(name)
-                parts.append(arrays[name] if q is None else dequantize(arrays[name], q))
+                parts.append(reals(arrays[name], graph.qparams.get(name)))
         self._last = programs
         return found
 

@@ -17,8 +17,7 @@ from qbench.evaluate.picked import picked_from, picking
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
-from qbench.ir.qparams import QParams
-from qbench.quant.arithmetic import dequantize
+from qbench.quant.arithmetic import reals
 from qbench.runtime.programs import Programs
 
 LOST_NATS = 0.015
@@ -172,12 +171,8 @@ def _outputs(
         programs.of(feed).run(feed, start=given, keep=values.values())
         for feed, given in zip(feeds, picked, strict=True)
     ]
-    found = {name: [_real(run[value], graph.qparams.get(value)) for run in runs] for name, value in values.items()}
+    found = {name: [reals(run[value], graph.qparams.get(value)) for run in runs] for name, value in values.items()}
     return found, programs
-
-
-def _real(array: Array, q: QParams | None) -> Array:
-    return array if q is None else dequantize(array, q)
 
 
 def _judged(graph: Graph) -> list[str]:

@@ -18,7 +18,7 @@ from qbench.evaluate.picked import compared, judged
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from qbench.progress import Cancel
-from qbench.quant.arithmetic import dequantize
+from qbench.quant.arithmetic import reals
 
 _CACHE_BYTES = 1 << 27
 
@@ -162,8 +162,7 @@ def _run(
     inside = tuple(name for name in dict.fromkeys(values) if name not in graph.outputs)
     programs, kept = cache.programs(kind, graph, inside), wanted if kind == "exact" else ()
     arrays = partial_run(programs, keys, batch, wanted, cache, kept, cancel=cancel).arrays
-    qparams = {name: graph.qparams.get(name) for name in wanted}
-    return {name: arrays[name] if (q := qparams[name]) is None else dequantize(arrays[name], q) for name in wanted}
+    return {name: reals(arrays[name], graph.qparams.get(name)) for name in wanted}
 
 
 @lru_cache(maxsize=1)

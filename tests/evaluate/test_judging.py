@@ -93,6 +93,16 @@ def test_boxes_are_asked_again_where_what_finds_them_changed() -> None:
     assert warm == cold and warm.sqnr_db == first.sqnr_db and warm.found_db != first.found_db
 
 
+def test_a_probe_asks_the_float_model_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, of = list[int](), Judging.of
+    monkeypatch.setattr(Judging, "of", lambda *given: asked.append(1) or of(*given))
+    session = Session(detector(joined=True), images(20, 0), images(60, 1), preset="int8")
+    session.run()
+    session.override("y", threshold=3.0)
+    found = session.probe().output.losses[0].found_db
+    assert asked == [1] and found is not None
+
+
 def test_choices_lose_nats() -> None:
     x = samples(40, seed=5)
     session = Session(mlp(), samples(20), x, preset="int8")
