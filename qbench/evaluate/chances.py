@@ -40,18 +40,18 @@ class Chances:
         """What is lost of one model's choices by another: its sum, and how many choices.
 
         Of classes, the divergence (Kullback and Leibler) in nats. Of texts, the share that is no longer read: by how
-        much each is less likely than it was, in parts of that.
+        much each is less likely than it was, in parts of that, those that it is sure of before others.
         """
         if not np.isfinite(given).all():
             return float("inf"), 1.0
         if self.blank is not None:
-            texts = zip(wanted, given, strict=True)
-            return sum(self._misread(*text, self.blank) for text in texts), float(len(wanted))
+            lost, read = np.sum([self._misread(*text, self.blank) for text in zip(wanted, given, strict=True)], axis=0)
+            return float(lost), float(read)
         p, q = self._logarithms(wanted), self._logarithms(given)
         chances = np.exp(p)
         return float((chances * (p - q)).sum()), float(chances.sum())
 
-    def _misread(self, wanted: Array, given: Array, blank: int) -> float:
+    def _misread(self, wanted: Array, given: Array, blank: int) -> tuple[float, float]:
         """What :func:`~qbench.evaluate.text.misread` says of one text: of thousands of classes, those that it has."""
         classes = np.unique([blank, *wanted.argmax(axis=-1)])
         p, q = self._logarithms(wanted, classes), self._logarithms(given, classes)

@@ -5,6 +5,7 @@ classification; Graves et al., ICML 2006): which step a letter is said at means 
 move it.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from qbench.ir.op import Array
 
 _ALPHABET = 27  # classes; fewer are tags of the steps, of which one may be common too
 _BLANK_SHARE = 0.25
+_UNSURE = 0.1  # what a text counts for that a model is not sure of
 
 
 def blank_of(chances: Sequence[Array]) -> int | None:
@@ -34,8 +36,11 @@ def blank_of(chances: Sequence[Array]) -> int | None:
     return blank if _BLANK_SHARE <= shares.get(blank, 0) < 1 else None
 
 
-def misread(wanted: Array, given: Array, blank: int) -> float:
-    """By how much less likely the text that a model reads is by another one, in parts of what it was: 0 to 1.
+def misread(wanted: Array, given: Array, blank: int) -> tuple[float, float]:
+    """How likely the text is that a model reads, and how much of that another one loses.
+
+    What the first model is not sure of may be wrong already, and counts for less; but for no less than a tenth, as
+    nobody is sure of all of a long text.
 
     Parameters
     ----------
@@ -43,10 +48,16 @@ def misread(wanted: Array, given: Array, blank: int) -> float:
         Logarithms of their chances, float[steps, classes].
     blank
         From :func:`blank_of`.
+
+    Returns
+    -------
+    tuple
+        What is lost, and what there was to lose: .1 to 1.
     """
     text = text_of(wanted.argmax(axis=-1), blank)
     likely, now = (log_likelihood(chances, text, blank) for chances in (wanted, given))
-    return float(-np.expm1(min(now - likely, 0.0)))
+    worth = max(math.exp(likely), _UNSURE)
+    return -math.expm1(min(now - likely, 0.0)) * worth, worth
 
 
 def text_of(winners: Array, blank: int) -> Array:

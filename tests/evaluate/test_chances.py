@@ -39,8 +39,8 @@ def test_texts_are_misread_as_by_the_chances_of_all_classes(of: str, blank: int)
     p, q = softmax(wanted), softmax(given)
     forms = {"elements": (p, q), "logarithms": (np.log(p), np.log(q)), "scores": (wanted, given)}
     lost, texts = Chances(of, blank).lost(*forms[of])  # pyright: ignore
-    whole = sum(misread(np.log(one), np.log(other), blank) for one, other in zip(p, q, strict=True))
-    assert (lost, texts) == (pytest.approx(whole, rel=1e-5), 2)
+    whole = np.sum([misread(np.log(one), np.log(other), blank) for one, other in zip(p, q, strict=True)], axis=0)
+    assert (lost, texts) == pytest.approx((*whole,), rel=1e-5)
 
 
 def test_a_chance_of_zero_loses_much_and_nan_all() -> None:
