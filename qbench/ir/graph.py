@@ -43,9 +43,10 @@ Attr = bool | int | float | str | None | tuple["Attr", ...]
 
 
 class _Remembering:
-    """Room beside a node's fields for what `qbench.ir.op.bind` made of them; no part of the node's value."""
+    """Room beside a node's fields for what `qbench.ir.op.bind` made of them, and for their hash, which holds in this
+    process; no part of the node's value."""
 
-    __slots__ = ("bound", "plain")
+    __slots__ = ("bound", "hashed", "plain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,13 @@ class Node(_Remembering):
     attrs: FrozenMap[str, Attr] = field(default_factory=FrozenMap[str, Attr])
     sources: tuple[str, ...] = ()
     reason: str = ""
+
+    def __hash__(self) -> int:
+        known: int | None = getattr(self, "hashed", None)
+        if known is None:
+            known = hash((self.name, self.op, self.inputs, self.outputs, self.attrs, self.sources, self.reason))
+            object.__setattr__(self, "hashed", known)
+        return known
 
     @property
     def output(self) -> str:

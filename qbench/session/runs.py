@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.sensitivity import sensitivity
 from qbench.evaluate.values import Values, layer_values, weight_values
+from qbench.garbage import set_aside
 from qbench.progress import Cancel, StageProgress, showing
 from qbench.quant.config import QuantConfig
 from qbench.report.entries import Latency, OutputReport
@@ -40,6 +41,7 @@ class Runs(State):
         """Whether the report is of another config than the one that counts now, or missing."""
         return self._record.is_stale
 
+    @set_aside()
     def run(self, progress: bool | StageProgress = True, cancel: Cancel | None = None) -> Report:
         """Calibrate if that was not done, quantize, evaluate; only what is not known from before is computed.
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qbench.data.dataset import Chunk, Dataset
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.keys import value_keys
-from qbench.evaluate.partial import partial_run
+from qbench.evaluate.partial import Partial, partial_run
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph
@@ -84,3 +85,18 @@ def test_a_value_that_is_not_finite_is_made_anew() -> None:
     for _ in range(2):
         found = partial_run(Programs(graph, VALUES), value_keys(graph), chunk(), ["bias_0", "y"], cache, set(VALUES))
         assert np.isinf(found.arrays["bias_0"]).any()
+
+
+def test_what_is_known_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, data, keys = ValueCache(1 << 20), chunk(), value_keys(GRAPH)
+    programs, every = Programs(GRAPH, VALUES), {"relu_1": 3}
+
+    def run() -> Partial:
+        return partial_run(programs, keys, data, ["y"], cache, ["y"], sample=every)
+
+    first = run()
+    monkeypatch.setattr(programs, "of", lambda feeds: pytest.fail("planned"))
+    again = run()
+    assert not again.nodes
+    np.testing.assert_array_equal(again.arrays["y"], first.arrays["y"])
+    np.testing.assert_array_equal(again.samples["relu_1"], first.samples["relu_1"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,3 +129,14 @@ def test_graphs_are_equal_by_value_and_hashable() -> None:
     assert hash(one) == hash(two)
     assert rebuild(one, outputs=["x"]) != one
     assert str(one).startswith("def @m(")
+
+
+def test_equal_nodes_have_equal_hashes_in_any_process() -> None:
+    node = Node("a", "nn.relu", ("x",), ("y",), FrozenMap({"b": 1, "a": 2}))
+    same = Node("a", "nn.relu", ("x",), ("y",), FrozenMap({"a": 2, "b": 1}))
+    assert (node, hash(node)) == (same, hash(same))
+    renamed = replace(node, name="b")
+    assert (renamed, hash(renamed)) != (node, hash(node))
+    sent = copy.copy(node)  # by what another process is sent
+    assert not hasattr(sent, "hashed")  # names hash otherwise there
+    assert {node: 1}[sent] == 1

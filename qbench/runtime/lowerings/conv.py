@@ -82,7 +82,7 @@ class Tiled(Lowering):
 
     def read(self) -> Products:
         """What the step computes; Refused where it is none of this kind."""
-        return products(self.step, self.graph)
+        return self.once("products", lambda: products(self.step, self.graph))
 
     @property
     def widens(self) -> bool:
@@ -180,13 +180,13 @@ class Tiled(Lowering):
 
         packed = site.packed(self.constant, form, pack)
 
-        per_channel = self.once((tile, groups), lambda: self._per_channel(epilogue, groups, tile, lanes))
+        per_channel = self.once((*form, groups), lambda: self._per_channel(epilogue, groups, tile, lanes))
         out, read = into or site.places[self.output], max(geometry.depth + SLACK, tile.vectors * lanes)
         run_taps, run_steps, part_steps = geometry.taps, geometry.depth, geometry.depth
         if tile == MATRIX:
             run_steps = part_steps = steps_of(geometry.taps * geometry.depth)
         if epilogue == "exact" and self.x == "i2":
-            run_taps, run_steps = self.once("run", lambda: _run(weights, group))
+            run_taps, run_steps = self.once((*form, "run"), lambda: _run(weights, group))
         return instruction(
             conv_kernel(site.level, tile, epilogue, self.x, self.y, self.each),
             self.output,

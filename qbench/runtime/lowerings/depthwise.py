@@ -39,7 +39,7 @@ class DepthwiseLowering(Lowering):
         self.windows = windows_of_each(weight, shape_of(graph, step.head.inputs[0])[1])
         if not self.windows:
             raise Refused("it is not depthwise")
-        self.products = products(step, graph).on_image(step, graph)
+        self.products = self.once("products", lambda: products(step, graph)).on_image(step, graph)
         if ELEMENTS[self.products.dtype] == "i2":
             raise Refused("its data has 16 bits")
         if self.products.rescaling is None or self.products.rescaling.dtype not in ("int8", "uint8"):
@@ -70,7 +70,7 @@ class DepthwiseLowering(Lowering):
         epilogue = choose_epilogue(found.rounding, bound, mantissas, shifts, multipliers, rounds_down)
         sweep = choose_sweep(site.level, kernel, op.strides, op.dilation, (out.shape[1], out.shape[2]))
         packed, blocks = self.once(
-            (sweep, epilogue, number),
+            (sweep, epilogue, number, self.products.taps),
             lambda: pack_depthwise(
                 site.level, sweep, epilogue, weights, biases, mantissas, shifts, multipliers, found.zero_point
             ),

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,9 +97,12 @@ class LookupLowering(Lowering):
             raise Refused("its parameters run along several axes")
         return axes.pop() if axes else None
 
-    @cached_property
+    @property
     def table(self) -> Array:
         """[channels, entries], as stored: what the nodes make of every integer there is."""
+        return self.once("table", self._table)
+
+    def _table(self) -> Array:
         channels = 1 if self.axis is None else self.shape[self.axis]
         if is_op(self.step.head, IntegerTable) and len(self.step.nodes) == 1:
             table = self.graph.constants[self.step.head.inputs[1]].array
@@ -159,11 +161,12 @@ class LookupLowering(Lowering):
         made = self._look_up(site, source.place, target.place, math.prod(sizes[:along]), channels, inner, pitch, pitch)
         return [*source.copies, made, *target.copies]
 
-    @cached_property
+    @property
     def lines(self) -> Lines | None:
         """What gives the same as the table, if lines do."""
         table = self.table
-        return lines_through(table) if table.dtype == np.uint8 and table.shape[1] == 256 else None
+        is_narrow = table.dtype == np.uint8 and table.shape[1] == 256
+        return self.once("lines", lambda: lines_through(table)) if is_narrow else None
 
     def _along_lines(self, site: Site, x: Any, out: Any, lines: Lines) -> Instruction:
         rows, channels = math.prod(x.shape[:-1]), x.shape[-1]

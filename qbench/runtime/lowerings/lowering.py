@@ -1,8 +1,11 @@
 """How a step becomes instructions: one class per family of ops, found by the op of the step's first node."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
@@ -103,7 +106,10 @@ class Lowering(ABC):
     def __init__(self, step: Fused, graph: Graph, level: Level) -> None:
         self.step, self.graph, self.level = step, graph, level
         self._lowered: tuple[object, tuple[Instruction, ...], Site] | None = None
-        self._packed: dict[Hashable, Any] = {}
+
+    @cached_property
+    def _made(self) -> _Made:
+        return _Made.of(type(self), self.step, self.graph, self.level)
 
     @property
     def pointers(self) -> Mapping[str, tuple[int, ...]]:
@@ -129,10 +135,11 @@ class Lowering(ABC):
         return last[1]
 
     def once(self, form: Hashable, pack: Callable[[], Packed]) -> Packed:
-        """What `pack` makes of the step's constants in a form: packed once, however often places move."""
-        if form not in self._packed:
-            self._packed[form] = pack()
-        return self._packed[form]
+        """What `pack` makes of the step's constants in a form: packed once, wherever places lie and whatever their
+        sizes are; the form tells all else that it depends on."""
+        if form not in self._made:
+            self._made[form] = pack()
+        return self._made[form]
 
     @abstractmethod
     def instructions(self, site: Site) -> Sequence[Instruction]:
@@ -146,6 +153,20 @@ class Lowering(ABC):
         """For a concatenation: the axis along which inputs may be made in the output's memory at once."""
         return None
 
+
+class _Made(dict[Hashable, Any]):
+    """What lowerings of a step have made of its constants, for data of any size."""
+
+    @classmethod
+    def of(cls, kind: type[Lowering], step: Fused, graph: Graph, level: Level) -> _Made:
+        """That of all lowerings of this kind, of equal steps, that are alive."""
+        values = graph.types.items()
+        known = graph.constants.get, graph.qparams.get
+        what = tuple((name, kind.dtype, kind.rank, *(get(name) for get in known)) for name, kind in values)
+        return _made.setdefault((kind, step, level, what), cls())
+
+
+_made: WeakValueDictionary[Hashable, _Made] = WeakValueDictionary()
 
 _packed: WeakValueDictionary[tuple[Constant, Hashable], Array] = WeakValueDictionary()
 """Packed constants by content and form, for as long as a program holds them."""

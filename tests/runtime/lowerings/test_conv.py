@@ -51,6 +51,39 @@ def test_depthwise_convolutions_of_16_bits_and_between_them_and_8(level, case, t
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@settings(max_examples=25)
+@given(case=st.booleans().flatmap(conv_graphs), more=st.integers(1, 30))
+def test_layers_of_several_sizes_share_what_is_packed(level, case, more):
+    """Small images meet fewer taps of the window, which changes biases and bounds."""
+    graph, fed = case
+    (x,) = fed.values()
+    shape = (*x.shape[:2], x.shape[2] + more, x.shape[3] + more)
+    larger = build("g", {"x": TensorType(shape, graph.types["x"].dtype)}, graph.outputs, graph.nodes, graph.constants,
+                   graph.qparams)  # fmt: skip
+    alive = plan(graph, level=level), plan(larger, level=level), plan(graph, level=level)
+    assert_agree(graph, fed, level=level, exact=True)
+    assert_agree(larger, {"x": np.resize(x, shape)}, level=level, exact=True)
+    del alive
+
+
+@pytest.mark.parametrize("depthwise", [True, False])
+def test_constants_are_packed_once_for_all_sizes(monkeypatch: pytest.MonkeyPatch, depthwise: bool) -> None:
+    constants = {"w": Constant(np.ones((64, 1 if depthwise else 64, 3, 3), np.int8))}
+    attrs = {"padding": (1, 1, 1, 1), "groups": 64 if depthwise else 1}
+    scaled, parameters = requantize("sums", "y", np.full((1, 64, 1, 1), 1e-3), "tflite_double", "uint8", 3)
+    nodes = [node("integer.conv2d", "x w", "sums", **attrs), scaled]
+    graph = build("g", {"x": TensorType((1, 64, "H", "H"), "uint8")}, "y", nodes, constants | parameters)
+    first = plan(graph, sizes={"H": 40})
+    for name in ("pack_depthwise", "pack_scales", "pack_weights"):
+        for module in ("conv", "depthwise"):
+            where = f"qbench.runtime.lowerings.{module}.{name}"
+            monkeypatch.setattr(where, lambda *_: pytest.fail("packed again"), raising=False)
+    fed = {"x": np.random.default_rng(0).integers(0, 256, (1, 64, 48, 48)).astype(np.uint8)}
+    assert_agree(graph, fed, sizes={"H": 48}, exact=True)
+    del first
+
+
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("narrow", [True, False])
 def test_real_numbers_are_made_in_the_layer_s_own_step(level, narrow):
     """Where there are vectors; else the layer still ends in its requantize, and what makes them real stands alone."""
