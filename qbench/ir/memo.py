@@ -7,15 +7,21 @@ T = TypeVar("T")
 
 
 class Memo:
-    """The last result at each place, given again for as long as the place depends on the same things.
+    """The last results at each place, given again for as long as the place depends on the same things.
 
     An edit of a config changes few places of a graph: for all others, a memo returns the very objects of the time
     before, so that whoever comes later compares them by identity. A result must be a pure function of what is given; a
     memo changes how long work takes, and nothing else. Safe to share between threads.
+
+    Parameters
+    ----------
+    depth
+        Results kept at each place: one where work follows edits, more where it tries this and that in turn.
     """
 
-    def __init__(self) -> None:
-        self._last: dict[Hashable, tuple[tuple[object, ...], object]] = {}
+    def __init__(self, depth: int = 1) -> None:
+        self._depth = depth
+        self._last: dict[Hashable, tuple[tuple[tuple[object, ...], object], ...]] = {}
 
     def recall(
         self,
@@ -37,9 +43,12 @@ class Memo:
         holds
             Whether what else a result depends on, as it recorded itself, is what it was.
         """
-        known = self._last.get(place)
-        if known is not None and known[0] == given and holds(cast(T, known[1])):
-            return cast(T, known[1])
+        last = self._last.get(place, ())
+        for number, (others, known) in enumerate(last):
+            if others == given and holds(cast(T, known)):
+                if number:
+                    self._last[place] = (last[number], *last[:number], *last[number + 1 :])
+                return cast(T, known)
         made = make()
-        self._last[place] = (given, made)
+        self._last[place] = ((given, made), *last[: self._depth - 1])
         return made

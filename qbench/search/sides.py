@@ -18,6 +18,8 @@ from qbench.search.nearness import Exact
 
 _PART, _SEEN, _CANDIDATES = 4, 64, 8
 """This part of the data is judged on; so many samples say ranges; the loudest are found among so many at least."""
+_TRIED = 3
+"""Results kept of each layer: in 8 bits and in 16, and in float."""
 _FEW = 16
 """Of no more samples than these each is judged: one that is unlike the others is a good part of them."""
 _MANY, _MOST_MACS = 24, 1 << 35
@@ -56,7 +58,7 @@ class Side:
     statistics: Mapping[str, Statistics]
     few: Exact
     all: Exact
-    memo: Memo = field(default_factory=Memo)
+    memo: Memo = field(default_factory=lambda: Memo(_TRIED))
 
 
 def sides_of(
