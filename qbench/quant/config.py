@@ -89,7 +89,8 @@ class QuantConfig(StrictModel):
             data where outputs gain by it. "auto": the same, from which a session chooses by measurement. "int8": all
             that can be is quantized, as where a config says nothing else. "dynamic": dense layers quantize their data
             by the range that each sample has. "weight_only": weights are stored in 8 bits. "weight_only_int4": in 4
-            bits, those of dense layers with a scale for every 32 inputs. All else then stays in float.
+            bits, those of dense layers with a scale for every 32 inputs, rounded on data where outputs gain by it. All
+            else then stays in float.
 
         Raises
         ------
@@ -102,7 +103,7 @@ class QuantConfig(StrictModel):
             case "int8":
                 return cls()
             case "weight_only_int4":
-                weights = WeightSpec(dtype="uint4", symmetric=False, narrow=False, axis=32)
+                weights = WeightSpec(dtype="uint4", symmetric=False, narrow=False, axis=32, rounding="measured")
                 return cls(mode="weight_only", weights=weights)
             case "dynamic" | "weight_only":
                 return cls(mode=preset)

@@ -66,8 +66,8 @@ class WeightSpec(StrictModel):
     equalize: bool = False
     """Share out the ranges of channels between layers that follow each other before anything is calibrated."""
     rounding: WeightRounding | Literal["measured"] = "nearest"
-    """"measured": of a config that says nothing else of weights, sequentially where that brings outputs nearer to the
-    float model's and takes little time. What is given other integers by a rule or an override goes to the nearest.
+    """"measured": sequentially where that brings outputs nearer to the float model's and takes little time. What is
+    given other integers by a rule or an override goes to the nearest.
     Where a session has no evaluation data, no weight is rounded on the last quarter of the calibration data."""
 
 

@@ -22,7 +22,7 @@ from qbench.ir.specialize import sized
 from qbench.ir.types import TensorType, dims_replaced
 from qbench.passes.groups import Group
 from qbench.progress import Cancel
-from qbench.runtime.feeds import check_feeds
+from qbench.runtime.feeds import open_sizes
 from qbench.runtime.programs import Programs
 from qbench.runtime.team import default_threads
 
@@ -66,8 +66,7 @@ class Flow:
 
     def fed(self, chunks: Sequence[Feeds]) -> Flow:
         """Before the first group, with what to feed."""
-        fed = Graph("fed", self.graph.inputs, (), (), FrozenMap(), FrozenMap(self.graph.input_types()))
-        return self._each(_Fed(fed), chunks)
+        return self._each(_Fed(self.graph.input_types()), chunks)
 
     def split(self, few: int) -> tuple[Flow, Flow]:
         """The first so many chunks, and the others."""
@@ -125,11 +124,11 @@ class Flow:
 class _Fed:
     """Makes the beginning of a flow; goes to other processes."""
 
-    graph: Graph
+    types: Mapping[str, TensorType]
 
     def __call__(self, feeds: Feeds) -> Both:
-        fed = {name: np.asarray(feeds[name]) for name in self.graph.inputs}
-        return Both(fed, fed, FrozenMap(check_feeds(self.graph, fed)))
+        fed = {name: np.asarray(feeds[name]) for name in self.types}
+        return Both(fed, fed, FrozenMap(open_sizes((kind, fed[name].shape) for name, kind in self.types.items())))
 
 
 @dataclass(frozen=True)

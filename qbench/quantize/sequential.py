@@ -54,6 +54,8 @@ class Effort:
         Whether scales are chosen anew.
     apart
         Whether each weight is rounded as if all others were the float network's: what it loses by itself.
+    most
+        Products that it may take where nobody has asked for it: seconds.
     """
 
     samples: int
@@ -62,6 +64,7 @@ class Effort:
     sweeps: int
     scales: bool
     apart: bool = False
+    most: int = 1 << 37
 
 
 _BITS = 8
@@ -69,7 +72,7 @@ LIGHT = Effort(32, (768, 1), (1.0,), 0, scales=False)
 """For weights of 8 bits with a scale for each channel."""
 APART = Effort(64, (2048, 2), (1.0,), 1, scales=True, apart=True)
 """For weights of 4 bits, to tell which of them lose most."""
-_FULL = Effort(256, (4096, 8), (0.03, 0.3, 3.0, 30.0), 3, scales=True)
+_FULL = Effort(256, (4096, 8), (0.03, 0.3, 3.0, 30.0), 3, scales=True, most=1 << 40)
 
 _Parts = tuple[Moments, Moments | None]
 """Of the chunks that weights are fitted to, and of those that are held back."""
@@ -190,6 +193,12 @@ def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> st
     if name not in graph.constants or len(graph.consumers[name]) > 1 or name not in encodings:
         return None
     return name if encodings[name].qparams.qmax < 2**_BITS else None
+
+
+def effort_of(graph: Graph, encodings: Mapping[str, Encoding]) -> Effort:
+    """What the weights of a graph need that can be rounded."""
+    found = (_weight(graph, group, encodings) for group in find_groups(graph))
+    return _effort(encodings[weight].qparams for weight in found if weight is not None)
 
 
 def _effort(qparams: Iterable[QParams]) -> Effort:

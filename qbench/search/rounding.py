@@ -17,8 +17,9 @@ from qbench.passes.pipeline import Trace
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.progress import Cancel, Progress
 from qbench.quant.config import QuantConfig
+from qbench.quant.encodings import Encoding
 from qbench.quantize.quantized import encode, quantize_graph
-from qbench.quantize.sequential import LIGHT, round_sequentially
+from qbench.quantize.sequential import Effort, effort_of, round_sequentially
 from qbench.search.nearness import Exact
 from qbench.search.sides import needed_of_choices
 
@@ -29,8 +30,6 @@ _GOOD_DB = 26.0
 _PART, _JUDGED, _FEWEST = 4, 8, 12
 """This part of the data is held back, of which so many samples are judged on, or more where outputs are choices; of
 fewer pieces nothing is told."""
-_MOST_WORK = 1 << 37
-"""Products, so that it takes seconds."""
 
 
 def round_on_rest(
@@ -61,9 +60,10 @@ def round_on_rest(
     Cancelled
         `cancel` was set.
     """
-    if not _judging(prepared.graph, data):
+    weights = _weights(prepared, statistics, config, memo)
+    if not _judging(prepared.graph, data, effort_of(prepared.graph, weights)):
         return FrozenMap()
-    return _rounded(prepared, statistics, config, data, memo, progress, cancel, executor)
+    return _rounded(prepared, weights, config, data, progress, cancel, executor)
 
 
 def measure_rounding(
@@ -81,13 +81,14 @@ def measure_rounding(
     graph, nothing = prepared.graph, FrozenMap[str, RoundedWeight]()
     if cancel is not None and cancel.is_set():
         raise Cancelled("stopped before it was measured how weights are best rounded; a later run starts again")
-    if not (judged := _judging(graph, data)):
+    weights = _weights(prepared, statistics, config, memo)
+    if not (judged := _judging(graph, data, effort_of(graph, weights))):
         return nothing
     exact = Exact.of(graph, judged)
     nearest = quantize_graph(prepared, statistics, config, memo).graph
     if min(exact.decibels(nearest).values(), default=_GOOD_DB) >= _GOOD_DB:
         return nothing
-    found = _rounded(prepared, statistics, config, data, memo, progress, cancel, executor)
+    found = _rounded(prepared, weights, config, data, progress, cancel, executor)
     measured = config.with_value("weights.rounding", "measured")
     rounded = quantize_graph(RoundedTrace(prepared.source, prepared.steps, found), statistics, measured, memo).graph
     return found if helps(exact, nearest, rounded) else nothing
@@ -99,18 +100,22 @@ def helps(exact: Exact, nearest: Graph, rounded: Graph) -> bool:
     return after - before >= LEAST_GAIN_DB
 
 
+def _weights(
+    prepared: Trace, statistics: Mapping[str, Statistics], config: QuantConfig, memo: Memo
+) -> Mapping[str, Encoding]:
+    _, _, encodings = encode(prepared, statistics, config, memo)
+    return {name: encoding for name, encoding in encodings.items() if name in prepared.graph.constants}
+
+
 def _rounded(
     prepared: Trace,
-    statistics: Mapping[str, Statistics],
+    weights: Mapping[str, Encoding],
     config: QuantConfig,
     data: Dataset,
-    memo: Memo,
     progress: Progress | None,
     cancel: Cancel | None,
     executor: Executor | None,
 ) -> FrozenMap[str, RoundedWeight]:
-    _, _, encodings = encode(prepared, statistics, config, memo)
-    weights = {name: encoding for name, encoding in encodings.items() if name in prepared.graph.constants}
     narrow, seen = config.weights.narrow, range(unseen(data).start)
     return round_sequentially(prepared.graph, weights, data, None, narrow, progress, cancel, executor, seen)
 
@@ -122,23 +127,21 @@ def unseen(data: Dataset) -> range:
     return range(data.pieces - (data.pieces // _PART if data.pieces >= _FEWEST else 0), data.pieces)
 
 
-def _judging(graph: Graph, data: Dataset) -> list[Feeds]:
+def _judging(graph: Graph, data: Dataset, effort: Effort) -> list[Feeds]:
     """Some of what is held back; none where samples are few, or it would take long."""
-    if not unseen(data):
-        return []
-    if _products(sized(graph, data.sizes)) > _MOST_WORK:
+    if not unseen(data) or _products(sized(graph, data.sizes), effort) > effort.most:
         return []
     return data.pick(data.spread(max(_JUDGED, needed_of_choices(graph, data.sizes)), unseen(data)))
 
 
-def _products(graph: Graph) -> int:
+def _products(graph: Graph, effort: Effort) -> int:
     """About how many it takes: both networks on some samples, and moments of the inputs of each layer."""
-    total, (rows, more) = 0, LIGHT.inputs
+    total, (rows, more) = 0, effort.inputs
     for node in graph.nodes:
         types = [graph.types[name] for name in node.inputs]
         op, products = bind(node), macs(graph, node)
         if products:
             depth = op.depth(*types)
             moments = getattr(op, "groups", 1) * depth**2 * (rows + more * depth)
-            total += 2 * LIGHT.samples * products + moments
+            total += 2 * effort.samples * products + moments
     return total

@@ -28,6 +28,7 @@ from qbench.passes.pipeline import Step, Trace
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.progress import Cancel, Progress, showing
 from qbench.quant.config import QuantConfig
+from qbench.quant.specs import Mode, WeightSpec
 from qbench.quantize.imported import template_of
 from qbench.quantize.quantized import Quantized, encode, quantize_graph
 from qbench.quantize.sequential import round_sequentially
@@ -84,6 +85,7 @@ class Quantizer:
         """By identity of the model that is rounded, which is kept so that no other takes its place."""
         self._rounding = threading.Lock()
         self._by_default: RoundedTrace | None = None
+        self._if_better: dict[tuple[Mode, WeightSpec], RoundedTrace] = {}
 
     @property
     def is_calibrated(self) -> bool:
@@ -200,8 +202,10 @@ class Quantizer:
         if not layers or template_of(base) is not None:
             return base
         if config.weights.rounding == "measured" and not _rounds_some(config):
-            as_measured = base is self.prepared and _has_default_weights(config)
-            return self._rounded_by_default(progress, cancel) if as_measured else base
+            if base is not self.prepared or is_large(base.graph):
+                return base
+            by = self._rounded_by_default if _has_default_weights(config) else partial(self._rounded_if_better, config)
+            return by(progress, cancel)
         settled = self.settled(config, progress, cancel)
         _, _, encodings = encode(base, self.statistics(progress, cancel, config), settled, self.memo)
         weights = {name: encoding for name, encoding in encodings.items() if name in base.graph.constants}
@@ -225,17 +229,31 @@ class Quantizer:
 
     def _rounded_by_default(self, progress: Progress | None, cancel: Cancel | None) -> Trace:
         """The prepared model with weights rounded as the default config has them, once, as far as that helps."""
-        if self._by_default is None and not is_large(self.prepared.graph):
-            statistics = self.statistics(progress, cancel)  # which is saved with what was rounded
+        if self._by_default is None:
+            self.statistics(progress, cancel)  # which are saved with what was rounded
             config = self.settled(QuantConfig.of_preset("default"), progress, cancel)
             with self._rounding:
                 if self._by_default is None:
-                    plain = config.with_value("weights.rounding", "nearest")
-                    with showing() as tell:
-                        told, data = partial(tell, "rounding of weights"), self.calibration
-                        given = self.prepared, statistics, plain, data, self.memo, told, cancel, self.executor
-                        self._keep_rounded(measure_rounding(*given))
+                    self._keep_rounded(self._helpful(config, cancel))
         return self._by_default or self.prepared
+
+    def _rounded_if_better(self, config: QuantConfig, progress: Progress | None, cancel: Cancel | None) -> Trace:
+        """The same with weights as a config has them: of other types, or blocks."""
+        key = config.mode, config.weights
+        plain = QuantConfig(mode=config.mode, activations=config.activations, weights=config.weights)
+        plain = self.settled(plain, progress, cancel)
+        with self._rounding:
+            if key not in self._if_better:
+                self._if_better[key] = _rounded_trace(self.prepared, self._helpful(plain, cancel))
+                _forget(self._if_better)
+            return self._if_better[key]
+
+    def _helpful(self, config: QuantConfig, cancel: Cancel | None) -> FrozenMap[str, RoundedWeight]:
+        plain, statistics = config.with_value("weights.rounding", "nearest"), self.statistics(cancel=cancel)
+        with showing() as tell:
+            told = partial(tell, "rounding of weights")
+            given = self.prepared, statistics, plain, self.calibration, self.memo, told, cancel, self.executor
+            return measure_rounding(*given)
 
     def _keep_rounded(self, found: FrozenMap[str, RoundedWeight]) -> None:
         """As those of the default config."""

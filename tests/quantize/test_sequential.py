@@ -258,6 +258,26 @@ def test_samples_of_different_sizes():
         assert np.allclose(one, call(graph, item)[0], atol=1e-5)
 
 
+def test_a_cache_that_is_empty_at_first() -> None:
+    rng = np.random.default_rng(3)
+    constants = {name: Constant(rng.normal(size=(8, 8)).astype(np.float32)) for name in ("w", "v")}
+    nodes = [
+        node("nn.dense", ["word", "w"], "key"),
+        node("concatenate", ["past", "key"], "present", axis=1),
+        node("mean", ["present"], "seen", axes=(1,), keepdims=True),
+        node("nn.dense", ["seen", "v"], "y"),
+    ]
+    types = {"word": TensorType((1, "T", 8), "float32"), "past": TensorType((1, "P", 8), "float32")}
+    graph = build("decoder", types, ("y",), nodes, constants)
+    lengths = [(4, 0), (1, 4), (1, 5), (3, 0)] * 6
+    feeds = [
+        {name: rng.normal(size=(1, length, 8)).astype(np.float32) for name, length in zip(types, both, strict=True)}
+        for both in lengths
+    ]
+    ratios = [Session(graph, feeds, config=config).run().output.sqnr_db for config in (NEAREST, SEQUENTIAL)]
+    assert ratios[1] > ratios[0] + 1
+
+
 def test_a_constant_that_is_expanded_to_the_batch():
     """As the places of words are: its size follows from no value that is read beside it."""
     rng = np.random.default_rng(2)

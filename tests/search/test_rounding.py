@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from qbench.passes.prepare import prepare
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
-from qbench.quantize.sequential import round_sequentially
+from qbench.quantize.sequential import effort_of, round_sequentially
 from qbench.search import rounding
 from qbench.search.nearness import Exact
 from qbench.search.rounding import measure_rounding
@@ -69,7 +70,7 @@ def test_samples_that_judge_say_nothing_of_the_rounding() -> None:
 def test_good_outputs_few_samples_and_long_work_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(X, WIDE) == {}
     assert found(X[:8]) == {}
-    monkeypatch.setattr(rounding, "_MOST_WORK", 1)
+    monkeypatch.setattr(rounding, "effort_of", lambda *given: replace(effort_of(*given), most=1))
     assert found(X) == {}
 
 
