@@ -1,6 +1,7 @@
 """The command line: ``qbench COMMAND``."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -39,11 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         or a file that cannot be written, which standard error tells about; 130 after an interruption.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of any alphabet, on a terminal of another
     with lasting():
         options = _parser(arguments).parse_args(arguments)
     try:
         status: int | None = options.run(options)
-        sys.stdout.flush()
+        if isinstance(sys.stdout, io.TextIOBase):  # there is none where the caller closed it
+            sys.stdout.flush()
         return status or 0
     except BrokenPipeError:  # `qbench inspect model.onnx | head` is no mistake
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import math
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def _run(options: argparse.Namespace) -> int:
     elif _is_report(left) or _is_report(right):
         from qbench.report.compare import compare_reports  # with pandas behind it: nobody else's commands wait for it
 
+        if not 0 <= options.tolerance < math.inf:
+            raise ConfigError(f"--tolerance {options.tolerance:g}: it is a number of decibels, 0 or more")
         found = compare_reports(left, right, tolerance_db=options.tolerance)
         print(found)
         return 1 if found.regressions else 0

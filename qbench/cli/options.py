@@ -139,7 +139,7 @@ def _shapes(data: Samples, name: str, is_first: bool) -> Iterator[tuple[int, ...
         rows = [data.x[int(number)] for number in some]
     for row in rows:
         value = row.get(name) if isinstance(row, Mapping) else row if is_first else None
-        if value is not None and len(value):
+        if value is not None and np.ndim(value) and len(value):
             yield np.shape(value)
 
 

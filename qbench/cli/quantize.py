@@ -31,9 +31,10 @@ def _run(options: argparse.Namespace) -> None:
     formats = {name: format_of(name) for name in options.encodings}  # a wrong name is told before anything long begins
     with cluster_of(options) as cluster:
         session = session_of(options, cluster)
-        print(session.run())
+        report = session.run()
         files = (*USUAL, "model.tflite") if options.tflite else USUAL
         paths = export_all(session, options.out, files)
         for name, format in formats.items():
             paths.append(export_encodings(session, options.out / f"{name}{format.suffix}", format=name))
+    print(report)  # when all is written: whoever listens may have gone
     print(f"wrote {', '.join(path.name for path in paths)} to {options.out}")

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.cli.options import DATA, add_image_options, add_shape_option, check_image_options, read_data, read_graph
+from qbench.cli.options import (
+    DATA,
+    add_image_options,
+    add_shape_option,
+    check_image_options,
+    check_writable,
+    read_data,
+    read_graph,
+)
 from qbench.data.arrays import write_arrays
 from qbench.data.dataset import Dataset
 from qbench.errors import shown
@@ -36,6 +44,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     check_image_options(options, options.input)
+    check_writable("--output", options.output)
     graph = read_graph(options.archive, options)
     names = _with_integers(graph) if options.raw else {name: name for name in graph.outputs}
     data = read_data(options.input, options, graph).x

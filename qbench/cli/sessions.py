@@ -21,7 +21,7 @@ from qbench.cli.options import (
     sized_by,
 )
 from qbench.data.places import place
-from qbench.errors import shown
+from qbench.errors import ConfigError, shown
 from qbench.ir import archive
 from qbench.quant.config import Preset, QuantConfig
 
@@ -109,9 +109,12 @@ def _changed(config: QuantConfig, options: argparse.Namespace) -> QuantConfig:
 
 def _check_writable(out: Path) -> None:
     """Fail now rather than after all the work."""
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        raise ConfigError(f"--out {out}: {error.strerror}; name a folder that can be written to") from error
     archive.check_target(out / "model.qbench")
-    tempfile.TemporaryFile(dir=out).close()
 
 
 def _assignment(text: str) -> tuple[str, Any]:

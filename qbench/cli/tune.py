@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,16 +44,18 @@ def _run(options: argparse.Namespace) -> None:
             tell=_said,
         )
         session.edit(f"tune: {front.best.label}; {front.best.measured}", front.best.config)
-        print(session.run())
-        print(front)
+        report = session.run()
         written = export_all(session, out)
         front.save(out / "front.json")
         write_bytes(out / "front.png", png(front_figure(front_view(front))))
+    print(report)  # when all is written: whoever listens may have gone
+    print(front)
     names = ", ".join([path.name for path in written] + ["front.json", "front.png"])
     print(f"wrote {names} to {out}")
 
 
 def _said(front: Front) -> None:
-    """The newest config and the best so far, as they come."""
+    """The newest config and the best so far, as they come; the search goes on where nobody listens any more."""
     new, best = front.rows[-1], front.best
-    print(f"metric {new.metric:.4g}, {new.ms:.2f} ms: {new.label}; best so far {best.metric:.4g}", flush=True)
+    with suppress(OSError):
+        print(f"metric {new.metric:.4g}, {new.ms:.2f} ms: {new.label}; best so far {best.metric:.4g}", flush=True)

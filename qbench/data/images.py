@@ -129,7 +129,9 @@ class ImageFolder(Sliced[NDArray[np.generic]]):
     @staticmethod
     def find(folder: Path) -> tuple[Path, ...]:
         """The image files in a folder and in the folders in it, by name; DataError where there is none."""
-        files = tuple(sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file()))
+        files = tuple(
+            sorted(path for path in folder.absolute().rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+        )
         if not files:
             raise DataError(f"{folder} has no images ({', '.join(sorted(SUFFIXES))})")
         return files
@@ -203,19 +205,24 @@ def read_labels(table: Path, files: Sequence[Path]) -> NDArray[np.int64]:
         columns = ", ".join(map(shown, map(str, header))) or "no rows"
         wanted = f"one of {', '.join(_FILE_COLUMNS)} and one of {', '.join(_CLASS_COLUMNS)}"
         raise DataError(f"{table} must have the columns {wanted}; it has {columns}")
-    classes: dict[str, int] = {}
-    for number, row in enumerate(rows, start=2):
+    classes, lines = dict[str, int](), dict[str, int]()
+    for line, row in enumerate(rows, start=2):
+        name = (row[file_column] or "").replace("\\", "/")
         try:
-            classes[(row[file_column] or "").replace("\\", "/")] = int(row[class_column] or "")
-        except ValueError:
-            raise DataError(f"{table}, line {number}: {shown(str(row[class_column]))} is not a class number") from None
+            number = int(np.int64(int(row[class_column] or "")))
+        except (ValueError, OverflowError):
+            raise DataError(f"{table}, line {line}: {shown(str(row[class_column]))} is not a class number") from None
+        if classes.setdefault(name, number) != number:
+            told = f"class {classes[name]} in line {lines[name]}, and {number} in line {line}"
+            raise DataError(f"{table} gives {shown(name)} {told}; remove one of them")
+        lines.setdefault(name, line)
     return np.array([_class_of(path, table, classes) for path in files], np.int64)
 
 
 def _class_of(path: Path, table: Path, classes: dict[str, int]) -> int:
-    keys = [path.name]
-    if path.is_relative_to(table.parent):
-        keys.insert(0, path.relative_to(table.parent).as_posix())
+    keys, folder = [path.name], table.absolute().parent
+    if path.is_relative_to(folder):
+        keys.insert(0, path.relative_to(folder).as_posix())
     for key in keys:
         if key in classes:
             return classes[key]

@@ -6,11 +6,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.errors import DataError
+
 
 def owned(data: object) -> object:
-    """The same with arrays that nobody else can write into."""
+    """The same with arrays that nobody else can write into; DataError where some of their values are masked."""
     if isinstance(data, np.ndarray):
         array = cast("NDArray[Any]", data)
+        if np.ma.is_masked(array):
+            raise DataError("data are masked in places; give numbers for them, as x.filled(0) does")
         if array.flags.writeable or not array.flags.c_contiguous:
             array = np.array(array, order="C", copy=True)
             array.flags.writeable = False
@@ -26,7 +30,7 @@ def _side_by_side(items: list[object]) -> list[object]:
     """Items that nobody else can write into, arrays of one kind one behind the other in memory: `joined` is free."""
     if items and all(isinstance(item, np.ndarray) and item.ndim for item in items):
         arrays = cast("list[NDArray[Any]]", items)
-        if len({(array.dtype, array.shape[1:]) for array in arrays}) == 1:
+        if not any(map(np.ma.is_masked, arrays)) and len({(array.dtype, array.shape[1:]) for array in arrays}) == 1:
             block = np.concatenate(arrays)
             block.flags.writeable = False
             return [*np.split(block, np.cumsum([len(array) for array in arrays[:-1]]))]
@@ -42,7 +46,7 @@ def _side_by_side(items: list[object]) -> list[object]:
 def joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Arrays one behind the other along axis 0: a view where they lie so in one array already."""
     first, base = arrays[0], arrays[0].base
-    if isinstance(base, np.ndarray) and base.flags.c_contiguous and base.dtype == first.dtype:
+    if first.size and isinstance(base, np.ndarray) and base.flags.c_contiguous and base.dtype == first.dtype:
         place = begin = first.ctypes.data
         for array in arrays:
             if array.base is not base or array.ctypes.data != place or not array.flags.c_contiguous:

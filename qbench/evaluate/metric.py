@@ -56,10 +56,12 @@ class Metric:
             outputs = {name: array[[*rows]] for name, array in outputs.items()}
             truths = None if truths is None else picked(truths, rows)
         try:
-            answer = self.function(outputs, truths)
+            answer = self.function({name: _locked(array) for name, array in outputs.items()}, _locked(truths))
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             shapes = ", ".join(f"{shown(name)} {array.dtype} {array.shape}" for name, array in outputs.items())
+            if "read-only" in said:
+                said += " (others read what it is given: copy what it changes)"
             raise DataError(f"the metric {shown(self.name)} raised {said}; it was given {shapes}") from error
         kind = np.asarray(answer)
         if kind.size != 1 or kind.dtype.kind not in "iuf":
@@ -89,6 +91,15 @@ class Metric:
             return self(outputs)
         except DataError:
             return None
+
+
+def _locked(given: Any) -> Any:
+    """The same, whose arrays cannot be written to: labels are the user's, outputs are asked about again."""
+    if isinstance(given, np.ndarray):
+        view = cast("Array", given).view()
+        view.flags.writeable = False
+        return view
+    return [_locked(one) for one in cast("list[Any]", given)] if isinstance(given, list) else given
 
 
 def resolve_metric(given: str | MetricFunction, truths: Sequence[Any] | NDArray[Any] | None = None) -> Metric:

@@ -7,6 +7,7 @@ import numpy as np
 
 from qbench.data.arrays import write_arrays
 from qbench.data.dataset import Dataset
+from qbench.errors import DataError, shown
 from qbench.exporters.c_header import write_header
 from qbench.files import replacing
 from qbench.ir.dtypes import is_float
@@ -52,14 +53,15 @@ def golden(
     Raises
     ------
     DataError
-        Data that do not fit.
+        Data that do not fit, or a name with folders in it.
     """
-    graph = program.graph if isinstance(program, Program) else program
+    graph, place = program.graph if isinstance(program, Program) else program, Path(folder)
+    if Path(name).name != name:
+        raise DataError(f"name={shown(name)} is no name of files in a folder")
+    place.mkdir(parents=True, exist_ok=True)
     values = _values(graph, data, progress)
     if constants:
         values |= {key: constant.array for key, constant in graph.constants.items()}
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
     arrays, header = place / f"{name}.npz", place / f"{name}.h"
     plain = {key: _plain(graph, key, array) for key, array in values.items()}
     write_arrays(arrays, plain)

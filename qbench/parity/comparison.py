@@ -174,7 +174,7 @@ def _text(comparison: Comparison) -> str:
     """A line for each layer that differs, then the first divergent op and the totals."""
     differing = [layer for layer in comparison.layers if layer.different or layer.end_to_end.different]
     parts = [aligned(_HEADERS, [_cells(layer) for layer in differing], left=_HEADERS[:2])] if differing else []
-    return "\n\n".join([*parts, "\n".join(_summary(comparison, len(differing)))])
+    return "\n\n".join([*parts, "\n".join(_summary(comparison))])
 
 
 def _cells(layer: LayerComparison) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ def _largest(difference: Difference) -> str:
     return f"{difference.max_relative:.1e}"
 
 
-def _summary(comparison: Comparison, differing: int) -> list[str]:
+def _summary(comparison: Comparison) -> list[str]:
     first, count = comparison.first, len(comparison.layers)
     who = f"{comparison.left} and {comparison.right}"
     lines: list[str] = []
@@ -205,8 +205,10 @@ def _summary(comparison: Comparison, differing: int) -> list[str]:
         lines.append(f"{who}: no difference in {comparison.elements:,} elements of {count} layers")
     else:
         lines.append(f"first divergent op: {shortened(first.name, 80)} ({first.op}){_why(first)}")
-        told = f"{comparison.different:,} of {comparison.elements:,} elements differ, in {differing} of {count} layers"
-        end = f"; end to end {comparison.different_end_to_end:,}" if comparison.fed else ""
+        apart = sum(layer.different > 0 for layer in comparison.layers)
+        told = f"{comparison.different:,} of {comparison.elements:,} elements differ, in {apart} of {count} layers"
+        whole = sum(layer.end_to_end.different > 0 for layer in comparison.layers)
+        end = f"; end to end {comparison.different_end_to_end:,}, in {whole}" if comparison.fed else ""
         fed = f", each op fed with the values of {_other(comparison)}" if comparison.fed else ""
         lines.append(f"{who}: {told}{fed}{end}")
     lines[-1] += f"; {comparison.samples} sample{'s' * (comparison.samples != 1)}"

@@ -120,7 +120,7 @@ def compare(before: Report, after: Report) -> pd.DataFrame:
     old, new = ({layer.name: layer for layer in report.by_layer} for report in (before, after))
     rows = [_row(name, old.get(name), new.get(name), _OF_LAYER) for name in dict.fromkeys([*old, *new])]
     rows.append(_row("", before.output, after.output, _OF_OUTPUT))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).astype({"gain_db": float})  # of Nones alone it would be objects
 
 
 def _report(given: Report | _Runs | str | PathLike[str]) -> Report:

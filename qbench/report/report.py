@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from qbench.errors import ExportError, SessionError, shown
+from qbench.errors import ExportError, SessionError, nearest, shown
 from qbench.files import write_text
 from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss
 from qbench.report.text import report_text
@@ -25,6 +25,9 @@ _OF_LAYER = (
 )  # fmt: skip
 _OF_OUTPUT = ("sqnr_db", "agreement", "top1_float", "top1", "flipped")
 _OF_METRIC = ("metric_name", "metric_float", "metric")
+_OPTIONAL = float | None, int | None
+
+Entry = TypeVar("Entry", LayerReport, OutputReport)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +66,11 @@ class Report:
         return pd.DataFrame([asdict(layer) for layer in self.by_layer], columns=list(LayerReport.__dataclass_fields__))
 
     def layer(self, name: str) -> LayerReport:
-        """The entry of that node."""
-        return next(layer for layer in self.by_layer if layer.name == name)
+        """The entry of that node; SessionError where there is none."""
+        found = {layer.name: layer for layer in self.by_layer}
+        if name not in found:
+            raise SessionError(f"the report has no layer {shown(str(name))}{nearest(name, found)}")
+        return found[name]
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``report.json``: plain lists, dicts, finite numbers and None."""
@@ -108,8 +114,8 @@ class Report:
         """The report that :meth:`to_data` gave, perhaps after a way through JSON; SessionError where it is none."""
         try:
             return Report(
-                by_layer=tuple(LayerReport(**_with_tuples(layer)) for layer in data["by_layer"]),
-                output=_output(data["output"]),
+                by_layer=tuple(_checked(LayerReport(**_with_tuples(layer))) for layer in data["by_layer"]),
+                output=_checked(_output(data["output"])),
                 edits=tuple(data.get("edits", ())),
                 steps_ran=tuple(data["steps_ran"]),
                 reference_steps_ran=tuple(data["reference_steps_ran"]),
@@ -121,6 +127,16 @@ class Report:
     def __str__(self) -> str:
         text = report_text(self.by_layer, self.output, self.edits)
         return text if self.stopped is None else f"{text}\nstopped: {self.stopped}"
+
+
+def _checked(entry: Entry) -> Entry:
+    """The same; TypeError where what must be a number is none."""
+    for each in fields(entry):
+        value: object = getattr(entry, each.name)
+        is_number = isinstance(value, (int, float)) or (value is None and each.type in _OPTIONAL)
+        if each.type in (float, int, *_OPTIONAL) and not is_number:
+            raise TypeError(f"{each.name} is {shown(repr(value))}, not a number")
+    return entry
 
 
 def _output(data: Mapping[str, Any]) -> OutputReport:

@@ -166,5 +166,5 @@ def stored_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {key: stored[key] for key in stored.files}
-    except (zipfile.BadZipFile, EOFError, AttributeError, TypeError) as error:
+    except (zipfile.BadZipFile, EOFError, AttributeError, TypeError, RuntimeError) as error:  # the last of zipfile, too
         raise ValueError(f"{path.name} is damaged: {error}") from error

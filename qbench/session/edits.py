@@ -38,6 +38,8 @@ class Edits(State):
         ConfigError
             A rule or override that is about nothing in the model.
         """
+        if not isinstance(label, str):  # pyright: ignore[reportUnnecessaryIsInstance] at run time anything may come
+            raise SessionError(f"the label of an edit is text, not {shown(repr(label))}")
         self._change(label, lambda _: config)
 
     def override(self, name: str, **settings: Any) -> None:

@@ -118,6 +118,8 @@ class Record:
 
     def keep(self, name: str, snapshot: Snapshot | None = None) -> None:
         """Remember a snapshot under a name; None: the config that counts now, and its report where there is one."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] at run time anything may come
+            raise SessionError(f"a snapshot's name is text, not {shown(repr(name))}")
         with self._changing():
             self._snapshots[name] = snapshot or Snapshot(self._history.config, None if self.is_stale else self.report)
             self._save("snapshots.json", self._snapshots)

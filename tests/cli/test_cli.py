@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
 import subprocess
 import sys
@@ -216,6 +217,16 @@ def test_run_takes_models_and_says_that_raw_is_real(here: Path, capsys: pytest.C
     assert np.load(out)["logits"].dtype == np.float32
 
 
+def test_run_says_what_cannot_be_written_before_the_work(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qbench.cli.run.read_graph", None)
+    model, data = (str(here / name) for name in ("model.onnx", "cal.npz"))
+    for output in (here, here / "none" / "y.npz"):
+        assert main(["run", model, "--input", data, "--output", str(output)]) == 2
+        assert f"--output {output}" in complaint(capsys)
+
+
 def test_run_into_a_folder_that_is_not_there(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, data, out = (str(here / name) for name in ("model.onnx", "cal.npz", "none/y.npz"))
     assert main(["run", model, "--input", data, "--output", out]) == 2
@@ -287,6 +298,45 @@ def test_a_reader_that_leaves_early_is_no_error(here: Path) -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == 0
+
+
+@pytest.mark.parametrize("listener", ["gone", "ascii", "none"])
+def test_all_is_written_whoever_listens(here: Path, listener: str) -> None:
+    code = "import sys; from qbench.cli import main; sys.exit(main(sys.argv[1:]))"
+    onnx_model = onnx.load(here / "model.onnx")
+    onnx_model.graph.node[0].name = "\u5c42" * 3000
+    onnx.save(onnx_model, here / "named.onnx")
+    command = [sys.executable, "-c", code, "quantize", "named.onnx", "--calibration", "cal.npz", "--out", "out"]
+    if listener == "none":
+        command = ["sh", "-c", '"$@" >&-', "sh", *command]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=here, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        if listener == "gone":
+            process.stdout.close()
+        else:
+            process.stdout.read()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+    for name in ("model.qdq.onnx", "report.json"):
+        assert (here / "out" / name).exists()
+
+
+def test_an_input_that_is_a_single_number(here: Path) -> None:
+    nodes = [models.node("Mul", ["x", "k"], ["h"]), models.node("MatMul", ["h", "w"], ["y"])]
+    proto = models.model(nodes, {"x": ["N", 8], "k": []}, constants={"w": models.random(8, 4)})
+    model = models.save(proto, here, "k.onnx")
+    np.savez(here / "k.npz", x=models.random(12, 8), k=np.float32(2))
+    assert main(["quantize", str(model), "--calibration", str(here / "k.npz"), "--out", str(here / "k")]) == 0
+
+
+@pytest.mark.parametrize("tolerance", ["-5", "nan", "inf"])
+def test_a_tolerance_is_a_number_of_decibels(here: Path, capsys: pytest.CaptureFixture[str], tolerance: str) -> None:
+    (here / "report.json").write_text('{"layers": [], "output": {}}')
+    assert main(["diff", *[str(here / "report.json")] * 2, f"--tolerance={tolerance}"]) == 2
+    assert "a number of decibels, 0 or more" in complaint(capsys)
 
 
 def test_shapes_of_open_models(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,6 +77,17 @@ def test_what_is_written(here: Path, capsys: pytest.CaptureFixture[str]):
     assert json.loads((here / "out/trials.json").read_text())["trials"] == trials  # nothing was measured again
 
 
+def test_it_goes_on_where_nobody_listens(here: Path, monkeypatch: pytest.MonkeyPatch):
+    def gone(text: object, **options: object) -> None:
+        if options.get("flush"):  # what is told on the way
+            raise BrokenPipeError
+
+    monkeypatch.setattr("qbench.cli.tune.print", gone, raising=False)
+    assert tune("--metric", "own_metric_of_tune:likeness", "--at-least", "1e6", "--max-ms", "1e6") == 0
+    assert (here / "out/front.json").exists()
+    assert (here / "out/model.qdq.onnx").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

@@ -176,6 +176,8 @@ def test_labels(folder: Path, inside: bool, table: str) -> None:
         ("file,class_index\na.PNG,seven\n", "line 2: 'seven' is not a class number"),
         ("file,class_index\na.PNG\n", "line 2: 'None' is not a class number"),
         ("a.PNG,7\nb/1.png,2\n", "must have the columns one of file, .*; it has 'a.PNG', '7'"),
+        (f"file,class_index\na.PNG,{10**20}\n", "line 2: '1000.*' is not a class number"),
+        ("file,class_index\na.PNG,7\na.PNG,7\na.PNG,8\n", "gives 'a.PNG' class 7 in line 2, and 8 in line 4"),
         ("", "must have the columns .*; it has no rows"),
         ("\xff", "must have the columns"),
     ],
@@ -184,6 +186,16 @@ def test_wrong_labels(folder: Path, table: str, message: str) -> None:
     (folder / "labels.csv").write_text(table, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         load_data(folder)
+
+
+def test_a_folder_is_found_wherever_the_process_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "labels.csv").write_text("file,class_index\na.PNG,7\nb/1.png,2\nb/2.jpeg,1\n", encoding="utf-8")
+    monkeypatch.chdir(folder.parent)
+    data, wanted = load_data(folder.name), load_data(folder)
+    monkeypatch.chdir("/")
+    np.testing.assert_array_equal(data.x[0], wanted.x[0])
+    assert data.y is not None
+    np.testing.assert_array_equal(data.y, wanted.y)
 
 
 def test_labels_that_are_not_text(folder: Path) -> None:

@@ -72,6 +72,25 @@ def test_an_answer_that_is_none(function: Callable[..., Any], complaint: str):
         resolve_metric(function)(OUTPUTS)
 
 
+@pytest.mark.parametrize("truths", [np.arange(4), [np.arange(4)] * 4])
+@pytest.mark.parametrize("rows", [None, range(4)])
+def test_what_it_is_given_stays_as_it_is(truths: Any, rows: range | None):
+    def outputs(outputs: dict[str, np.ndarray], y: Any) -> float:
+        outputs["y"] -= 1
+        return 1.0
+
+    def labels(outputs: dict[str, np.ndarray], y: Any) -> float:
+        y[0] += 1 if isinstance(y, np.ndarray) else 0
+        y[-1][...] = 0
+        return 1.0
+
+    for function in (outputs, labels):
+        with pytest.raises(DataError, match=r"raised ValueError: .*read-only \(others read .*: copy what it changes\)"):
+            resolve_metric(function, truths)(OUTPUTS, rows)
+    np.testing.assert_array_equal(truths[-1], 3 if isinstance(truths, np.ndarray) else np.arange(4))
+    np.testing.assert_array_equal(OUTPUTS["y"], np.eye(4))
+
+
 def test_nothing_can_be_chosen_by_a_constant():
     other = {"y": OUTPUTS["y"] + np.float32(0.01)}
     with pytest.raises(DataError, match="is constant: it gave 3 for the float model"):

@@ -126,4 +126,6 @@ def test_the_command_writes_both_files(data_dir, tmp_path, capsys):
     assert main(["golden", str(model), "--input", str(digits), "--limit", "2", "--out", str(tmp_path / "out")]) == 0
     assert "wrote golden.npz, golden.h" in capsys.readouterr().out
     assert read_arrays(tmp_path / "out" / "golden.npz")["x"].shape == (2, 784)
+    assert main(["golden", str(model), "--input", str(digits), "--out", str(tmp_path / "out"), "--name", "../x"]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert main(["golden", str(model), "--input", "no.npy", "--out", str(tmp_path / "out")]) == 2

@@ -82,6 +82,25 @@ def test_infinities_are_equal_and_nan_on_the_way_is_a_regression():
     assert qb.compare_reports(stopped, stopped).regressions == ()
 
 
+def test_layers_of_which_none_has_a_number_in_both(tmp_path: Path):
+    """As files have them of a model that loses nothing: an infinity is null there."""
+    exact = replace(BEFORE, by_layer=tuple(layer(one.name, math.inf) for one in BEFORE.by_layer))
+    exact.save(tmp_path / "exact.json")
+    BEFORE.save(tmp_path / "before.json")
+    found = qb.compare_reports(tmp_path / "exact.json", tmp_path / "before.json")
+    assert set(found.layers["name"]) == {"a", "b", "c", "gone"}
+    assert found.layers["gain_db"].isna().all()
+
+
+def test_a_number_that_is_text_is_no_report(tmp_path: Path):
+    BEFORE.save(tmp_path / "r.json")
+    text = (tmp_path / "r.json").read_text()
+    for number, told in (("20.0", "sqnr_db is"), ("30.0", "sqnr_db is"), ("0.4", "metric is")):
+        (tmp_path / "r.json").write_text(text.replace(number, '"much"'))
+        with pytest.raises(SessionError, match=f"{told} .*much.*not a number"):
+            qb.compare_reports(tmp_path / "r.json", BEFORE)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"layers": [1], "output": {}}', '{"layers": [], "output": {}}'])
 def test_what_is_no_report(tmp_path: Path, text: str):
     (tmp_path / "r.json").write_text(text)

@@ -81,6 +81,12 @@ def test_what_is_no_report(data: object):
         Report.from_data(data)
 
 
+def test_a_layer_by_its_name():
+    assert REPORT.layer(REPORT.by_layer[0].name) is REPORT.by_layer[0]
+    with pytest.raises(SessionError, match="the report has no layer 'nope'"):
+        REPORT.layer("nope")
+
+
 def test_layers_are_a_frame():
     frame = REPORT.layers
     assert list(frame["macs"]) == [10, 0]

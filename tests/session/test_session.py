@@ -476,3 +476,24 @@ def test_the_users_metric_is_asked_about_both_models_and_the_probe(tmp_path: Pat
 def test_a_metric_that_fails_says_so(metric: Any, y: list[int], complaint: str):
     with pytest.raises(DataError, match=complaint):
         Session(mlp(), samples(8), (samples(8), y), metric=metric).run(progress=False)
+
+
+def test_names_and_labels_are_text(tmp_path: Path):
+    s = session(path=tmp_path / "s")
+    for name in (3, None, b"x"):
+        with pytest.raises(SessionError, match="a snapshot's name is text, not"):
+            s.snapshot(name)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(SessionError, match="the label of an edit is text, not"):
+            s.edit(name, QuantConfig().with_value("weights.axis", None))  # pyright: ignore[reportArgumentType]
+    s.snapshot("kept")
+    s.override("dense_1", threshold=0.9)
+    assert [*s.snapshots] == ["kept"] and len(s.history.edits) == 2
+
+
+def test_masked_values_are_no_data():
+    masked = np.ma.masked_array(X, X > 1)
+    for data in (masked, {"x": masked}, [masked, masked], [{"x": X}, {"x": masked}]):
+        with pytest.raises(DataError, match=r"masked in places; give numbers for them"):
+            Session(GRAPH, data).run()
+    full = Session(GRAPH, np.ma.masked_array(X, False)).run()
+    assert full.output == Session(GRAPH, X).run().output

@@ -7,13 +7,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from qbench.errors import ConfigError, shown
+from qbench.errors import ConfigError, listed, shown
 from qbench.exporters.rosetta.facts import Facts, each, json_object, override
 from qbench.ir.dtypes import DType, integer_range
 from qbench.quant.specs import TensorOverride
 
 Entry = dict[str, Any]
 
+_PARTS = "activation_encodings", "param_encodings"
 _HALF = 16  # bits of the one kind of float that AIMET reads
 
 
@@ -40,7 +41,9 @@ def read_encodings(data: bytes) -> Facts:
     content = json_object(data)
     found: dict[str, dict[str, TensorOverride]] = {}
     floats: list[str] = []
-    for part in ("activation_encodings", "param_encodings"):
+    if not content.keys() & {*_PARTS}:
+        raise ConfigError(f"a file of encodings has {' or '.join(_PARTS)}; this one has {listed([*content])}")
+    for part in _PARTS:
         found[part] = {}
         for name, entries in _entries(content.get(part, {}), part):
             try:

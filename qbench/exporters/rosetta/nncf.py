@@ -18,7 +18,7 @@ def read_ignored(data: bytes) -> Facts:
     other = [key for key, value in content.items() if value and key not in ("names", "validate")]
     if other:
         raise ConfigError(f"only names of an ignored scope can be read, not {shown(other[0])}; write them out")
-    names: Any = content.get("names", [])
+    names: Any = content.get("names")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
         raise ConfigError("names of an ignored scope is not a list of strings")
     return Facts(float_layers=tuple(cast("list[str]", names)))

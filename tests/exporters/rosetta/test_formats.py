@@ -160,6 +160,8 @@ AFFINE = '{"activation_encodings": {"x": %s}}'
     [
         *((name, b"\xff\xfe") for name in FORMATS),
         ("aimet", b"[]"),
+        *((name, b"{}") for name in ("aimet", "aimet-0.6.1", "qualcomm", "nncf")),
+        ("qualcomm", b'{"version": 1, "activations": {}}'),
         ("aimet", b'{"activation_encodings": 3}'),
         ("aimet", b'{"activation_encodings": [{"dtype": "INT"}]}'),
         ("aimet", (AFFINE % "[]").encode()),
