@@ -1,5 +1,7 @@
 """What outputs are judged by where they are lists of the best, in which two change places by a small error."""
 
+from collections.abc import Sequence
+
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS
@@ -29,19 +31,25 @@ def picked(graph: Graph) -> frozenset[str]:
 def judged(graph: Graph) -> tuple[str, ...]:
     """The values by which a network's outputs are compared: the outputs, or what those are picked from.
 
-    That is what picking goes by, and all other real numbers that meet what was picked.
+    That is what picking goes by, and all other real numbers that meet what was picked. Numbers and truth values beside
+    real ones do not count: one of few that changes says nothing in decibels.
     """
     after = picked(graph)
     if not after:
-        return graph.outputs
+        return _before_others(graph, graph.outputs)
     meeting = (name for node in graph.nodes if after.issuperset(node.outputs) for name in _real(graph, node))
     wanted = dict.fromkeys((*(name for name in graph.outputs if name not in after), *meeting))
-    return tuple(name for name in wanted if name not in after)
+    return _before_others(graph, [name for name in wanted if name not in after])
 
 
 def compared(graph: Graph) -> tuple[str, ...]:
     """The outputs, which metrics are about, and what those are judged by."""
     return tuple(dict.fromkeys((*graph.outputs, *judged(graph))))
+
+
+def _before_others(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of real numbers; all where none is."""
+    return tuple(name for name in names if is_float(graph.types[name].dtype)) or tuple(names)
 
 
 def _real(graph: Graph, node: Node) -> list[str]:

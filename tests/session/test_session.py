@@ -19,6 +19,9 @@ from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.probe import Probe
 from qbench.ir import archive
+from qbench.ir.build import rebuild
+from qbench.ir.frozen import Constant
+from qbench.ir.graph import Node
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import call, run
 from qbench.session.session import Session
@@ -497,3 +500,13 @@ def test_masked_values_are_no_data():
             Session(GRAPH, data).run()
     full = Session(GRAPH, np.ma.masked_array(X, False)).run()
     assert full.output == Session(GRAPH, X).run().output
+
+
+def test_truth_values_beside_real_outputs_are_no_part_of_the_ratio():
+    """One that changes is one of few, and says nothing in decibels."""
+    least = Constant(np.float32(1 / GRAPH.types["y"].shape[1]))
+    nodes = [*GRAPH.nodes, Node("found", "greater", ("y", "least"), ("found",))]
+    both = rebuild(GRAPH, nodes=nodes, constants={**GRAPH.constants, "least": least}, outputs=("y", "found"))
+    narrow = QuantConfig().with_value("weights.dtype", "int4")
+    alone, beside = (Session(graph, samples(30), X, config=narrow).run().output for graph in (GRAPH, both))
+    assert alone.sqnr_db == beside.sqnr_db

@@ -156,7 +156,7 @@ class LookupLowering(Lowering):
         channels, inner = sizes[along], math.prod(sizes[along + 1 :])
         pitch = channels * inner
         if inner == 1 and channels >= _WIDE and site.level in ISAS and self.lines is not None:
-            made = self._along_lines(site, source.place, target.place, self.lines)
+            made = self._along_lines(site, source.place, target.place, math.prod(sizes[:along]), channels, self.lines)
             return [*source.copies, made, *target.copies]
         made = self._look_up(site, source.place, target.place, math.prod(sizes[:along]), channels, inner, pitch, pitch)
         return [*source.copies, made, *target.copies]
@@ -168,8 +168,7 @@ class LookupLowering(Lowering):
         is_narrow = table.dtype == np.uint8 and table.shape[1] == 256
         return self.once("lines", lambda: lines_through(table)) if is_narrow else None
 
-    def _along_lines(self, site: Site, x: Any, out: Any, lines: Lines) -> Instruction:
-        rows, channels = math.prod(x.shape[:-1]), x.shape[-1]
+    def _along_lines(self, site: Site, x: Any, out: Any, rows: int, channels: int, lines: Lines) -> Instruction:
         times = next(many for many in range(max(1, _ROW // channels), 0, -1) if rows % many == 0)
         slopes, starts = lines.as_read(times)
         low, high, kink = (int(np.float32(code).view(np.int32)) for code in (lines.low, lines.high, lines.kink))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from qbench.runtime.guard import PAGE
 from qbench.runtime.memory import SLACK
@@ -28,19 +29,21 @@ def arrange(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
     Greedy by size, each at the lowest place that is free during its lifetime (Pisarchyk and Lee, "Efficient Memory
     Management for Deep Neural Net Inference", 2020).
     """
-    offsets, total = [0] * len(buffers), 0
-    taken: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)  # by step
-    for number in sorted(range(len(buffers)), key=lambda n: -buffers[n].size):
-        buffer, offset = buffers[number], 0
-        steps, wanted = range(buffer.first, buffer.last + 1), _padded(buffer.size)
-        for start, end in sorted(set[tuple[int, int]]().union(*(taken[step] for step in steps))):
-            if offset + wanted <= start:
-                break
-            offset = max(offset, end)
-        offsets[number], total = offset, max(total, offset + wanted)
-        for step in steps:
-            taken[step].add((offset, offset + wanted))
-    return offsets, total
+    firsts, lasts = (np.array([getattr(one, name) for one in buffers], np.int64) for name in ("first", "last"))
+    offsets, ends, total = np.zeros(len(buffers), np.int64), np.zeros(len(buffers), np.int64), 0
+    largest = sorted(range(len(buffers)), key=lambda n: -buffers[n].size)
+    order = np.array(largest, np.int64)
+    for count, number in enumerate(largest):
+        buffer, others = buffers[number], order[:count]
+        wanted = _padded(buffer.size)
+        beside = others[(firsts[others] <= buffer.last) & (lasts[others] >= buffer.first)]
+        beside = beside[np.argsort(offsets[beside])]
+        taken = np.maximum.accumulate(np.concatenate([[0], ends[beside]]))  # up to here by those that begin before
+        (free,) = np.nonzero(taken[:-1] + wanted <= offsets[beside])
+        offsets[number] = taken[free[0] if len(free) else -1]
+        ends[number] = offsets[number] + wanted
+        total = max(total, int(ends[number]))
+    return offsets.tolist(), total
 
 
 def spread(buffers: Sequence[Lifetime]) -> tuple[list[int], int, tuple[tuple[int, int], ...]]:

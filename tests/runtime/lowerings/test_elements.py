@@ -221,18 +221,27 @@ def test_a_line_for_each_of_many_channels(seed, dtype) -> None:
 
 
 def prelu_of_channels(channels: int, pixels: int) -> Graph:
-    slopes = np.random.default_rng(0).uniform(-0.3, 0.5, channels)
+    return prelu_along(("N", pixels, channels), 2)
+
+
+def prelu_along(shape: tuple[int | str, ...], axis: int) -> Graph:
+    slopes = np.random.default_rng(0).uniform(-0.3, 0.5, shape[axis])
     reals = np.arange(-128, 128) * 0.04
     table = np.clip(np.rint(np.where(reals >= 0, reals, reals * slopes[:, None]) / 0.031), -128, 127).astype(np.int8)
-    constants = {"t": table}
-    return graph_of(
-        {"x": ("int8", ("N", pixels, channels))}, ("integer.table", "x t", "y", {"axis": 2}), constants=constants
-    )
+    return graph_of({"x": ("int8", shape)}, ("integer.table", "x t", "y", {"axis": axis}), constants={"t": table})
 
 
 @pytest.mark.parametrize(("channels", "pixels"), [(16, 30), (24, 7), (600, 3)])
 def test_two_lines_for_each_channel(channels: int, pixels: int) -> None:
     check(prelu_of_channels(channels, pixels))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((600, 1), 0), ((1031, 1), 0), ((3, 600, 1), 1), ((1, 700, 1, 1), 1), ((700, 1, 1), 0)]
+)
+def test_channels_may_have_axes_of_one_behind_them(shape: tuple[int, ...], axis: int) -> None:
+    """As a detector's boxes have that are scaled by the size of each anchor."""
+    check(prelu_along(shape, axis))
 
 
 @pytest.mark.parametrize("level", [level for level in LEVELS if level.vectors in ISAS])

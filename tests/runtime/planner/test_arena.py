@@ -22,6 +22,22 @@ def test_buffers_that_meet_lie_apart(lifetimes):
                 assert start + one.size + SLACK <= begin or begin + other.size + SLACK <= start
 
 
+@given(st.lists(st.builds(lambda size, span: Lifetime(size, *span), st.integers(0, 700), SPANS), max_size=40))
+def test_each_lies_at_the_lowest_free_place_the_largest_first(lifetimes):
+    """As by hand: from the lowest multiple of the alignment up, until none that it meets is in the way."""
+    offsets, total = arrange(lifetimes)
+    placed = list[tuple[Lifetime, range]]()
+    for number in sorted(range(len(lifetimes)), key=lambda n: -lifetimes[n].size):
+        one, place = lifetimes[number], 0
+        wanted = -(-(one.size + SLACK) // ALIGNMENT) * ALIGNMENT if one.size else 0
+        beside = [taken for other, taken in placed if other.first <= one.last and one.first <= other.last]
+        while any(place < taken.stop and taken.start < place + wanted for taken in beside):
+            place += ALIGNMENT
+        assert offsets[number] == place
+        placed.append((one, range(place, place + wanted)))
+    assert total == max((taken.stop for _, taken in placed), default=0)
+
+
 def test_buffers_that_never_meet_share_their_bytes():
     offsets, total = arrange([Lifetime(1000, 0, 1), Lifetime(1000, 2, 3), Lifetime(1000, 4, 4)])
     assert offsets == [0, 0, 0]
