@@ -1,6 +1,6 @@
 """Round weights one layer after the other, each so that its output is the float network's as nearly as can be."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
@@ -133,7 +133,7 @@ def round_sequentially(
     if not todo:
         return FrozenMap(found)
     end, where = max(todo), executor if isinstance(executor, Cluster) else None
-    effort = effort or _effort(encodings[weight].qparams for weight in todo.values())
+    effort = effort or effort_of(graph, {weight: encodings[weight] for weight in todo.values()})
     chunks = _chunks(data, pieces or range(data.pieces), effort.samples, where is not None)
     nearest = {
         w: _nearest(graph.constants[w].array, encodings[w].qparams) for at, w in all_of.items() if at not in todo
@@ -196,13 +196,10 @@ def _weight(graph: Graph, group: Group, encodings: Mapping[str, Encoding]) -> st
 
 
 def effort_of(graph: Graph, encodings: Mapping[str, Encoding]) -> Effort:
-    """What the weights of a graph need that can be rounded."""
+    """What those weights of a graph need that can be rounded."""
     found = (_weight(graph, group, encodings) for group in find_groups(graph))
-    return _effort(encodings[weight].qparams for weight in found if weight is not None)
-
-
-def _effort(qparams: Iterable[QParams]) -> Effort:
-    fine = all(each.axis is not None and each.qmax - each.qmin >= 2 ** (_BITS - 1) for each in qparams)
+    kinds = [encodings[weight].qparams for weight in found if weight is not None]
+    fine = all(each.axis is not None and each.qmax - each.qmin >= 2 ** (_BITS - 1) for each in kinds)
     return LIGHT if fine else _FULL
 
 

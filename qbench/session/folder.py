@@ -20,8 +20,9 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import pydantic
 
@@ -34,6 +35,7 @@ from qbench.session.arrays import load_dataset, save_dataset
 from qbench.session.model import Model
 
 Part = Literal["history.json", "report.json", "snapshots.json"]
+T = TypeVar("T")
 _MANIFEST, _MODEL, _FLOAT = "session.json", "model.qbench", "float.qbench"
 
 
@@ -176,6 +178,15 @@ class SessionFolder:
         """A part's text, known from now on; SessionError where it cannot be read."""
         self._known[part] = self._text(part)
         return self._known[part]
+
+    def parsed(self, part: Part, parse: Callable[[str], T]) -> T:
+        """What `parse` makes of a part's text; its SessionError says which file it is about."""
+        text = self.read(part)
+        try:
+            return parse(text)
+        except SessionError as error:
+            more = "; without that file it is measured again" if part == "report.json" else ""
+            raise SessionError(f"{part} of the session at {shown(str(self.path))}: {error}{more}") from error
 
     def _text(self, part: Part) -> str:
         try:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -142,7 +143,7 @@ class Record:
 
     def _load(self, part: _Part) -> dict[str, Snapshot]:
         folder = self._folder
-        return load_snapshots(folder.read(part), self._data) if folder and folder.has(part) else {}
+        return folder.parsed(part, partial(load_snapshots, data=self._data)) if folder and folder.has(part) else {}
 
     def _save(self, part: _Part, snapshots: Mapping[str, Snapshot]) -> None:
         if self._folder is not None:

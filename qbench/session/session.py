@@ -129,7 +129,7 @@ class Session(Searches):
         if path is not None:
             folder = SessionFolder.make(Path(path), model, data, cases, history.to_json())
             quantizer.folder = folder.path
-        saved = History.from_json(folder.read("history.json")) if folder else history
+        saved = folder.parsed("history.json", History.from_json) if folder else history
         found = None if metric is None else resolve_metric(metric)
         super().__init__(model, quantizer, cases, cache_bytes, folder, saved, probe_samples, found)
         if self.config != history.config:
@@ -170,7 +170,7 @@ class Session(Searches):
         model, calibration, evaluation = folder.load()
         where = executor_of(cluster, executor)
         quantizer = Quantizer(model, calibration, where, folder.path, judges=evaluation is None)
-        history = History.from_json(folder.read("history.json"))
+        history = folder.parsed("history.json", History.from_json)
         session = cls.__new__(cls)
         found = None if metric is None else resolve_metric(metric)
         if truths is not None and evaluation is not None:

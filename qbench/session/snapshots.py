@@ -40,4 +40,4 @@ def load_snapshots(text: str, data: str) -> dict[str, Snapshot]:
             for name, one in said["snapshots"].items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-        raise SessionError(f"the snapshots cannot be read: {error}") from error
+        raise SessionError(f"it cannot be read: {error}") from error

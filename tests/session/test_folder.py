@@ -376,3 +376,18 @@ def test_a_session_of_before_a_pass_keeps_the_nodes_that_it_would_fold(tmp_path:
     assert again.run().output == report.output
     Session(g, samples(30)[:, :5], path=tmp_path / "new")
     assert ops(Session.resume(tmp_path / "new").prepared) == ["nn.dense", "nn.relu"]
+
+
+@pytest.mark.parametrize(
+    ("part", "more"), [("report.json", "it is measured again"), ("snapshots.json", ""), ("history.json", "")]
+)
+def test_a_damaged_part_is_named(tmp_path: Path, part: str, more: str):
+    s = session(tmp_path / "s")
+    s.run()
+    s.snapshot("kept")
+    (tmp_path / "s" / part).write_text('{"version": 1}')
+    with pytest.raises(SessionError, match=rf"{part} of the session at '.*/s': .*cannot be read.*{more}"):
+        Session.resume(tmp_path / "s")
+    if more:
+        (tmp_path / "s" / part).unlink()
+        assert Session.resume(tmp_path / "s").run().output == s.report.output

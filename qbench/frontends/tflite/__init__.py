@@ -36,5 +36,9 @@ def load_tflite(
         data = path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot read {shown(str(path))}: {error.strerror or error}") from None
-    graph = import_model(read_model(data, path.stem), shapes, semantics, to_nchw=to_nchw)
+    try:
+        model = read_model(data, path.stem)
+    except ModelError as error:
+        raise ModelError(f"{shown(str(path))}: {error}") from error
+    graph = import_model(model, shapes, semantics, to_nchw=to_nchw)
     return graph if semantics == "tflite" else QdqToQnnPass(semantics)(graph)

@@ -267,3 +267,9 @@ def test_damaged_files_give_a_graph_or_an_error(tmp_path: Path, edits: list[tupl
         data[place] ^= byte
     with contextlib.suppress(QBenchError):
         load(save(bytes(data[: length if not edits else None]), tmp_path))
+
+
+def test_the_damaged_file_is_named(tmp_path: Path) -> None:
+    path = save(FILE[: len(FILE) // 2], tmp_path)
+    with pytest.raises(ModelError, match=rf"'.*{path.name}': the file is damaged or cut off"):
+        load(path)
