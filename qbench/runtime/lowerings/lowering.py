@@ -160,10 +160,9 @@ class _Made(dict[Hashable, Any]):
     @classmethod
     def of(cls, kind: type[Lowering], step: Fused, graph: Graph, level: Level) -> _Made:
         """That of all lowerings of this kind, of equal steps, that are alive."""
-        values = graph.types.items()
-        known = graph.constants.get, graph.qparams.get
-        what = tuple((name, kind.dtype, kind.rank, *(get(name) for get in known)) for name, kind in values)
-        return _made.setdefault((kind, step, level, what), cls())
+        get, known = graph.constants.get, graph.qparams.get
+        values = tuple((name, value.dtype, value.rank, get(name), known(name)) for name, value in graph.types.items())
+        return _made.setdefault((kind, step, level, values), cls())
 
 
 _made: WeakValueDictionary[Hashable, _Made] = WeakValueDictionary()

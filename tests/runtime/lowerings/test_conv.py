@@ -74,7 +74,7 @@ def test_constants_are_packed_once_for_all_sizes(monkeypatch: pytest.MonkeyPatch
     nodes = [node("integer.conv2d", "x w", "sums", **attrs), scaled]
     graph = build("g", {"x": TensorType((1, 64, "H", "H"), "uint8")}, "y", nodes, constants | parameters)
     first = plan(graph, sizes={"H": 40})
-    for name in ("pack_depthwise", "pack_scales", "pack_weights"):
+    for name in ("pack_depthwise", "pack_scales"):
         for module in ("conv", "depthwise"):
             where = f"qbench.runtime.lowerings.{module}.{name}"
             monkeypatch.setattr(where, lambda *_: pytest.fail("packed again"), raising=False)
