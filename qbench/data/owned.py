@@ -12,9 +12,7 @@ from qbench.errors import DataError
 def owned(data: object) -> object:
     """The same with arrays that nobody else can write into; DataError where some of their values are masked."""
     if isinstance(data, np.ndarray):
-        array = cast("NDArray[Any]", data)
-        if np.ma.is_masked(array):
-            raise DataError("data are masked in places; give numbers for them, as x.filled(0) does")
+        array = unmasked(cast("NDArray[Any]", data), "data")
         if array.flags.writeable or not array.flags.c_contiguous:
             array = np.array(array, order="C", copy=True)
             array.flags.writeable = False
@@ -24,6 +22,13 @@ def owned(data: object) -> object:
     if isinstance(data, (list, tuple)):
         return _side_by_side([*cast("Sequence[object]", data)])
     return data
+
+
+def unmasked(array: NDArray[Any], what: str) -> NDArray[Any]:
+    """The same array; DataError where some of its values are masked: nobody would look at the mask."""
+    if np.ma.is_masked(array):
+        raise DataError(f"{what} is masked in places; give numbers for them, as x.filled(0) does")
+    return array
 
 
 def _side_by_side(items: list[object]) -> list[object]:

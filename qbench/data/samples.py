@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from qbench.data.owned import unmasked
 from qbench.data.padding import unpadded
 from qbench.errors import DataError, nearest, shown
 from qbench.ir.batch import batch_symbol
@@ -141,9 +142,7 @@ def _by_name(graph: Graph, item: object) -> dict[str, Array]:
         if not isinstance(given.get(name), (np.ndarray, np.generic)):
             found = "is missing" if name not in given else f"is {type(given[name]).__name__}, not a NumPy array"
             raise DataError(f"input {shown(name)} {found}")
-        if np.ma.is_masked(given[name]):
-            raise DataError(f"input {shown(name)} is masked in places; give numbers for them, as x.filled(0) does")
-    return {name: np.asarray(given[name]) for name in graph.inputs}
+    return {name: np.asarray(unmasked(given[name], f"input {shown(name)}")) for name in graph.inputs}
 
 
 def _pieces(graph: Graph, feeds: Mapping[str, Array], rows: Mapping[str, int]) -> int:
@@ -155,7 +154,7 @@ def _pieces(graph: Graph, feeds: Mapping[str, Array], rows: Mapping[str, int]) -
             axis = "; axis 0 counts samples (x[None] adds it)" if array.ndim == wanted.rank - 1 else ""
             raise DataError(f"{told}: {array.ndim} dimensions, not {wanted.rank}{axis}")
         if len(array) % size:
-            more = f"qbench.load(..., shapes={{{name!r}: ('N', ...)}}) leaves that open"
+            more = f"qbench.load(..., shapes={{{shown(name)}: ('N', ...)}}) leaves that open"
             raise DataError(
                 f"{told}; it takes {size} samples at a time, and {len(array)} is no multiple of that; {more}"
             )

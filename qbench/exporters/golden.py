@@ -56,7 +56,7 @@ def golden(
         Data that do not fit, or a name with folders in it.
     """
     graph, place = program.graph if isinstance(program, Program) else program, Path(folder)
-    if Path(name).name != name:
+    if not name or Path(name).name != name:
         raise DataError(f"name={shown(name)} is no name of files in a folder")
     place.mkdir(parents=True, exist_ok=True)
     values = _values(graph, data, progress)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from qbench.parity.difference import Differences
+from tests.parity.comparisons import LATER, comparison
 
 CODES = arrays(np.int8, (3, 4, 5))
 
@@ -55,3 +58,11 @@ def test_nothing_differs_in_no_elements():
     differences = Differences(False, 0)
     differences.add(np.zeros((0, 3), np.int8), np.zeros((0, 3), np.int8))
     assert (differences.done().elements, differences.done().rate, differences.done().max_lsb) == (0, 0.0, 0)
+
+
+def test_layers_that_differ_end_to_end_alone_are_counted_apart() -> None:
+    whole = comparison()
+    same, apart, real = whole.layers
+    told = str(replace(whole, layers=(replace(same, end_to_end=LATER), apart, real)))
+    assert "33 of 2,010 elements differ, in 2 of 3 layers" in told
+    assert "end to end 803, in 3;" in told

@@ -22,7 +22,7 @@ from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
 from qbench.quant.config import QuantConfig
 from qbench.session import quantizer
-from qbench.session.arrays import load_dataset, load_statistics, save_dataset, save_statistics
+from qbench.session.arrays import load_dataset, load_statistics, save_dataset, save_statistics, stored_arrays
 from qbench.session.session import Session
 from qbench.views.state import State
 from qbench.views.workbench import workbench_view
@@ -391,3 +391,14 @@ def test_a_damaged_part_is_named(tmp_path: Path, part: str, more: str):
     if more:
         (tmp_path / "s" / part).unlink()
         assert Session.resume(tmp_path / "s").run().output == s.report.output
+
+
+def test_a_flipped_bit_in_the_directory_of_arrays_is_damage(tmp_path: Path):
+    """It makes zipfile ask for a password, or for a way to unpack that nobody knows."""
+    np.savez(tmp_path / "a.npz", x=np.arange(3))
+    whole = (tmp_path / "a.npz").read_bytes()
+    entry = whole.index(b"PK\x01\x02")
+    for place, byte in ((entry + 8, whole[entry + 8] | 1), (entry + 10, 99)):
+        (tmp_path / "a.npz").write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
+        with pytest.raises(ValueError, match=r"a\.npz is damaged: "):
+            stored_arrays(tmp_path / "a.npz")
