@@ -9,33 +9,17 @@ from typing import Any
 import numpy as np
 
 from qbench.kernels.by_range import round_all, scale_of
+from qbench.kernels.floats.denormals import without_denormals
 from qbench.kernels.floats.functions import FUNCTIONS
+from qbench.kernels.floats.product import product_of
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
+from qbench.kernels.levels import Level
 from qbench.kernels.memory import view
 from qbench.kernels.split import at, share
+from qbench.kernels.tile import Tile
 
 _one, _sigmoid, _tanh = np.float32(1), FUNCTIONS["sigmoid"], FUNCTIONS["tanh"]
-
-
-@register_jitable
-def _add_product(x: Any, weights: Any, count: Any, pitch: Any, column: Any, sums: Any) -> None:
-    """``sums[column:] += x @ weights[:count, column:]``, four rows of the weights at a time."""
-    whole = count // 4 * 4
-    for k in range(0, whole, 4):
-        a, b, c, d = x[k], x[k + 1], x[k + 2], x[k + 3]
-        row = k * pitch
-        for i in range(column, pitch):
-            sums[at(i)] += (
-                a * weights[at(row + i)]
-                + b * weights[at(row + pitch + i)]
-                + c * weights[at(row + 2 * pitch + i)]
-                + d * weights[at(row + 3 * pitch + i)]
-            )
-    for k in range(whole, count):
-        a, row = x[k], k * pitch
-        for i in range(column, pitch):
-            sums[at(i)] += a * weights[at(row + i)]
 
 
 @register_jitable
@@ -80,20 +64,19 @@ def _gru_linear(given: Any, again: Any, hidden: Any, cell: Any, peepholes: Any, 
 
 @register_jitable
 def _gru(given: Any, again: Any, hidden: Any, cell: Any, peepholes: Any, units: Any) -> None:
-    """`again` holds what `_reset` made, and the product with the state that was reset in its third part."""
+    """`again` holds what `_reset` made, and in its third part the product with the state that was reset."""
     for i in range(units):
         new = _tanh(given[at(2 * units + i)] + again[at(2 * units + i)], _one, _one)
         hidden[i] = (_one - again[i]) * new + again[i] * hidden[i]
 
 
 @register_jitable
-def _reset(given: Any, again: Any, hidden: Any, offset: Any, units: Any) -> None:
-    """The update gate into the first part of `again`, the state that is reset into the second, bare offsets behind."""
+def _reset(given: Any, again: Any, hidden: Any, units: Any) -> None:
+    """The update gate into the first part of `again`, the state that is reset into the second."""
     for i in range(units):
         again[i] = _sigmoid(given[i] + again[i], _one, _one)
         reset = _sigmoid(given[at(units + i)] + again[at(units + i)], _one, _one)
         again[at(units + i)] = reset * hidden[i]
-        again[at(2 * units + i)] = offset[at(2 * units + i)]
 
 
 @register_jitable
@@ -119,69 +102,89 @@ CELLS: dict[str, tuple[int, Callable[..., None]]] = {
 """
 
 
+RESETS = "gru"
+"""The cell that multiplies its last gate's weights with a state which the other gates have changed."""
+
+
 @makes_kernels
-def recurrent_kernel(cell: str, rounds: bool = False) -> Kernel:
+def recurrent_kernel(level: Level, tile: Tile, cell: str, rounds: bool = False) -> Kernel:
     """A recurrent layer over all its steps, one or two directions.
 
     Parameters
     ----------
+    level, tile
+        Of the products.
     cell
         A key of `CELLS`.
     rounds
-        Whether states are rounded before they are multiplied, those of `group` samples by the range that they have.
+        Whether states are rounded before they are multiplied, those of all samples by the range that they have.
 
     Returns
     -------
     Kernel
         Its fields are references: given (steps, n, directions, gates * units: the products with the data and their
-        offsets), weights (directions, units, gates * units: the recurrence's), offset (directions, gates * units: the
-        recurrence's), y (steps, directions, n, units), hidden and cell (directions, n, units: the first states, which
-        become the last), peepholes (directions, `holes`), rounded (as the states, where these are rounded), work
-        (directions, n, gates * units); and sizes. `holes` is how many peepholes a direction has.
-        `group` samples go through the steps together. Direction number `backward` and those behind it go through the
-        steps from the last one.
+        offsets), weights and offset (of each direction, the recurrence's, as `product_of` has them; late_weights and
+        late_offset those of the last gate of a cell that `RESETS`), y (steps, directions, n, units), hidden and cell
+        (directions, n, units: the first states, which become the last), peepholes (directions, `holes`), rounded (as
+        the states, where these are rounded), work (directions, n, gates * units); and sizes: `holes` is how many
+        peepholes a direction has, the fields that end in bytes say how far it is from one direction to the next.
+        Direction number `backward` and those behind it go through the steps from the last one.
     """
-    (gates, advance), resets = CELLS[cell], cell == "gru"
+    (gates, advance), resets = CELLS[cell], cell == RESETS
+    multiply = product_of(level, tile)
 
     def run(args, bases, thread, threads):
-        steps, n, units, group = args.steps, args.n, args.units, args.group
+        steps, n, units = args.steps, args.n, args.units
         pitch = gates * units
-        begin, end = share(args.directions * n // group, thread, threads)
-        for part in range(begin, end):
-            first, way = part * group, part * group // n
-            weights = view(bases, args.weights + way * units * pitch * 4, units * pitch, np.float32)
-            offset = view(bases, args.offset + way * pitch * 4, pitch, np.float32)
+        begin, end = share(args.directions * n, thread, threads, n if rounds else 1)
+        for way in range(args.directions):
+            first, last = max(begin, way * n), min(end, (way + 1) * n)
+            if first >= last:
+                continue
+            weights, offset = args.weights + way * args.weight_bytes, args.offset + way * args.offset_bytes
+            late_weights = args.late_weights + way * args.late_weight_bytes
+            late_offset = args.late_offset + way * args.late_offset_bytes
             peepholes = view(bases, args.peepholes + way * args.holes * 4, args.holes, np.float32)
+            states, sums, row, size = first * units * 4, args.work + first * pitch * 4, units * 4, pitch * 4
+            seen = (args.rounded if rounds else args.hidden) + states
             for step in range(steps):
                 t = steps - 1 - step if way >= args.backward else step
-                seen = args.hidden
                 if rounds:
-                    states, size = first * units * 4, group * units
-                    seen = args.rounded
-                    _round(
-                        view(bases, args.hidden + states, size, np.float32),
-                        view(bases, seen + states, size, np.float32),
-                    )
-                for item in range(first, first + group):
-                    place = ((t * n + item % n) * args.directions + way) * pitch
-                    given = view(bases, args.given + place * 4, pitch, np.float32)
-                    again = view(bases, args.work + item * pitch * 4, pitch, np.float32)
-                    hidden = view(bases, args.hidden + item * units * 4, units, np.float32)
-                    for i in range(pitch):
-                        again[i] = offset[i]
-                    _add_product(
-                        view(bases, seen + item * units * 4, units, np.float32), weights, units, pitch, 0, again
-                    )
-                    if resets:
-                        _reset(given, again, hidden, offset, units)
-                        _add_product(again[units : 2 * units], weights, units, pitch, 2 * units, again)
-                    held = view(bases, args.cell + item * units * 4, units, np.float32)
+                    count = (last - first) * units
+                    _round(view(bases, args.hidden + states, count, np.float32), view(bases, seen, count, np.float32))
+                early = (gates - resets) * units
+                multiply(bases, seen, row, weights, offset, sums, size, last - first, units, early)
+                if resets:
+                    for item in range(first, last):
+                        given = view(bases, args.given + _place(args, item, t, way) * size, pitch, np.float32)
+                        again = view(bases, args.work + item * size, pitch, np.float32)
+                        _reset(given, again, view(bases, args.hidden + item * row, units, np.float32), units)
+                    multiply(
+                        bases, sums + row, size, late_weights, late_offset, sums + 2 * row, size, last - first, units,
+                        units,
+                    )  # fmt: skip
+                for item in range(first, last):
+                    given = view(bases, args.given + _place(args, item, t, way) * size, pitch, np.float32)
+                    again = view(bases, args.work + item * size, pitch, np.float32)
+                    hidden = view(bases, args.hidden + item * row, units, np.float32)
+                    held = view(bases, args.cell + item * row, units, np.float32)
                     advance(given, again, hidden, held, peepholes, units)
-                    row = ((t * args.directions + way) * n + item % n) * units
-                    y = view(bases, args.y + row * 4, units, np.float32)
+                    y = view(bases, args.y + ((t * args.directions + way) * n + item % n) * row, units, np.float32)
                     for i in range(units):
                         y[i] = hidden[i]
 
-    names = ("given", "weights", "offset", "y", "hidden", "cell", "peepholes", "rounded", "work")
-    sizes = ("steps", "n", "units", "directions", "backward", "group", "holes")
-    return Kernel(f"float.{cell}{'.rounded' * rounds}", record(**dict.fromkeys((*names, *sizes), "i8")), run)
+    names = ("given", "weights", "offset", "late_weights", "late_offset", "y", "hidden", "cell", "peepholes")
+    sizes = ("steps", "n", "units", "directions", "backward", "holes")
+    strides = ("weight_bytes", "offset_bytes", "late_weight_bytes", "late_offset_bytes")
+    fields = record(**dict.fromkeys((*names, "rounded", "work", *sizes, *strides), "i8"))
+    return Kernel(
+        f"float.{cell}{'.rounded' * rounds}.{level}.{tile}",
+        fields,
+        run if level == Level.PORTABLE else without_denormals(run),
+    )
+
+
+@register_jitable
+def _place(args: Any, item: Any, t: Any, way: Any) -> Any:
+    """Which row of `given` is that of a sample at a time step."""
+    return (t * args.n + item % args.n) * args.directions + way

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Node
+from qbench.runtime.programs import plan
 from tests.graphs import graph_of
 from tests.runtime.lowerings.agree import assert_agree
 
@@ -53,6 +54,25 @@ def test_each_cell(
     used = {name: array for name, array in held.items() if name in layer.inputs}
     graph = graph_of(feeds, [layer], "y", **used)
     assert_agree(graph, feeds, keep=made[1:], threads=threads, magnitude=1.0)  # of the states, whose terms cancel
+
+
+@pytest.mark.parametrize("cell, gates", [("lstm", 4), ("gru", 3)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_samples_that_go_through_the_steps_together_are_what_each_is_alone(cell: str, gates: int, threads: int) -> None:
+    """Bit for bit, though the tiles of their products are of other shapes."""
+    steps, n, inputs, units, rng = 5, 11, 3, 37, np.random.default_rng(0)
+    rows, states = gates * units, ("first", "second") if cell == "lstm" else ("first",)
+    shapes = {"k": (2, rows, inputs), "r": (2, rows, units), "o": (2, 2 * rows)}
+    held = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    feeds = {"x": rng.normal(size=(steps, n, inputs)).astype(np.float32)}
+    feeds |= {name: rng.normal(size=(2, n, units)).astype(np.float32) for name in states}
+    made = ("y", *(f"last {state}" for state in states))
+    layer = Node("layer", f"nn.{cell}", ("x", "k", "r", "o", *states), made, FrozenMap({"direction": "bidirectional"}))
+    together = plan(graph_of(feeds, [layer], "y", **held)).run(feeds, threads=threads)["y"]
+    for i in range(n):
+        alone = {name: array[:, i : i + 1] for name, array in feeds.items()}
+        program = plan(graph_of(alone, [layer], "y", **held))
+        np.testing.assert_array_equal(program.run(alone)["y"], together[:, :, i : i + 1])
 
 
 @settings(max_examples=15)

@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from qbench.ir.graph import Graph
-from qbench.ir.op import bind
+from qbench.ir.op import Array, bind
 from qbench.kernels.by_range import PIECES, range_kernel, rounded_kernel
-from qbench.kernels.floats.recurrent import recurrent_kernel
+from qbench.kernels.floats.conv import choose_tile, panel_lanes
+from qbench.kernels.floats.recurrent import RESETS, recurrent_kernel
 from qbench.kernels.levels import Level
+from qbench.kernels.pack import pack_channels, pack_weights
+from qbench.kernels.tile import Tile
 from qbench.ops.float.recurrent import Gru, Lstm, Recurrent, Rnn
 from qbench.ops.onnx.dynamic import DynamicLstm
 from qbench.runtime.fuse import Fused
@@ -58,8 +61,11 @@ class RecurrentLowering(Lowering):
         steps, n, inputs = shape_of(self.graph, self.data)
         kernel, recurrence, offset = (self.graph.constants[name] for name in self.weights)
         directions, pitch, units = recurrence.shape
-        packed = np.ascontiguousarray(recurrence.array.transpose(0, 2, 1))
         offsets = np.ascontiguousarray(offset.array.reshape(directions, 2, pitch).swapaxes(0, 1))
+        tile = choose_tile(site.level, n, pitch, units)
+        early = pitch - units if self.cell == RESETS else pitch
+        parts = {"": slice(early), "late_": slice(early, None)}
+        packed = self.once(tile, lambda: _packed(recurrence.array, offsets[1], parts, tile, site.level))
         peepholes = self.graph.constants[self.peepholes[0]].array if self.peepholes else np.empty((0, 0), np.float32)
         data, targets = gapless(site, self.data), [gapless(site, name, output=True) for name in self.made]
         y, hidden, *_, cell = (target.place.reference for target in (*targets, targets[-1]))
@@ -73,12 +79,13 @@ class RecurrentLowering(Lowering):
         for state, last in zip(self.states, targets[1:], strict=True):
             before += copy_instructions(operand_place(site, state), last.place)
         made = instruction(
-            recurrent_kernel(self.cell, self.rounds), self.made[0], given=given.reference,
-            weights=site.constant(packed), offset=site.constant(offsets[1]), y=y, hidden=hidden, cell=cell,
-            work=site.workspace(directions * n * pitch * 4), steps=steps, n=n, units=units, directions=directions,
-            backward=self.backward, group=n if self.rounds else 1,
+            recurrent_kernel(site.level, tile, self.cell, self.rounds), self.made[0], given=given.reference,
+            y=y, hidden=hidden, cell=cell, work=site.workspace(directions * n * pitch * 4), steps=steps, n=n,
+            units=units, directions=directions, backward=self.backward,
             rounded=site.workspace(directions * n * units * 4 if self.rounds else 0),
             peepholes=site.constant(peepholes), holes=peepholes.shape[1],
+            **{name: site.constant(array) for name, array in packed.items()},
+            **{f"{name.removesuffix('s')}_bytes": array[0].nbytes for name, array in packed.items()},
         )  # fmt: skip
         return [*before, made, *(copy for target in targets for copy in target.copies)]
 
@@ -89,3 +96,13 @@ class RecurrentLowering(Lowering):
         find = instruction(range_kernel(), f"{self.data}: range", x=x, ranges=ranges, samples=1, count=count)
         turn = instruction(rounded_kernel(), self.data, x=x, out=made.reference, ranges=ranges, count=count)
         return [find, turn], made
+
+
+def _packed(recurrence: Array, offset: Array, parts: Mapping[str, slice], tile: Tile, level: Level) -> dict[str, Array]:
+    """The weights and offsets (directions, gates * units, ...) of some gates, as products read them, by direction."""
+    lanes, made = panel_lanes(level), dict[str, Array]()
+    for name, part in parts.items():
+        weights = [pack_weights(each[part][None, :, None], tile, lanes, 1) for each in recurrence]
+        made[f"{name}weights"] = np.stack(weights)
+        made[f"{name}offset"] = np.stack([pack_channels(each[part], 1, tile, lanes) for each in offset])
+    return made
