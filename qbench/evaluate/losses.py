@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from qbench.evaluate.columns import Columns
 from qbench.evaluate.judging import Said
 from qbench.evaluate.measure import decibels
 from qbench.ir.op import Array
 from qbench.report.entries import OutputLoss, SampleLoss
 
 MOST_SAMPLES = 16
+_HIDDEN_DB = 3.0
+"""So much better an output looks where all that it loses is how it varies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Losses:
         The samples with the most noise for their signal, the worst first.
     said
         What the output says, where that is more than numbers.
+    columns
+        Sums of each number, where a sample has few.
     """
 
     signal: float = 0.0
@@ -35,24 +40,28 @@ class Losses:
     power: float = 0.0
     worst: tuple[SampleLoss, ...] = ()
     said: Said = field(default_factory=Said)
+    columns: Columns = field(default_factory=Columns)
 
     def __add__(self, other: Losses) -> Losses:
         sums = self.signal + other.signal, self.noise + other.noise, self.power + other.power
         worst = heapq.nsmallest(MOST_SAMPLES, (*self.worst, *other.worst), _order)
-        return Losses(*sums, tuple(worst), self.said + other.said)
+        return Losses(*sums, tuple(worst), self.said + other.said, self.columns + other.columns)
 
     def of(self, name: str) -> OutputLoss:
         """The report's entry of the output of that name."""
         size = math.sqrt(self.signal * self.power)
         cosine = (self.signal + self.power - self.noise) / (2 * size) if size > 0 and math.isfinite(size) else None
+        sqnr_db, varies_db = decibels(self.signal, self.noise), self.columns.sqnr_db
+        is_told = self.said != Said() or varies_db is None or sqnr_db is None or varies_db >= sqnr_db - _HIDDEN_DB
         return OutputLoss(
             name=name,
-            sqnr_db=decibels(self.signal, self.noise),
+            sqnr_db=sqnr_db,
             cosine=cosine and min(max(cosine, -1.0), 1.0),
             worst=self.worst,
             found_db=self.said.found_db,
             texts_alike=self.said.texts_alike,
             nats_lost=self.said.nats_lost,
+            varies_db=None if is_told else varies_db,
         )
 
 
@@ -77,4 +86,5 @@ def losses(reference: Array, value: Array, start: int, stop: int) -> Losses:
         signal, noise, power = (np.einsum("ij,ij->i", a, a) for a in (x, x - y, y))
     each = (decibels(s, n) for s, n in zip(signal.tolist(), noise.tolist(), strict=True))
     worst = [SampleLoss(start + row, db) for row, db in enumerate(each) if db is not None and db < math.inf]
-    return Losses(float(signal.sum()), float(noise.sum()), float(power.sum())) + Losses(worst=tuple(worst))
+    sums = float(signal.sum()), float(noise.sum()), float(power.sum())
+    return Losses(*sums, columns=Columns.of(x, y)) + Losses(worst=tuple(worst))

@@ -63,8 +63,11 @@ def draw_result(axes: Axes, view: ResultView) -> None:
 def _said(view: ResultView) -> list[tuple[str, str, str]]:
     """What is left of what the outputs say, where that is where something is, or texts."""
     now, before = view.now, view.before
-    was = "" if before is None else f"before: {decibels(before.found_db)} dB"
-    found = [] if now.found_db is None else [("where it finds", f"{decibels(now.found_db)} dB", was)]
+    found: list[tuple[str, str, str]] = []
+    for title, field in (("where it finds", "found_db"), ("how it varies", "varies_db")):
+        value, last = (outcome and getattr(outcome, field) for outcome in (now, before))
+        note = "" if before is None else f"before: {decibels(last)} dB"
+        found += [] if value is None else [(title, f"{decibels(value)} dB", note)]
     return found if now.texts_alike is None else [*found, ("texts read alike", percent(now.texts_alike), "")]
 
 

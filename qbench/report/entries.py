@@ -143,6 +143,9 @@ class OutputLoss:
     nats_lost
         Divergence (Kullback and Leibler) of a usual choice between classes from the float model's; None where the
         output is no choice, or a text.
+    varies_db
+        As `sqnr_db`, of an output of a few numbers for each sample: the error of each number beside its variance over
+        samples, and the mean of them. None where `sqnr_db` says as much, and for all others.
     """
 
     name: str
@@ -152,6 +155,7 @@ class OutputLoss:
     found_db: float | None = None
     texts_alike: float | None = None
     nats_lost: float | None = None
+    varies_db: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,6 +99,7 @@ def _said(loss: OutputLoss) -> list[str]:
     name = shortened(loss.name, 32)
     found = [] if loss.found_db is None else [f"{name} {loss.found_db:.2f} dB where something is found"]
     texts = [] if loss.texts_alike is None else [f"{loss.texts_alike:.2%} of the texts of {name} read alike"]
+    found += [] if loss.varies_db is None else [f"{name} {loss.varies_db:.2f} dB of how it varies"]
     return [*found, *texts] + ([] if loss.nats_lost is None else [f"{loss.nats_lost:.2g} nats lost by {name}"])
 
 

@@ -121,8 +121,8 @@ class Exact:
         What all values of a large output have in common is no signal.
         A choice between classes counts by what is lost of it, where that is more: its divergence from the float
         model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. A text counts by that alone: its
-        letters may stand at other steps. Of detections counts what is said where something is found. What is not finite
-        in the float model, as a mask is, does not count.
+        letters may stand at other steps. Of detections counts what is said where something is found, of a few numbers
+        how they vary. What is not finite in the float model, as a mask is, does not count.
         """
         given = self._given(graph)
         if given is None:
@@ -141,7 +141,7 @@ class Exact:
     def _decibels(self, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]) -> float:
         pairs = [(self.outputs[name][at], given[name][at]) for at in samples]
         finds, chances = self.judging.finds, self.judging.chances.get(name)
-        if name in finds:
+        if name in finds or name in finds.powers:
             each = [*batchwise(self.outputs, given)]
             found = worst_db(finds.deviations(name, *each[at]) for at in samples)
             return -math.inf if found is None else found

@@ -28,6 +28,7 @@ class Outcome(View):
     found_db: float | None = None
     texts_alike: float | None = None
     nats_lost: float | None = None
+    varies_db: float | None = None
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,7 @@ def outcome(output: OutputReport) -> Outcome:
     found = [loss.found_db for loss in output.losses if loss.found_db is not None]
     texts = [loss.texts_alike for loss in output.losses if loss.texts_alike is not None]
     nats = [loss.nats_lost for loss in output.losses if loss.nats_lost is not None]
+    varies = [loss.varies_db for loss in output.losses if loss.varies_db is not None]
     return Outcome(
         output.sqnr_db,
         output.agreement,
@@ -208,6 +210,7 @@ def outcome(output: OutputReport) -> Outcome:
         min(found, default=None),
         min(texts, default=None),
         max(nats, default=None),
+        min(varies, default=None),
     )
 
 

@@ -57,19 +57,20 @@ def test_numbers_before_and_after_the_last_edit(page: Page, result: dict[str, An
 
 
 def test_what_outputs_say_beside_numbers(page: Page, result: dict[str, Any]):
-    said = {"found_db": 23.25, "texts_alike": 0.975, "nats_lost": 0.0021}
+    said = {"found_db": 23.25, "varies_db": 4.5, "texts_alike": 0.975, "nats_lost": 0.0021}
     edited = result["edited"]
-    before = edited["before"] | {"found_db": 24.0, "texts_alike": 0.95}
+    before = edited["before"] | {"found_db": 24.0, "varies_db": 4.5, "texts_alike": 0.95}
     stub = panel(page, edited | {"now": edited["now"] | said, "before": before})
     for name, texts in {
         "found": ("23.3 dB", "\u25bc \u22120.75 dB by last edit"),
+        "varies": ("4.5 dB", "same after last edit"),
         "texts": ("97.50 %", "\u25b2 +2.50 points by last edit"),
         "agreement": ("loses 0.0021 nats",),
     }.items():
         for text in texts:
             expect(page.locator(f'[data-name="{name}"]')).to_contain_text(text)
     stub.update(result=edited)
-    expect(page.locator('[data-name="found"], [data-name="texts"]')).to_have_count(0)
+    expect(page.locator('[data-name="found"], [data-name="varies"], [data-name="texts"]')).to_have_count(0)
     assert stub.errors == []
 
 

@@ -72,12 +72,14 @@ def test_what_outputs_say_is_drawn(state: views.State):
     losses = (
         OutputLoss(name="y", sqnr_db=8.0, cosine=0.9, found_db=23.26, texts_alike=0.975, nats_lost=0.002),
         OutputLoss(name="z", sqnr_db=8.0, cosine=0.9, found_db=21.04),
+        OutputLoss(name="t", sqnr_db=38.0, cosine=1.0, varies_db=4.04),
     )
     report = replace(state.report, output=replace(state.report.output, losses=losses, flipped=0))
     view = views.result_view(replace(state, report=report))
     assert (view.now.found_db, view.now.texts_alike, view.now.nats_lost) == (21.04, 0.975, 0.002)
-    found = texts(plots.result_figure(view))
-    assert {"where it finds", "21.0 dB", "texts read alike", "97.50%", "loses 0.0020 nats"} <= set(found)
+    found = set(texts(plots.result_figure(view)))
+    assert {"where it finds", "21.0 dB", "how it varies", "4.0 dB"} <= found
+    assert {"texts read alike", "97.50%", "loses 0.0020 nats"} <= found
 
 
 @pytest.mark.parametrize(("layer", "part"), [("relu_1", "activation"), ("dense_1", "weight"), ("y", "activation")])

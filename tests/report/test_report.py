@@ -10,7 +10,7 @@ from qbench.errors import ExportError, SessionError
 from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss
 from qbench.report.report import Report
 
-SAID = {"found_db": 12.5, "texts_alike": 0.875, "nats_lost": 0.25}
+SAID = {"found_db": 12.5, "texts_alike": 0.875, "nats_lost": 0.25, "varies_db": 3.5}
 REPORT = Report(
     by_layer=(
         LayerReport(
@@ -43,7 +43,7 @@ def test_json_is_the_schema():
         "flips": [{"sample": 3, "float_class": 1, "quantized_class": 2, "label": None}],
         "losses": [{
             "name": "y", "sqnr_db": None, "cosine": 1.0, "worst": [{"sample": 3, "sqnr_db": 9.5}], "found_db": 12.5,
-            "texts_alike": 0.875, "nats_lost": 0.25,
+            "texts_alike": 0.875, "nats_lost": 0.25, "varies_db": 3.5,
         }],
         "latency": {"quantized_ms": 2.0, "float_ms": 6.0, "threads": 2, "samples": 1},
     }  # fmt: skip
@@ -100,5 +100,5 @@ def test_the_table_has_a_line_per_layer_whatever_the_names():
     assert max(map(len, lines)) < 250
     assert lines[-1] == (
         "output: SQNR 20.50 dB, agreement with the float model 75.00%, y 12.50 dB where something is found, "
-        "87.50% of the texts of y read alike, 0.25 nats lost by y; 4 calibration samples"
+        "y 3.50 dB of how it varies, 87.50% of the texts of y read alike, 0.25 nats lost by y; 4 calibration samples"
     )

@@ -67,10 +67,12 @@ export function resultPanel(send) {
   return { element, flips, draw };
 }
 
-/** What is left of what the outputs say, where that is where something is, or texts: of the worst of them. */
+/** What is left of what the outputs say, where that is where something is, how numbers vary, or texts: of the worst. */
 function said(now, before, badge, moved) {
   const cards = [];
-  if (isSaid(now.found_db)) cards.push(card("found", "Where it finds", badge(), decibels(now.found_db), unit(now.found_db), moved(now.found_db, before?.found_db, 1, "dB")));
+  for (const [name, title, field] of [["found", "Where it finds", "found_db"], ["varies", "How it varies", "varies_db"]]) {
+    if (isSaid(now[field])) cards.push(card(name, title, badge(), decibels(now[field]), unit(now[field]), moved(now[field], before?.[field], 1, "dB")));
+  }
   if (isSaid(now.texts_alike)) cards.push(card("texts", "Texts read alike", badge(), ...split(percent(now.texts_alike)), moved(now.texts_alike, before?.texts_alike, 100, "points")));
   return cards;
 }

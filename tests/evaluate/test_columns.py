@@ -1,0 +1,63 @@
+"""Errors of a few numbers, each beside how it varies, against sums by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import qbench as qb
+from qbench.evaluate.columns import Columns, powers_of
+from qbench.ir.graph import Node
+from tests.graphs import graph_of
+
+RNG = np.random.default_rng(0)
+WANTED = (RNG.normal(size=(40, 3)) * [5, 0.01, 2000] + [290, 0, -500]).astype(np.float32)
+
+
+@given(cuts=st.lists(st.integers(0, 40), max_size=4), share=st.floats(1e-3, 2))
+def test_each_error_counts_beside_the_variance_of_its_number(cuts: list[int], share: float) -> None:
+    """However the samples are divided."""
+    given = WANTED + (share * WANTED.std(axis=0) * RNG.normal(size=WANTED.shape)).astype(np.float32)
+    by_hand = np.mean(np.square(given.astype(np.float64) - WANTED).mean(axis=0) / WANTED.astype(np.float64).var(axis=0))
+    ends = [0, *sorted(cuts), 40]
+    parts = [Columns.of(WANTED[i:j], given[i:j]) for i, j in pairwise(ends)]
+    assert sum(parts, Columns()).sqnr_db == pytest.approx(-10 * np.log10(by_hand), abs=1e-3)
+    found = Columns.of(WANTED, given).beside(powers_of([WANTED[:13], WANTED[13:]]))
+    assert found.sqnr_db == pytest.approx(-10 * np.log10(by_hand), abs=1e-3)
+
+
+def test_numbers_that_do_not_vary_count_beside_themselves_and_zeros_nowhere() -> None:
+    wanted = np.stack([np.full(20, 50.0), np.zeros(20), np.arange(20.0)], axis=1)
+    assert powers_of([wanted]) == (2500.0, 0.0, np.arange(20).var())
+    assert Columns.of(wanted, wanted + np.array([5, 7, 0])).sqnr_db == pytest.approx(-10 * np.log10(25 / 2500 / 2))
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [[WANTED[:7]], [WANTED, WANTED[:, :2]], [RNG.normal(size=(40, 64))], [np.where(WANTED > 300, np.inf, WANTED)]],
+    ids=["few samples", "other numbers", "many numbers", "not finite"],
+)
+def test_what_cannot_be_told(outputs: list[np.ndarray]) -> None:
+    assert powers_of(outputs) == ()
+
+
+def test_a_temperature_is_not_lost_in_its_offset() -> None:
+    """290 K that vary by 5: an output in 8 bits leaves 35 dB and next to nothing of them; the default keeps them."""
+    weights = RNG.normal(size=(2, 6)).astype(np.float32) * np.array([[2], [0.02]], np.float32)
+    nodes = [Node("layer", "nn.dense", ("x", "w"), ("z",)), Node("offset", "add", ("z", "b"), ("y",))]
+    data = RNG.normal(size=(64, 6)).astype(np.float32)
+    graph = graph_of({"x": data[:1]}, nodes, "y", w=weights, b=np.array([290, -0.5], np.float32))
+    losses = {}
+    for preset in ("int8", "default"):
+        session = qb.Session(graph, calibration=data, preset=preset)
+        (losses[preset],) = session.run().output.losses
+    assert losses["int8"].sqnr_db is not None and losses["int8"].sqnr_db > 30
+    assert losses["int8"].varies_db is not None and losses["int8"].varies_db < 10
+    assert "dB of how it varies" in str(qb.Session(graph, calibration=data, preset="int8").run())
+    real = data.astype(np.float64) @ weights.T
+    made = np.concatenate([qb.run(session.graph, row[None]) for row in data]).astype(np.float64) - [290, -0.5]
+    assert np.max(np.square(made - real).mean(axis=0) / real.var(axis=0)) < 0.01
