@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from qbench.errors import DataError, GraphError, shown
 from qbench.ir.dtypes import is_float, is_integer, numpy_dtype
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, check_graph
 from qbench.ir.op import Array
 from qbench.ir.sizes import size_of
 from qbench.ir.types import TensorType
@@ -42,6 +42,7 @@ class Decoder:
     """
 
     def __init__(self, graph: Graph, scores: str | None = None, context: Mapping[str, Array] | None = None) -> None:
+        check_graph(graph)
         self.graph, self._context = graph, dict(context or {})
         self._programs = Programs(graph)
         self._caches = _caches(graph, self._context)

@@ -1,8 +1,10 @@
 """Every error that qbench raises on purpose. Each message says what is wrong, where, and what to do about it."""
 
 import difflib
+import sys
 from collections.abc import Collection, Iterable
 from itertools import islice
+from numbers import Integral
 
 __all__ = [
     "CalibrationError",
@@ -19,6 +21,8 @@ __all__ = [
     "QParamsError",
     "SessionError",
     "UnsupportedOpsError",
+    "check_count",
+    "check_kind",
     "listed",
     "nearest",
     "shown",
@@ -97,6 +101,19 @@ class ClusterError(QBenchError):
 
 class Cancelled(QBenchError):
     """Long work stopped because the user asked for it; nothing that was finished is lost."""
+
+
+def check_kind(given: object, kinds: type | tuple[type, ...], error: type[QBenchError], told: str) -> None:
+    """Raise an error unless a caller gave one of these types; ``{}`` in what is told stands for the type that it is."""
+    if not isinstance(given, kinds):
+        raise error(told.format(type(given).__name__))
+
+
+def check_count(what: str, given: object, least: int = 1, most: int = sys.maxsize) -> None:
+    """Raise DataError unless a caller gave a whole number from `least` to `most`; `what` is the argument's name."""
+    if not isinstance(given, Integral) or not least <= int(given) <= most:
+        upper = "" if most == sys.maxsize else f" and at most {most}"
+        raise DataError(f"{what}={given!r}: it must be a whole number, at least {least}{upper}")
 
 
 def shown(name: str, limit: int = 120) -> str:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tqdm.auto import tqdm
+
+from qbench.errors import DataError, check_kind
 
 Progress = Callable[[int, int], object]
 """Called with how much is done and how much there is to do."""
@@ -20,12 +22,21 @@ _outer: ContextVar[StageProgress | None] = ContextVar("_outer", default=None)
 _DELAY = 1.0  # seconds that a stage takes before it has a bar
 
 
+@runtime_checkable
 class Cancel(Protocol):
     """Says whether to stop; a ``threading.Event`` is one."""
 
     def is_set(self) -> bool:
         """Whether somebody asked to stop."""
         ...
+
+
+def stopped(cancel: Cancel | None) -> bool:
+    """Whether somebody asked to stop; DataError where `cancel` is nothing that could say so."""
+    if cancel is None:
+        return False
+    check_kind(cancel, Cancel, DataError, "cancel={} says nothing: give something with is_set(), a threading.Event")
+    return cancel.is_set()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from qbench.errors import Cancelled, GraphError, nearest, shown
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.ir.op import OPS, QuantRule
-from qbench.progress import Cancel
+from qbench.progress import Cancel, stopped
 from qbench.runtime.tallies import Tally
 from qbench.runtime.team import default_threads
 
@@ -100,7 +100,7 @@ def collect(
 
 def check(cancel: Cancel | None) -> None:
     """Cancelled where somebody asked to stop."""
-    if cancel is not None and cancel.is_set():
+    if stopped(cancel):
         raise Cancelled("calibration was cancelled; a later run goes on from what was done")
 
 

@@ -4,10 +4,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Executor, Future, wait
 from itertools import islice
+from types import NoneType
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
-from qbench.errors import Cancelled, ClusterError
-from qbench.progress import Cancel
+from qbench.errors import Cancelled, ClusterError, check_kind
+from qbench.progress import Cancel, stopped
 
 _PATIENCE = 0.1  # seconds between looks while workers are busy
 
@@ -51,6 +52,8 @@ def executor_of(cluster: object, executor: Executor | None = None) -> Executor |
     ClusterError
         Both are given, Dask is not installed, or `cluster` is no client.
     """
+    what = "executor= takes a concurrent.futures.Executor, not {}"
+    check_kind(executor, (Executor, Cluster, NoneType), ClusterError, what)
     if cluster is None:
         return executor
     if executor is not None:
@@ -94,7 +97,7 @@ def gathered(futures: Sequence[Future[T]], cancel: Cancel | None) -> list[T]:
     """What they give, in their order; Cancelled where somebody asks to stop, and then those not begun never are."""
     try:
         while not_done := wait(futures, timeout=_PATIENCE, return_when=FIRST_EXCEPTION).not_done:
-            if cancel is not None and cancel.is_set():
+            if stopped(cancel):
                 raise Cancelled("stopped while other processes were at work")
             if len(not_done) < len(futures):
                 for future in futures:

@@ -14,7 +14,7 @@ from distributed import Client, KilledWorker, Status, Worker, WorkerPlugin
 from distributed import Future as Remote
 
 from qbench.cluster.parcel import SHELF, Missing, Parcel, call, digest_of, packed, versions
-from qbench.errors import ClusterError
+from qbench.errors import ClusterError, check_kind
 
 _INLINE = 1 << 16  # bytes of a function that travel with each of its calls
 _SCATTERED = 1 << 20  # bytes of an argument that go to a worker directly, not by way of the scheduler
@@ -46,9 +46,7 @@ class Workers(Executor):
     """
 
     def __init__(self, client: Client) -> None:
-        if not isinstance(client, Client):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
-            kind = type(client).__name__  # pyright: ignore[reportUnreachable]
-            raise ClusterError(f"cluster= takes a dask.distributed.Client, not {kind}")
+        check_kind(client, Client, ClusterError, "cluster= takes a dask.distributed.Client, not {}")
         self.client: Any = client  # its methods give coroutines, too, for all that its types say
         self._versions = versions()
         self._delivering = threading.Lock()

@@ -330,7 +330,7 @@ class Dataset:
 
     def sample(self, index: int) -> dict[str, NDArray[Any]]:
         """One sample, by input name; axis 0 is 1 where it counts samples. DataError where there is no such sample."""
-        if not 0 <= index < self.samples:
+        if index not in range(self.samples):
             raise DataError(f"there is no sample {index}: the {self._what} data has {self.samples}, from 0 on")
         number, row = divmod(index, self.layout.step)
         (piece,) = self.pick([number])
@@ -389,7 +389,7 @@ def _labels(labels: object, samples: int, what: str) -> NDArray[np.int64] | None
     if array.dtype.kind not in "iu" or array.ndim < 1:
         raise DataError(
             f"the {what} labels must be integers (class numbers), not {found}; "
-            "a session with metric= takes truths of any kind"
+            "a session with metric= takes truths of any kind; two batches are a list, not a tuple"
         )
     if len(array) != samples:
         raise DataError(f"there are {samples} {what} samples but {len(array)} labels")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qbench.errors import check_count
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.runtime.programs import Programs
@@ -34,8 +35,7 @@ class ValueCache:
     """
 
     def __init__(self, budget_bytes: int) -> None:
-        if budget_bytes < 0:
-            raise ValueError(f"a cache cannot hold {budget_bytes} bytes")
+        check_count("cache_bytes", budget_bytes, least=0)
         self.budget_bytes = budget_bytes
         self._lock = threading.Lock()
         self._arrays: OrderedDict[Hashable, tuple[int, NDArray[Any]]] = OrderedDict()  # key -> evaluation, array

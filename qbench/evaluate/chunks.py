@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from qbench.cluster.where import Cluster, gathered, in_turn
 from qbench.data.dataset import Chunk, Dataset
 from qbench.errors import Cancelled
-from qbench.progress import Cancel, Progress
+from qbench.progress import Cancel, Progress, stopped
 
 _AHEAD = 32  # chunks that an executor has before the first of them is done
 
@@ -109,5 +109,5 @@ def check(samples: int, progress: Progress | None, cancel: Cancel | None, done: 
     """Tell how far it is; Cancelled where somebody asked to stop."""
     if progress is not None:
         progress(done, samples)
-    if cancel is not None and cancel.is_set():
+    if stopped(cancel):
         raise Cancelled(f"stopped after {done} of {samples} samples")

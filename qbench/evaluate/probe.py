@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from qbench.data.dataset import Dataset
-from qbench.errors import DataError
+from qbench.errors import check_count
 from qbench.evaluate.metric import picked
 from qbench.ir.graph import Graph
 from qbench.report.report import Report
@@ -26,8 +26,7 @@ class Probe:
     """
 
     def __init__(self, graph: Graph, data: Dataset, samples: int = PROBE_SAMPLES) -> None:
-        if samples < 1:
-            raise DataError(f"probe_samples={samples}: it must be at least 1")
+        check_count("probe_samples", samples)
         step = data.layout.step
         pieces = np.asarray(data.spread(-(-samples // step)), np.int64)
         self.indices = (pieces[:, None] * step + np.arange(step)).ravel()

@@ -10,7 +10,7 @@ from qbench.data.dataset import Dataset
 from qbench.data.portions import Feeds
 from qbench.errors import Cancelled
 from qbench.ir.graph import Graph
-from qbench.progress import Cancel
+from qbench.progress import Cancel, stopped
 from qbench.quantize.quantized import Quantized
 from qbench.report.entries import Latency
 from qbench.report.report import Report
@@ -69,7 +69,7 @@ def _median_ms(graph: Graph, feeds: Feeds, threads: int, cancel: Cancel | None) 
     program.run(feeds, threads=threads, cancel=cancel)
     taken, end = list[float](), time.perf_counter() + _SECONDS
     while len(taken) < _LEAST or time.perf_counter() < end:
-        if cancel is not None and cancel.is_set():
+        if stopped(cancel):
             raise Cancelled("timing was stopped")
         begin = time.perf_counter()
         program.run(feeds, threads=threads)

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qbench.errors import ModelError
+from qbench.errors import ModelError, check_kind
 from qbench.frontends.onnx import load_onnx
 from qbench.frontends.tflite import is_tflite, load_tflite
 from qbench.ir import archive
@@ -65,6 +66,10 @@ def load(
         raise ModelError(f"semantics={semantics!r} is none of {', '.join(SEMANTICS)}")
     if layout not in (None, "NCHW"):
         raise ModelError(f"layout={layout!r} is not 'NCHW'; without one, images keep the file's layout")
+    check_kind(path, (str, PathLike), ModelError, "a model is read from a path, not {}")
+    for what, given in (("shapes", shapes), ("values", values)):
+        check_kind(given, (Mapping, NoneType), ModelError, f"{what}= goes by the names of inputs: a dict, not {{}}")
+    check_kind(outputs, (list, tuple, NoneType), ModelError, "outputs= takes the names of values in a list, not {}")
     if archive.is_archive(path):
         return archive.load(path)
     # Scales at the ends of float32 give infinity or zero on the way to an error, and no warning.

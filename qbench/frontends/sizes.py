@@ -7,7 +7,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import cast
 
+from qbench.errors import ModelError, check_kind, shown
 from qbench.ir.sizes import Number, Size, size_of
 from qbench.ir.types import Dim, TensorType
 
@@ -61,6 +63,15 @@ def _least_difference(left: Size | Number, right: Size | Number) -> Number | Non
         return (left - right).least
     least = left.least if isinstance(left, Size) else left
     return None if least is None else least - right
+
+
+def check_shape(name: str, shape: object, rank: int | None) -> None:
+    """Raise ModelError where the shape that a caller gives an input is none, or has another rank than the file says."""
+    what = f"shapes: that of input {shown(name)} is a tuple of {'sizes' if rank is None else f'{rank} sizes'}, not "
+    check_kind(shape, (tuple, list), ModelError, f"{what}{{}}")
+    count = len(cast("Sequence[Dim]", shape))
+    if count != (rank or count):
+        raise ModelError(f"{what}{count}")
 
 
 def symbols_of(types: Iterable[TensorType]) -> list[str]:

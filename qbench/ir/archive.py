@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from qbench.errors import ExportError, GraphError, ModelError, shown
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.frozen import Constant
-from qbench.ir.graph import BARE, Graph, print_graph
+from qbench.ir.graph import BARE, Graph, check_graph, print_graph
 from qbench.ir.mapped import Place
 from qbench.ir.parser import parse_graph
 
@@ -88,6 +88,7 @@ def save(graph: Graph, folder: str | os.PathLike[str]) -> None:
     ExportError
         The folder cannot be written, or is there and no archive.
     """
+    check_graph(graph)
     target = Path(folder)
     check_target(target)
     scratch = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qbench.ir.align import align
-from qbench.ir.graph import Graph, Node, print_attr, print_node, print_qparams, value_line
+from qbench.ir.graph import Graph, Node, check_graph, print_attr, print_node, print_qparams, value_line
 
 Kind = Literal["same", "changed", "added", "removed"]
 Section = Literal["input", "node", "constant", "output"]
@@ -118,6 +118,8 @@ def diff(left: Graph, right: Graph) -> GraphDiff:
     GraphDiff
         Line by line, what stayed, changed, came and went; it prints.
     """
+    for graph in (left, right):
+        check_graph(graph)
     values = _values(left, right)
     sections = [
         *values("input", left.inputs, right.inputs),

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from qbench.errors import GraphError, nearest, shown
+from qbench.errors import GraphError, check_kind, nearest, shown
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.qparams import EXACT_SCALES, QParams
 from qbench.ir.types import TensorType
@@ -181,6 +181,11 @@ class Graph:
 
     def __str__(self) -> str:
         return print_graph(self, short=True)
+
+
+def check_graph(graph: object) -> None:
+    """Raise GraphError for what is no graph."""
+    check_kind(graph, Graph, GraphError, "a graph is wanted, not {}: qbench.load(path) reads one, session.graph is one")
 
 
 def print_graph(graph: Graph, *, short: bool = False) -> str:

@@ -15,7 +15,7 @@ from qbench.parity.expected import Expected, requantize_of
 from qbench.parity.graph_runner import GraphRunner, Segment, segments
 from qbench.parity.runner import Portion, Runner
 from qbench.parity.theory import Mode
-from qbench.progress import Cancel, Progress
+from qbench.progress import Cancel, Progress, stopped
 from qbench.runtime.program import Program
 
 Comparable = Graph | Program | Runner
@@ -69,7 +69,7 @@ def compare(
     dataset = Dataset(graph or _inputs_of(sides[0]), data, what="input")
     work = _Work(sides, graph, tolerance)
     for chunk in dataset.chunks():
-        if cancel is not None and cancel.is_set():
+        if stopped(cancel):
             raise Cancelled(f"stopped after {chunk.start} of {dataset.samples} samples")
         work.add(Portion(chunk.feeds, chunk.start, chunk.stop, dataset.samples))
         if progress is not None:

@@ -128,7 +128,7 @@ class QuantConfig(StrictModel):
         """Read a config from a JSON file; ConfigError where it cannot be read or means nothing."""
         try:
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, ConfigError) as error:
+        except (OSError, TypeError, UnicodeDecodeError, ConfigError) as error:
             raise ConfigError(f"config {shown(str(path))}: {error}") from None
 
     def to_data(self) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def read_json(text: str) -> Any:
     """Parse standard JSON; ConfigError for NaN, Infinity and keys that are given twice."""
     try:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"not valid JSON: {error}") from None
 
 

@@ -10,7 +10,7 @@ from qbench.calibration.overrides import check_overrides
 from qbench.calibration.resolve import resolve
 from qbench.calibration.statistics import Statistics
 from qbench.calibration.weights import with_room_for_bias
-from qbench.errors import ConfigError
+from qbench.errors import ConfigError, check_kind
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
@@ -233,9 +233,8 @@ def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None)
 
     An override of a tensor may stay while the layers around it are kept in float: it counts again once they are not.
     """
-    if not isinstance(config, QuantConfig):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
-        kind = type(config).__name__  # pyright: ignore[reportUnreachable]
-        raise ConfigError(f"a config is a QuantConfig, not {kind}; QuantConfig.load(path) reads one from a file")
+    what = "a config is a QuantConfig, not {}; QuantConfig.load(path) reads one from a file"
+    check_kind(config, QuantConfig, ConfigError, what)
     graph, template = prepared.graph, template_of(prepared)
     check_modes(graph, config)
     known = memo or Memo()

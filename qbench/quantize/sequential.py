@@ -19,7 +19,7 @@ from qbench.ir.qparams import QParams
 from qbench.ops.float.elementwise import Add
 from qbench.passes.groups import Group, find_groups, rule_of
 from qbench.passes.round_weights import RoundedWeight
-from qbench.progress import Cancel, Progress
+from qbench.progress import Cancel, Progress, stopped
 from qbench.quant import least_squares
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.blas import one_blas_thread
@@ -145,7 +145,7 @@ def round_sequentially(
         for first, last in _stretches(flow, end):
             leading, others = flow.split(_few(flow, first, last))
             for at in range(first, last + 1):
-                if cancel is not None and cancel.is_set():
+                if stopped(cancel):
                     raise Cancelled("rounding of the weights was stopped")
                 if at in todo:
                     if todo[at] not in found:

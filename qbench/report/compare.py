@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from qbench.errors import SessionError, check_kind
 from qbench.report.entries import LayerReport, OutputReport
 from qbench.report.report import Report
 from qbench.report.text import aligned, shortened
@@ -19,6 +20,7 @@ _OF_OUTPUT = ("sqnr_db", "agreement", "top1")
 _HIGHER_IS_BETTER = (*_OF_OUTPUT, "metric")
 
 
+@runtime_checkable
 class _Runs(Protocol):
     """A session, which is a floor above."""
 
@@ -126,6 +128,7 @@ def compare(before: Report, after: Report) -> pd.DataFrame:
 def _report(given: Report | _Runs | str | PathLike[str]) -> Report:
     if isinstance(given, Report):
         return given
+    check_kind(given, (str, PathLike, _Runs), SessionError, "a report, its file or a session is compared, not {}")
     return Report.load(given) if isinstance(given, str | PathLike) else given.run()
 
 

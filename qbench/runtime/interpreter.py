@@ -6,7 +6,7 @@ import numpy as np
 
 import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry that bind() reads
 from qbench.errors import DataError, GraphError, nearest, shown
-from qbench.ir.graph import Graph, Node
+from qbench.ir.graph import Graph, Node, check_graph
 from qbench.ir.op import Array, bind
 from qbench.ir.open_attributes import with_sizes
 from qbench.ir.specialize import specialize
@@ -125,6 +125,7 @@ def call(graph: Graph, x: Array | Mapping[str, Array]) -> Array | dict[str, Arra
 
 def named_feeds(graph: Graph, x: Array | Mapping[str, Array]) -> Mapping[str, Array]:
     """What is fed, by input name; DataError for a single array where the graph has several inputs."""
+    check_graph(graph)
     if isinstance(x, Mapping):
         return x
     if len(graph.inputs) != 1:

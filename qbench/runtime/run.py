@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from qbench.errors import Cancelled, DataError, NotANumberError, shown
 from qbench.ir.op import Array
 from qbench.kernels.levels import numba_is_off
-from qbench.progress import Cancel
+from qbench.progress import Cancel, stopped
 from qbench.runtime.interpreter import step as interpret
 from qbench.runtime.memory import GUARDED, address, aligned, zeros
 from qbench.runtime.port import apart, is_batched, joined
@@ -179,7 +179,7 @@ class Run:
         self._held[buffer], self._lent[buffer] = array, (buffer, address(array), stride)
 
     def _look(self) -> None:
-        if self._cancel is not None and self._cancel.is_set():
+        if stopped(self._cancel):
             raise Cancelled("the run was stopped; nothing of it was kept")
 
     # Instructions

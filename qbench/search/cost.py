@@ -16,7 +16,7 @@ from qbench.ir.specialize import sized
 from qbench.ir.types import numel
 from qbench.ops.integer.table import IntegerTable
 from qbench.ops.products import SumOfProducts, macs
-from qbench.progress import Cancel
+from qbench.progress import Cancel, stopped
 from qbench.runtime.fuse import Fused, fuse
 from qbench.runtime.program import Program
 from qbench.runtime.programs import Programs
@@ -71,7 +71,7 @@ class Stopwatch:
             self._once(one)
         taken, begin = list[tuple[float, float]](), time.perf_counter()
         while len(taken) < _LEAST or time.perf_counter() - begin < _SECONDS:
-            if cancel is not None and cancel.is_set():
+            if stopped(cancel):
                 raise Cancelled("timing was stopped")
             taken.append((self._once(program), self._once(other)))
             if time.perf_counter() - begin > _MOST:

@@ -23,7 +23,7 @@ from qbench.passes.groups import Group, find_groups
 from qbench.passes.norm_parts import norm_parts
 from qbench.passes.pipeline import Trace
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
-from qbench.progress import Cancel, Progress
+from qbench.progress import Cancel, Progress, stopped
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, check_config, quantize_graph
 from qbench.search.cost import effort, products
@@ -264,7 +264,7 @@ class _Trials:
         return any(each > times * self._allowed[name] for name, each in noise.items())
 
     def _tried(self, spared: Spared, side: Side, exact: Exact) -> tuple[Quantized, Noise]:
-        if self._cancel is not None and self._cancel.is_set():
+        if stopped(self._cancel):
             raise Cancelled("stopped while it was measured what 8 bits spoil; a later run starts again")
         config = self._base.joined(spared).applied(self._prepared.graph, self._config)
         quantized = quantize_graph(self._prepared, side.statistics, config, side.memo, trial=True)

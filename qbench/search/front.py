@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("at_least", "max_ms", "max_bytes", "seconds"):
             value = getattr(self, name)
-            if value is not None and (not math.isfinite(value) or (name != "at_least" and value <= 0)):
+            number = isinstance(value, Real) and math.isfinite(value)
+            if value is not None and (not number or (name != "at_least" and value <= 0)):
                 raise DataError(f"{name}={value}: it must be a {'finite' if name == 'at_least' else 'positive'} number")
 
     def or_near(self, exact: float) -> Limits:

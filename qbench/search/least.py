@@ -10,7 +10,7 @@ from qbench.garbage import set_aside
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.passes.pipeline import Trace
-from qbench.progress import Cancel
+from qbench.progress import Cancel, stopped
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import quantize_graph
 from qbench.search.cost import effort, products
@@ -68,7 +68,7 @@ def measure_least_db(
     tried: Graph | None = None
     best, found = LADDER[0], (-math.inf, 1.0)
     for least in candidates:
-        if cancel is not None and cancel.is_set():
+        if stopped(cancel):
             raise Cancelled("stopped while it was measured which tensors 8 bits can hold; a later run starts again")
         quantized = quantize_graph(prepared, statistics, config.with_value("activations.least_db", least), memo)
         if found[0] > -math.inf and quantized.annotated == tried:

@@ -15,7 +15,7 @@ from qbench.ir.specialize import sized
 from qbench.ops.products import macs
 from qbench.passes.pipeline import Trace
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
-from qbench.progress import Cancel, Progress
+from qbench.progress import Cancel, Progress, stopped
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encoding
 from qbench.quantize.quantized import encode, quantize_graph
@@ -79,7 +79,7 @@ def measure_rounding(
     """The weights rounded on data, by name; none where no output needs it or gains by it on samples of the last
     quarter. Parameters and errors are those of :func:`round_on_rest`."""
     graph, nothing = prepared.graph, FrozenMap[str, RoundedWeight]()
-    if cancel is not None and cancel.is_set():
+    if stopped(cancel):
         raise Cancelled("stopped before it was measured how weights are best rounded; a later run starts again")
     weights = _weights(prepared, statistics, config, memo)
     if not (judged := _judging(graph, data, effort_of(graph, weights))):

@@ -14,7 +14,7 @@ from qbench.errors import Cancelled
 from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.probe import Probe
 from qbench.garbage import set_aside
-from qbench.progress import Cancel
+from qbench.progress import Cancel, stopped
 from qbench.quant.config import QuantConfig
 from qbench.search.advice import RUNGS, whole_regions
 from qbench.search.attribution import Attribution, attribute
@@ -49,7 +49,7 @@ class _Deadline:
 
     def is_set(self) -> bool:
         late = self.armed and self.seconds is not None and time.monotonic() - self.started > self.seconds
-        return late or (self.other is not None and self.other.is_set())
+        return late or stopped(self.other)
 
 
 @dataclass(frozen=True)

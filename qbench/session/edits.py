@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from qbench.errors import SessionError, listed, shown
+from qbench.errors import SessionError, check_kind, listed, shown
 from qbench.ir.frozen import FrozenMap
 from qbench.passes.choices import choices_of
 from qbench.quant.config import QuantConfig
@@ -38,8 +38,7 @@ class Edits(State):
         ConfigError
             A rule or override that is about nothing in the model.
         """
-        if not isinstance(label, str):  # pyright: ignore[reportUnnecessaryIsInstance] at run time anything may come
-            raise SessionError(f"the label of an edit is text, not {shown(repr(label))}")
+        check_kind(label, str, SessionError, "the label of an edit is text, not {}")
         self._change(label, lambda _: config)
 
     def override(self, name: str, **settings: Any) -> None:
@@ -79,7 +78,7 @@ class Edits(State):
         SessionError, ConfigError
             As for :meth:`override`; says which of the names.
         """
-        several = list(dict.fromkeys(names))
+        several = _several(names)
         if not several:
             raise SessionError("nothing to override: give the names of layers or tensors")
         self._override(listed(several), several, settings)
@@ -93,7 +92,7 @@ class Edits(State):
 
     def reset_many(self, names: Iterable[str]) -> None:
         """Take back all overrides of several layers or tensors, as one edit; SessionError where none has any."""
-        several = list(dict.fromkeys(names))
+        several = _several(names)
         self._reset(listed(several), several)
 
     def recalibrate(self, *names: str) -> None:
@@ -191,6 +190,13 @@ class Edits(State):
         memo = self._quantizer.memo
         choices = choices_of(self.prepared, config, memo)
         return list(annotate(self._quantizer.prepared, choices.excluded, memo, modes=choices.modes)[1])
+
+
+def _several(names: Iterable[str]) -> list[str]:
+    """The names, each once; SessionError for one alone, whose letters nobody means."""
+    what = "give the names of layers or tensors as a list, not {}"
+    check_kind(names if not isinstance(names, str) else None, Iterable, SessionError, what)
+    return list(dict.fromkeys(names))
 
 
 def _brief(value: object) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from os import PathLike
 from pathlib import Path
 
-from qbench.errors import ExportError, listed, shown
+from qbench.errors import ExportError, check_kind, listed, shown
 from qbench.exporters import write_onnx, write_tensor_quant_overrides
 from qbench.exporters.tflite import inexpressible, write_tflite
 from qbench.ir.graph import Graph
@@ -43,6 +43,7 @@ def export_onnx(model: Session | Quantized | Graph, path: str | PathLike[str], *
     ExportError
         An op without an ONNX form, or a path that cannot be written.
     """
+    _check(model)
     if isinstance(model, Session):
         model = model.quantized()
     if isinstance(model, Quantized):
@@ -76,10 +77,17 @@ def export_tflite(model: Session | Quantized | Graph, path: str | PathLike[str])
     ExportError
         All that TFLite cannot express, or a path that cannot be written.
     """
+    _check(model)
     if isinstance(model, Session):
         wanted = model.config if model.is_imported else model.config.with_value("semantics", "tflite")
         model = model.quantized(wanted) if model.is_imported else _expressible(model, wanted)
     return write_tflite(model if isinstance(model, Graph) else model.qnn, path)
+
+
+def _check(model: object) -> None:
+    check_kind(
+        model, (Session, Quantized, Graph), ExportError, "a session or a graph is exported, not {}; it comes first"
+    )
 
 
 def _expressible(session: Session, config: QuantConfig) -> Quantized:
@@ -125,6 +133,7 @@ def export_overrides(session: Session, path: str | PathLike[str]) -> Path:
     ExportError
         A path that cannot be written.
     """
+    check_kind(session, Session, ExportError, "scales are exported from a session, not {}")
     return write_tensor_quant_overrides(session.encodings, path)
 
 

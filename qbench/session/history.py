@@ -51,7 +51,7 @@ class History:
     position: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.position < len(self.edits):
+        if self.position not in range(len(self.edits)):
             raise SessionError(f"position {self.position} is outside a history of {len(self.edits)} edits")
 
     @classmethod

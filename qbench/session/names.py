@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qbench.errors import SessionError, nearest, shown
+from qbench.errors import SessionError, check_kind, nearest, shown
 from qbench.evaluate.layers import encoded_tensors
 from qbench.ir.graph import Graph, Node
 from qbench.quant.config import QuantConfig
@@ -55,6 +55,7 @@ def find(source: Graph, prepared: Graph, points: Collection[str], names: Iterabl
 def _find(
     source: Graph, prepared: Graph, points: Collection[str], encoded: Mapping[str, str | None], name: str
 ) -> Target:
+    check_kind(name, str, SessionError, "the name of a layer or tensor is text, not {}; override_many takes several")
     if name in prepared.by_name:
         return Target(name, name, encoded[name])
     if name in points or name in prepared.types:

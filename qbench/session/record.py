@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from qbench.errors import SessionError, nearest, shown
+from qbench.errors import SessionError, check_kind, nearest, shown
 from qbench.report.report import Report
 from qbench.session.folder import SessionFolder
 from qbench.session.history import History
@@ -88,6 +88,7 @@ class Record:
 
     def snapshot(self, name: str) -> Snapshot:
         """What was kept under a name; SessionError where nothing was."""
+        check_kind(name, str, SessionError, "a snapshot is meant by its name, not by {}")
         snapshots = self.snapshots
         if name not in snapshots:
             raise SessionError(f"there is no snapshot {shown(name)}{nearest(name, snapshots)}")
@@ -119,8 +120,7 @@ class Record:
 
     def keep(self, name: str, snapshot: Snapshot | None = None) -> None:
         """Remember a snapshot under a name; None: the config that counts now, and its report where there is one."""
-        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] at run time anything may come
-            raise SessionError(f"a snapshot's name is text, not {shown(repr(name))}")
+        check_kind(name, str, SessionError, "a snapshot's name is text, not {}")
         with self._changing():
             self._snapshots[name] = snapshot or Snapshot(self._history.config, None if self.is_stale else self.report)
             self._save("snapshots.json", self._snapshots)

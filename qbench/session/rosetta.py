@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 
-from qbench.errors import ConfigError, ExportError, nearest, shown
+from qbench.errors import ConfigError, ExportError, check_kind, nearest, shown
 from qbench.exporters.rosetta import Facts, format_of
 from qbench.files import write_bytes
 from qbench.ir.frozen import FrozenMap
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, check_graph
 from qbench.ir.memo import Memo
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encodings
@@ -42,6 +42,7 @@ def export_encodings(session: Session, path: str | PathLike[str], *, format: str
     ExportError
         A name that the format cannot write, or a path that cannot be written.
     """
+    check_kind(session, Session, ExportError, "encodings are exported from a session, not {}")
     writer, path = format_of(format).write, Path(path)
     try:
         write_bytes(path, writer(_facts(session)))
@@ -76,6 +77,7 @@ def import_encodings(model: Session | Graph, path: str | PathLike[str], *, forma
     if isinstance(model, Session):
         config, source, prepared, points = model.config, model.source, model.prepared, model.points
     else:
+        check_graph(model)
         trace = Model(model).prepared
         config, source, prepared = Model(model).config_of("int8"), model, trace.graph
         points = annotate(trace, FrozenMap(), Memo())[1]

@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from qbench.cluster.where import executor_of
 from qbench.data.dataset import Dataset
+from qbench.errors import SessionError, check_kind
 from qbench.evaluate.metric import Metric, MetricFunction, resolve_metric
 from qbench.progress import Cancel, Progress, StageProgress, showing
 from qbench.search.advice import Advice, advice_table, advise
@@ -104,7 +106,7 @@ class Searches(Edits, Runs):
         executor: Executor | None = None,
         cancel: Cancel | None = None,
         tell: Callable[[Front], object] | None = None,
-        trials: Path | None = None,
+        trials: str | Path | None = None,
     ) -> Front:
         """Look for a config within a budget, see :func:`qbench.search.search.search`.
 
@@ -182,6 +184,7 @@ class Searches(Edits, Runs):
 
     def apply(self, repair: Repair) -> None:
         """Do what a repair says, as one edit."""
+        check_kind(repair, Repair, SessionError, "a repair is applied, not {}: take one of repairs()['repair']")
         self._change(str(repair), repair.apply)
 
     def _subject(
@@ -190,7 +193,7 @@ class Searches(Edits, Runs):
         executor: Executor | None,
         cancel: Cancel | None,
         progress: Progress | None = None,
-        trials: Path | None = None,
+        trials: str | Path | None = None,
     ) -> Subject:
         quantizer, data = self._quantizer, self._evaluation or self._quantizer.calibration
         return Subject(
@@ -203,7 +206,7 @@ class Searches(Edits, Runs):
             self._evaluation or self._held_back(),
             self._metric_of(metric, data),
             self._trials(trials if self.path is None else self.path / "trials.json"),
-            executor or self._quantizer.executor,
+            executor_of(None, executor) or self._quantizer.executor,
             cancel,
         )
 
@@ -213,10 +216,10 @@ class Searches(Edits, Runs):
         found = data.pick(data.spread(_JUDGED, self._quantizer.held_back)) if self._quantizer.held_back else []
         return Dataset(fed, found, what="calibration") if found else None
 
-    def _trials(self, path: Path | None) -> Ledger:
+    def _trials(self, path: str | Path | None) -> Ledger:
         """Of a file; without one, what this session has measured so far."""
         if path is not None:
-            return Ledger(path)
+            return Ledger(Path(path))
         self._ledger = self._ledger or Ledger()
         return self._ledger
 

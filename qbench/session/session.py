@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from qbench.cluster.where import executor_of
 from qbench.data.dataset import Dataset
 from qbench.data.load import Samples
-from qbench.errors import DataError, SessionError, shown
+from qbench.errors import DataError, SessionError, check_kind, shown
 from qbench.evaluate.metric import MetricFunction, resolve_metric
 from qbench.evaluate.probe import PROBE_SAMPLES
 from qbench.ir import archive
@@ -110,9 +110,7 @@ class Session(Searches):
         float_model: Graph | None = None,
         metric: str | MetricFunction | None = None,
     ) -> None:
-        if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
-            kind = type(graph).__name__  # pyright: ignore[reportUnreachable]
-            raise SessionError(f"a session is made of a graph, not {kind}; qbench.load(path) reads one")
+        check_kind(graph, Graph, SessionError, "a session is made of a graph, not {}; qbench.load(path) reads one")
         compile_ahead()
         if path is not None:
             recall_surveys(Path(path))
@@ -215,7 +213,12 @@ class Session(Searches):
 def _cases(model: Model, x: object, y: object, has_metric: bool, executor: Executor | None) -> Dataset:
     """The evaluation data; y is the right class of each sample, or with a metric whatever that compares with."""
     if not has_metric or y is None:
-        return Dataset(model.fed, model.reals(x), y, what="evaluation", executor=executor)
+        try:
+            return Dataset(model.fed, model.reals(x), y, what="evaluation", executor=executor)
+        except DataError as error:
+            if isinstance(x, list) and len(cast("list[object]", x)) == 2:
+                raise DataError(f"{error}; a list has batches, (x, y) with the classes is a tuple") from error
+            raise
     if not (hasattr(y, "__len__") and hasattr(y, "__getitem__")):
         raise DataError(f"y is {type(y).__name__}: give an array or a list with one entry for each evaluation sample")
     return Dataset(model.fed, model.reals(x), what="evaluation", truths=cast("Sequence[Any]", y), executor=executor)

@@ -19,7 +19,7 @@ from qbench.passes.pipeline import Trace
 from qbench.progress import showing
 from qbench.quant.config import QuantConfig
 from qbench.quant.encodings import Encodings
-from qbench.quantize.quantized import Quantized
+from qbench.quantize.quantized import Quantized, check_config
 from qbench.session.folder import SessionFolder
 from qbench.session.history import History
 from qbench.session.model import Model
@@ -127,6 +127,8 @@ class State:
 
     def quantized(self, config: QuantConfig | None = None) -> Quantized:
         """The model quantized by a config; None: the one that counts now."""
+        if config is not None:
+            check_config(self._quantizer.prepared, config, self._quantizer.memo)
         with showing() as tell:
             return self._quantizer.quantize(config or self.history.config, partial(tell, "calibration"))
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import anywidget
 
-from qbench.errors import QBenchError, SessionError, shown
+from qbench.errors import QBenchError, SessionError, check_kind, shown
 from qbench.session.session import Session
 from qbench.views import State
 from qbench.views.view import View
@@ -38,12 +38,8 @@ class SessionWidget(PicturedWidget):
     """
 
     def __init__(self, session: Session) -> None:
-        if not isinstance(session, Session):  # pyright: ignore[reportUnnecessaryIsInstance] anything may come at run time
-            name = type(self).__name__  # pyright: ignore[reportUnreachable]
-            raise SessionError(
-                f"{name} shows a session, not {type(session).__name__}: make one with "
-                "qbench.Session(qbench.load(path), calibration, evaluation)"
-            )
+        what = "a session, not {}: make one with qbench.Session(qbench.load(path), calibration, evaluation)"
+        check_kind(session, Session, SessionError, f"{type(self).__name__} shows {what}")
         self._session, self._live = session, Live.of(session)
         self._lock = threading.RLock()  # around all that is drawn: messages come on several threads
         self._message, self._error, self._undrawn = "", None, None

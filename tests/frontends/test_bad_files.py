@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,31 @@ def test_not_a_model(tmp_path: Path, content: bytes, words: list[str]) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(content)
     refused(path, *words)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shapes": [1, 1, 4, 4]}, "shapes= goes by the names of inputs: a dict, not list"),
+        ({"shapes": {"x": 3}}, "shapes: that of input 'x' is a tuple of 4 sizes, not int"),
+        ({"shapes": {"x": (1, 4, 4)}}, "shapes: that of input 'x' is a tuple of 4 sizes, not 3"),
+        ({"values": "x"}, "values= goes by the names of inputs: a dict, not str"),
+        ({"outputs": "logits"}, "outputs= takes the names of values in a list, not str"),
+    ],
+)
+def test_options_of_another_kind(tmp_path: Path, options: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        load(save(small(), tmp_path), **options)
+
+
+@pytest.mark.parametrize("path", [None, np.zeros(3)])
+def test_what_is_no_path(path: Any) -> None:
+    with pytest.raises(ModelError, match="a model is read from a path, not"):
+        load(path)
+
+
+def test_a_name_in_capitals(tmp_path: Path) -> None:
+    check(save(small(), tmp_path, "MODEL.ONNX"), {"x": random(3, 1, 4, 4)})
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:

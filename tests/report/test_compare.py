@@ -101,6 +101,12 @@ def test_a_number_that_is_text_is_no_report(tmp_path: Path):
             qb.compare_reports(tmp_path / "r.json", BEFORE)
 
 
+@pytest.mark.parametrize("given", [None, {"layers": []}])
+def test_what_cannot_be_compared(given: Any):
+    with pytest.raises(SessionError, match="a report, its file or a session is compared, not"):
+        qb.compare_reports(given, BEFORE)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"layers": [1], "output": {}}', '{"layers": [], "output": {}}'])
 def test_what_is_no_report(tmp_path: Path, text: str):
     (tmp_path / "r.json").write_text(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import qbench as qb
-from qbench.errors import ConfigError, ExportError
+from qbench.errors import ConfigError, ExportError, GraphError
 from qbench.exporters.rosetta import FORMATS
 from tests.networks import mlp, samples
 
@@ -78,3 +78,16 @@ def test_paths_that_are_not_there(session: qb.Session, tmp_path: Path):
     with pytest.raises(ConfigError, match="No such file"):
         qb.import_encodings(GRAPH, tmp_path / "file", format="npz")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_neither_session_nor_graph(tmp_path: Path):
+    for given in ("model.onnx", GRAPH):
+        with pytest.raises(ExportError, match=f"encodings are exported from a session, not {type(given).__name__}"):
+            qb.export_encodings(given, tmp_path / "file", format="npz")  # pyright: ignore[reportArgumentType]
+        with pytest.raises(ExportError, match=f"scales are exported from a session, not {type(given).__name__}"):
+            qb.export_overrides(given, tmp_path / "file")  # pyright: ignore[reportArgumentType]
+    for export in (qb.export_onnx, qb.export_tflite):
+        with pytest.raises(ExportError, match="a session or a graph is exported, not str; it comes first"):
+            export("model.onnx", tmp_path / "file")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(GraphError, match="a graph is wanted, not str"):
+        qb.import_encodings("model.onnx", tmp_path / "file", format="npz")  # pyright: ignore[reportArgumentType]

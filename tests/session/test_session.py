@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from qbench.data.dataset import Dataset
 from qbench.data.load import Samples
-from qbench.errors import Cancelled, ConfigError, DataError, SessionError
+from qbench.errors import Cancelled, ClusterError, ConfigError, DataError, SessionError
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.evaluate import evaluate
 from qbench.evaluate.probe import Probe
@@ -175,7 +175,8 @@ def test_keeping_a_layer_in_float():
         ("dense_1", {"axis": "channel"}, ConfigError, "axis: cannot be per channel: activations are quantized per ten"),
         ("dense_1.weight", {"scale": [0.1, 0.2]}, ConfigError, "is a list of 2, but the weight has 8 channels"),
         ("y", {"keep_float": False}, ConfigError, "layers.y.keep_float: cannot be false: default for this op: softmax"),
-        (None, {"threshold": 1.0}, SessionError, "no node and no tensor is called None"),
+        (None, {"threshold": 1.0}, SessionError, "the name of a layer or tensor is text, not NoneType"),
+        (["dense_1"], {"threshold": 1.0}, SessionError, "is text, not list; override_many takes several"),
         ("dense_1", {"calibrator": "mss"}, ConfigError, "mse"),
         ("dense_1", {}, SessionError, "nothing to set"),
         ("<script>\n" + "x" * 10_000, {"threshold": 1.0}, SessionError, "10009 characters"),
@@ -325,6 +326,50 @@ def test_a_config_that_does_not_fit_the_model():
         with pytest.raises(ConfigError, match="a config is a QuantConfig, not"):
             s.config = config
     assert len(s.history.edits) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.override_many("dense_1", threshold=1.0), "names of layers or tensors as a list"),
+        (lambda s: s.override_many(None, threshold=1.0), "names of layers or tensors as a list, not NoneType"),
+        (lambda s: s.reset(["dense_1"]), "is text, not list"),
+        (lambda s: s.reset_many("dense_1"), "names of layers or tensors as a list"),
+        (lambda s: s.go_to("start"), "position start is outside a history of 1 edits"),
+        (lambda s: s.apply("keep float"), "a repair is applied, not str: take one of repairs"),
+        (lambda s: s.restore(["a"]), "meant by its name, not by list"),
+        (lambda s: s.compare(s.run(progress=False)), "meant by its name, not by Report"),
+    ],
+)
+def test_arguments_of_another_kind(call: Any, message: str):
+    s = session()
+    with pytest.raises(SessionError, match=message):
+        call(s)
+    assert len(s.history.edits) == 1
+
+
+def test_other_arguments_of_another_kind():
+    s = session()
+    with pytest.raises(DataError, match="cancel=bool says nothing: give something with is_set"):
+        s.run(progress=False, cancel=True)
+    with pytest.raises(ConfigError, match="a config is a QuantConfig, not str"):
+        s.quantized("int8")
+    with pytest.raises(ClusterError, match=r"executor= takes a concurrent\.futures\.Executor, not int"):
+        s.repairs(progress=False, executor=4)
+    with pytest.raises(DataError, match="there is no sample first"):
+        s.sample("first")
+    with pytest.raises(DataError, match="cache_bytes=None: it must be a whole number, at least 0"):
+        session(cache_bytes=None)
+    with pytest.raises(DataError, match="probe_samples='8': it must be a whole number, at least 1"):
+        session(probe_samples="8")
+
+
+def test_a_list_with_classes_and_a_tuple_of_batches_say_what_is_meant():
+    with pytest.raises(DataError, match=r"a list has batches, \(x, y\) with the classes is a tuple"):
+        Session(GRAPH, X, [X, Y])
+    with pytest.raises(DataError, match="two batches are a list, not a tuple"):
+        Session(GRAPH, X, (X[:20], X[20:]))
+    assert Session(GRAPH, X, [X[:20], X[20:]]).run(progress=False).output.samples == 40
 
 
 def test_an_override_may_wait_while_its_layer_is_in_float():

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from qbench.errors import ModelError, shown
 from qbench.frontends.onnx.source import SourceInput
+from qbench.frontends.sizes import check_shape
 from qbench.ir.dtypes import DTYPES, is_dtype
 from qbench.ir.types import Dim, TensorType, dims_replaced
 
@@ -33,6 +34,7 @@ def _type_of(
     if not is_dtype(source.dtype):
         raise ModelError(f"input {shown(source.name)} is {source.dtype}, which is not one of {', '.join(DTYPES)}")
     if override is not None:
+        check_shape(source.name, override, None if source.shape is None else len(source.shape))
         return TensorType(dims_replaced(override, known), source.dtype)
     if source.shape is None:
         raise ModelError(f"input {shown(source.name)} has no shape: give one with shapes={{name: (...)}}")

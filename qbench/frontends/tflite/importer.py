@@ -7,7 +7,7 @@ import numpy as np
 
 from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown
 from qbench.frontends.equations import imported
-from qbench.frontends.sizes import Unresolved
+from qbench.frontends.sizes import Unresolved, check_shape
 from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
 from qbench.frontends.tflite.cells import Cell, cell_of
 from qbench.frontends.tflite.folding import fold_sizes
@@ -240,6 +240,7 @@ def _input_type(tensor: SourceTensor, override: Sequence[Dim] | None, known: Map
     if not is_dtype(tensor.dtype):
         raise ModelError(f"input {tensor} is {tensor.dtype}, which is not one of {', '.join(DTYPES)}")
     if override is not None:
+        check_shape(tensor.name, override, len(tensor.shape) or None)
         return TensorType(dims_replaced(override, known), tensor.dtype)
     rank = len(tensor.shape)
     axes = {0: "N", 1: "H", 2: "W"} if rank == 4 else {0: "N"}

@@ -273,3 +273,10 @@ def test_the_damaged_file_is_named(tmp_path: Path) -> None:
     path = save(FILE[: len(FILE) // 2], tmp_path)
     with pytest.raises(ModelError, match=rf"'.*{path.name}': the file is damaged or cut off"):
         load(path)
+
+
+def test_a_shape_of_another_rank_and_a_name_in_capitals(tmp_path: Path) -> None:
+    path = save(FILE, tmp_path).rename(tmp_path / "MODEL.TFLITE")
+    (name,), rank = load(path).inputs, len(load(path).types[load(path).inputs[0]].shape)
+    with pytest.raises(ModelError, match=f"shapes: that of input .* is a tuple of {rank} sizes, not {rank + 1}"):
+        load(path, shapes={name: (1,) * (rank + 1)})
