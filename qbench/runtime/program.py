@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qbench.errors import DataError, shown
+from qbench.errors import DataError, check_count, shown
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import Array
 from qbench.progress import Cancel
@@ -23,7 +23,7 @@ from qbench.runtime.profile import Timing, profile
 from qbench.runtime.run import Arenas, Run
 from qbench.runtime.schedule import Schedule
 from qbench.runtime.tallies import Tally
-from qbench.runtime.team import default_threads
+from qbench.runtime.team import checked_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,9 +67,9 @@ class Program(Plan):
         cancel
             Looked at every two milliseconds, between instructions.
         threads
-            As many as there are processors, unless given; fewer take part while other runs have the processors. A
-            batch of at least so many samples is divided among them, else they share each instruction. The result has
-            the same bits for any number.
+            As many as there are processors, unless given; fewer take part while other runs have the processors. No
+            more than 64, or eight for each processor that this process may use. A batch of at least so many samples is
+            divided among them, else they share each instruction. The result has the same bits for any number.
         finite
             Whether NaN and infinity are refused in `x` and `start`; not where these are what another network made.
 
@@ -91,7 +91,7 @@ class Program(Plan):
         schedule, arrays, samples = self._prepared(x, start or {}, keep, sample, observe or {}, finite)
         if samples == 0:
             return self._nothing(schedule)
-        threads = default_threads() if threads is None else _checked("threads", threads)
+        threads = checked_threads(threads)
         run = Run(schedule, self._arenas, arrays, samples, cancel, tallies=observe)
         run.run(1 if observe else threads)
         return run.results()
@@ -111,8 +111,8 @@ class Program(Plan):
         schedule, arrays, samples = self._prepared(x, {}, (), None)
         if samples == 0:
             raise DataError("the batch has no samples: there is nothing to time")
-        threads = default_threads() if threads is None else _checked("threads", threads)
-        return profile(schedule, self._arenas, arrays, samples, _checked("repeat", repeat), threads)
+        check_count("repeat", repeat)
+        return profile(schedule, self._arenas, arrays, samples, repeat, checked_threads(threads))
 
     def table(self) -> pd.DataFrame:
         """One row per step: what it stands for, reads and makes, its kernels, and where its first output lies."""
@@ -170,9 +170,9 @@ class Program(Plan):
         """Of runs of this kind, made when the first of them is."""
         keep = tuple(dict.fromkeys(keep))
         every = sample if isinstance(sample, Mapping) else {} if sample is None else dict.fromkeys(keep, sample)
-        sampled = tuple((name, _checked("sample", every[name])) for name in keep if name in every)
-        if isinstance(sample, int):
-            _checked("sample", sample)  # where nothing is kept, too
+        for step in every.values() if sample is None or isinstance(sample, Mapping) else (sample,):
+            check_count("sample", step)  # where nothing is kept, too
+        sampled = tuple((name, every[name]) for name in keep if name in every)
         if observe and sampled:
             raise DataError("a run either observes values or gives samples of them")
         observed = tuple((name, tally.axis) for name, tally in observe.items())
@@ -197,9 +197,3 @@ class Program(Plan):
             every = schedule.sampled.get(name)
             found[name] = array if every is None else array.reshape(0, -(-elements // every))
         return found
-
-
-def _checked(what: str, count: int) -> int:
-    if count < 1:
-        raise DataError(f"{what}={count}: it must be at least 1")
-    return count

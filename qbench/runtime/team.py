@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 
+from qbench.errors import check_count
 from qbench.kernels.run_table import ASLEEP, CLOSE, IDLE, JOB, LINE, SHARE, entries
 from qbench.runtime.memory import address, aligned
 
@@ -28,6 +29,14 @@ def default_threads() -> int:
     """Number of processors that this process may use."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(count, MOST_THREADS)
+
+
+def checked_threads(wanted: int | None) -> int:
+    """How many threads a run shall have, None: the default; DataError for far more than there are processors."""
+    if wanted is None:
+        return default_threads()
+    check_count("threads", wanted, most=max(MOST_THREADS, 8 * default_threads()))
+    return wanted
 
 
 class _Worker:

@@ -21,6 +21,7 @@ from qbench.kernels.levels import numba_is_off
 from qbench.runtime import instruction_table, interpreter
 from qbench.runtime.programs import plan
 from qbench.runtime.tallies import Tally
+from qbench.runtime.team import default_threads
 from tests.runtime.handmade import graph_of, larger, planned
 
 
@@ -160,8 +161,17 @@ def test_feeds_and_given_values_are_checked():
         program.run(x, start={"v2": np.ones((3, 3, 4, 5), np.float32)}, keep=["v1"])
     with pytest.raises(DataError, match="sample=0"):
         program.run(x, sample=0)
-    with pytest.raises(DataError, match="threads=-1"):
-        program.run(x, threads=-1)
+    with pytest.raises(DataError, match="sample=0"):
+        program.run(x, sample={"v9": 0})
+    most = max(64, 8 * default_threads())
+    for threads in (-1, 2000, 1.5, "2"):
+        with pytest.raises(
+            DataError, match=f"threads={threads!r}: it must be a whole number, at least 1 and at most {most}"
+        ):
+            program.run(x, threads=threads)
+    program.run(x, threads=np.int64(2))
+    with pytest.raises(DataError, match="repeat=0"):
+        program.profile(x, repeat=0)
 
 
 def test_an_unknown_or_fused_value_is_named():
