@@ -2,10 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from types import NoneType
 
+from qbench.errors import GraphError, check_kind, nearest, shown
 from qbench.ir.build import rebuild
-from qbench.ir.graph import Graph
+from qbench.ir.graph import Graph, check_graph
 from qbench.ir.op import Array, is_op
+from qbench.ir.specialize import open_symbols
 from qbench.kernels.levels import Level
 from qbench.ops.float.einsum import Einsum
 from qbench.ops.float.norm import BatchNorm
@@ -87,8 +90,15 @@ def plan(
     Raises
     ------
     GraphError
-        An open size without a number, or `keep` names no value.
+        An open size without a number, a number for what is none, or `keep` names no value.
     """
+    check_graph(graph)
+    check_kind(sizes, (Mapping, NoneType), GraphError, "sizes= takes numbers by the names of open sizes, not {}")
+    check_kind(level, (Level, NoneType), GraphError, "level= takes a qbench.kernels.levels.Level, not {}")
+    known = sorted(open_symbols(graph))
+    for symbol in (sizes or {}).keys() - known:
+        has = ", ".join(known) or "none"
+        raise GraphError(f"the inputs have no open size {shown(symbol)}{nearest(symbol, known)} (they have {has})")
     keep = tuple(keep)
     return programs.plan(_simplified(graph, keep), keep=keep, sizes=sizes, level=level)
 

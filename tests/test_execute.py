@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -134,3 +138,44 @@ def test_functions_are_one_beside_stored_integers_and_keep_every_bit_beside_inte
     qparams = {"rows": q, **({"t": q} if stored else {})}
     graph = build("silu", inputs, ("y",), nodes, table, qparams)
     assert (("s",) in [step.nodes for step in qb.plan(graph).steps]) == (not stored)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda g: qb.run(g, X), lambda g: qb.interpret(g, X), qb.plan, lambda g: qb.diff(g, normalized()), qb.Decoder],
+)
+@pytest.mark.parametrize("graph", ["model.onnx", None])
+def test_what_is_no_graph(call: Callable[[Any], object], graph: object):
+    with pytest.raises(qb.GraphError, match=f"a graph is wanted, not {type(graph).__name__}: qbench.load"):
+        call(graph)
+
+
+def test_an_archive_of_no_graph(tmp_path: Path):
+    with pytest.raises(qb.GraphError, match="a graph is wanted, not str"):
+        qb.save("model.onnx", tmp_path / "a.qbench")  # pyright: ignore[reportArgumentType]
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"input 'x' has the open size 8\*h; give numbers: sizes=\{'h': ..., 'w': ...\}"),
+        ({"sizes": {"h": 4}}, r"input 'x' has the open size 4\*w \+ 1; give numbers: sizes=\{'w': ...\}"),
+        ({"sizes": {"8*h": 32, "w": 4}}, r"no open size '8\*h'; did you mean 'h'\? \(they have N, h, w\)"),
+        ({"sizes": [32, 17]}, "sizes= takes numbers by the names of open sizes, not list"),
+        ({"sizes": {"h": 4, "w": 4}, "level": "avx2"}, "level= takes a qbench.kernels.levels.Level, not str"),
+    ],
+)
+def test_what_a_plan_needs_of_sizes_that_are_products(options: dict[str, Any], message: str):
+    kind = TensorType(("N", 3, "8*h", "4*w + 1"), "float32")
+    graph = build("g", {"x": kind}, ["y"], [Node("relu", "nn.relu", ("x",), ("y",))])
+    with pytest.raises(qb.GraphError, match=message):
+        qb.plan(graph, **options)
+    assert qb.plan(graph, sizes={"h": 4, "w": 4}).run(np.ones((2, 3, 32, 17), np.float32))["y"].shape == (2, 3, 32, 17)
+
+
+def test_a_product_of_which_no_factor_is_known():
+    kind = TensorType(("N", "a*b"), "float32")
+    graph = build("g", {"x": kind}, ["y"], [Node("relu", "nn.relu", ("x",), ("y",))])
+    with pytest.raises(qb.DataError, match=r"no input says what a and b are in a\*b; qbench.load\(..., shapes="):
+        qb.run(graph, np.ones((2, 12), np.float32))

@@ -46,12 +46,12 @@ def specialize(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
     DataError
         Numbers with which the graph makes no sense.
     """
+    missing = sorted(open_symbols(graph) - sizes.keys())
     for name, kind in graph.input_types().items():
         for dim in kind.shape:
-            for symbol in sorted(size_of(dim).symbols - sizes.keys()):
-                raise GraphError(
-                    f"input {shown(name)} has the open size {symbol}; give it a number: sizes={{'{symbol}': ...}}"
-                )
+            if not size_of(dim).symbols.isdisjoint(missing):
+                wanted = ", ".join(f"'{symbol}': ..." for symbol in missing)
+                raise GraphError(f"input {shown(name)} has the open size {dim}; give numbers: sizes={{{wanted}}}")
     changed = {symbol: size for symbol, size in sizes.items() if size != symbol}
     if open_symbols(graph).isdisjoint(changed):
         return graph

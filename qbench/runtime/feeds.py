@@ -122,7 +122,8 @@ def _wrong(wanted: TensorType, given: Array, sizes: dict[str, int]) -> str:
     """What is wrong with an array's type, if anything."""
     if given.dtype != numpy_dtype(wanted.dtype):
         cast = given.dtype.name in (*DTYPES, "float64")
-        return f"; use x.astype({wanted.dtype!r})" if cast else f", not {wanted.dtype}"
+        made = "; np.stack([*x]) makes one array of objects that are arrays" if given.dtype == object else ""
+        return f"; use x.astype({wanted.dtype!r})" if cast else f", not {wanted.dtype}{made}"
     if given.ndim != wanted.rank:
         return f": {given.ndim} dimensions, not {wanted.rank}"
     for axis, (dim, size) in enumerate(zip(wanted.shape, given.shape, strict=True)):
@@ -135,7 +136,13 @@ def _wrong(wanted: TensorType, given: Array, sizes: dict[str, int]) -> str:
         if fits != size:
             if rest in sizes:
                 return f": {rest} is {sizes[rest]} elsewhere, but {size // number} at axis {axis}"
-            told = ", ".join(f"{symbol}={sizes.get(symbol, '?')}" for symbol in sorted(size_of(dim).symbols))
+            symbols = sorted(size_of(dim).symbols)
+            if not sizes.keys() >= {*symbols}:
+                unknown = " and ".join(symbol for symbol in symbols if symbol not in sizes)
+                return (
+                    f": no input says what {unknown} are in {dim}; qbench.load(..., shapes=...) takes numbers for them"
+                )
+            told = ", ".join(f"{symbol}={sizes[symbol]}" for symbol in symbols)
             return f": axis {axis} has size {size}, not {dim} = {fits} ({told})"
     return ""
 
