@@ -35,7 +35,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     left: Path = options.left
     right: Path = options.right
-    if left.suffix != ".json" or right.suffix != ".json":
+    if {left.suffix.lower(), right.suffix.lower()} != {".json"}:
         print(diff(read_graph(left, options), read_graph(right, options)), end="")
     elif _is_report(left) or _is_report(right):
         from qbench.report.compare import compare_reports  # with pandas behind it: nobody else's commands wait for it

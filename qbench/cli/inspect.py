@@ -26,9 +26,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     path: Path = options.file
-    if path.suffix == ".json":
+    if path.suffix.lower() == ".json":
         print(_json(path))
-    elif path.suffix in (".npz", ".npy"):
+    elif path.suffix.lower() in (".npz", ".npy"):
         print(_arrays(path))
     else:
         graph = read_graph(path, options)

@@ -160,7 +160,7 @@ def check_image_options(options: argparse.Namespace, *paths: Path | None) -> Non
 
 
 def _may_hold_images(path: Path) -> bool:
-    return path.is_dir() or path.suffix in IMAGES_INSIDE
+    return path.is_dir() or path.suffix.lower() in IMAGES_INSIDE
 
 
 def words(text: str) -> tuple[str, ...]:

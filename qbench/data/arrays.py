@@ -17,7 +17,7 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     path = Path(path)
     try:
         with path.open("rb") as stream:
-            if path.suffix == ".npy":
+            if path.suffix.lower() == ".npy":
                 return {"x": np.lib.format.read_array(stream, allow_pickle=False)}
             if not zipfile.is_zipfile(stream):  # NumPy takes what it does not know for a pickle, and says so
                 raise ValueError("this is no .npz archive, or one that is cut off")

@@ -68,8 +68,8 @@ class ImageForm:
             raise DataError(f"mean {self.mean} and std {self.std} must be finite, and std positive")
         if self.dtype == "uint8" and self.is_normal:
             raise DataError("the model takes uint8 pixels as they are: leave out mean and std")
-        if self.size is not None and min(self.size) < 1:
-            raise DataError(f"size {self.size} must be positive")
+        if self.size is not None and (len(self.size) != 2 or {*map(type, self.size)} != {int} or min(self.size) < 1):
+            raise DataError(f"size {self.size} must be positive: one whole number, or height and width")
 
     @property
     def is_normal(self) -> bool:

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from types import NoneType
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from qbench.data.arrays import read_arrays
 from qbench.data.images import ImageFolder, ImageForm, find_labels, read_labels
 from qbench.data.places import place
 from qbench.data.shards import Shards
-from qbench.errors import DataError
+from qbench.errors import DataError, check_kind
 
 IMAGES_INSIDE = frozenset({".parquet", ".tar"})
 """Ends of the names of files that may hold images."""
@@ -65,13 +66,17 @@ def load_data(
     DataError
         No such file, not a format from above, damaged, pickled, or labels that do not fit.
     """
+    check_kind(
+        path, (str, os.PathLike), DataError, "data is read from a path, not {}; a session takes arrays as they are"
+    )
     source = place(path)
-    edges = (size, size) if isinstance(size, int) else size
-    form = ImageForm(_numbers(mean), _numbers(std), edges, layout, channels, dtype)
-    if source.is_dir() or (source.suffix in IMAGES_INSIDE and source.is_file()):
+    check_kind(size, (int, tuple, list, NoneType), DataError, "size= is a number or (height, width), not {}")
+    edges = (size, size) if isinstance(size, int) else size and cast("tuple[int, int]", tuple(size))
+    form = ImageForm(_numbers("mean", mean), _numbers("std", std), edges, layout, channels, dtype)
+    if source.is_dir() or (source.suffix.lower() in IMAGES_INSIDE and source.is_file()):
         shards = Shards.find(source)
         if shards:
-            if form.is_normal and not {file.suffix for file in shards} & IMAGES_INSIDE:
+            if form.is_normal and not {file.suffix.lower() for file in shards} & IMAGES_INSIDE:
                 raise DataError(f"{source} holds arrays, which are taken as they are: leave out mean and std")
             return _shards(source, shards, form, classes)
         files = ImageFolder.find(source)
@@ -82,11 +87,11 @@ def load_data(
 
 def _arrays(source: Path, classes: bool) -> Samples:
     """Samples of an ``.npz`` or ``.npy``."""
-    if source.suffix not in (".npz", ".npy"):
+    if source.suffix.lower() not in (".npz", ".npy"):
         missing = "" if source.exists() else " (and there is no such file or folder)"
         raise DataError(f"{source} is neither .npz, .npy, .parquet, .tar nor a folder of images{missing}")
     arrays = {name: _single(array) for name, array in read_arrays(source).items()}
-    if source.suffix == ".npy":
+    if source.suffix.lower() == ".npy":
         return Samples(arrays["x"], None)
     y = arrays.pop("y", None)
     if not arrays:
@@ -118,5 +123,8 @@ def _labels(path: Path, y: NDArray[Any]) -> NDArray[np.int64]:
     return y.astype(np.int64)
 
 
-def _numbers(value: float | Sequence[float]) -> tuple[float, ...]:
-    return (float(value),) if isinstance(value, (int, float)) else tuple(map(float, value))
+def _numbers(what: str, value: float | Sequence[float]) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, np.atleast_1d(value)))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what}={value!r}: give one number, or one for each channel") from error

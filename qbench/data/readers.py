@@ -50,7 +50,7 @@ class ArrayReader:
     at_once = _ROWS
 
     def __init__(self, path: Path, form: ImageForm) -> None:
-        self._array: Any = _zarr(path) if path.suffix == ".zarr" else _mapped(path)
+        self._array: Any = _zarr(path) if path.suffix.lower() == ".zarr" else _mapped(path)
         if not self._array.ndim:
             raise DataError(f"{path} holds one number; axis 0 counts samples")
 

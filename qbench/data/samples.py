@@ -1,6 +1,7 @@
 """Data as the user has it, cut into what a graph is fed: one sample at a time, or its fixed batch."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
 from typing import Any, cast
 
 import numpy as np
@@ -121,7 +122,8 @@ def _items(data: object) -> Iterable[object]:
         return (cast("object", data),)
     if isinstance(data, (str, bytes)) or not isinstance(data, Iterable):
         kind = type(data).__name__
-        raise DataError(f"data must be arrays, arrays by input name, or an iterable of those, not {kind}")
+        file = "; qbench.load_data(path) reads a file" if isinstance(data, (str, PathLike)) else ""
+        raise DataError(f"data must be arrays, arrays by input name, or an iterable of those, not {kind}{file}")
     return cast("Iterable[object]", data)
 
 
@@ -133,7 +135,8 @@ def _by_name(graph: Graph, item: object) -> dict[str, Array]:
         item = {graph.inputs[0]: cast("Array", item)}
     if not isinstance(item, Mapping):
         kind = type(item).__name__
-        raise DataError(f"data must be NumPy arrays, or dicts of them by input name ({inputs}), not {kind}")
+        made = "; np.asarray(x, np.float32) makes an array" if isinstance(item, (list, tuple)) else ""
+        raise DataError(f"data must be NumPy arrays, or dicts of them by input name ({inputs}), not {kind}{made}")
     given = cast("Mapping[str, Any]", item)
     for name in given:
         if name not in graph.inputs:

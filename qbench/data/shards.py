@@ -42,9 +42,9 @@ class Shards(Sliced[Rows]):
     @staticmethod
     def find(path: Path) -> tuple[Path, ...]:
         """The files in a folder by name, or the path itself where it is one; none where it holds something else."""
-        if path.suffix in READERS:
+        if path.suffix.lower() in READERS:
             return (path,)
-        return tuple(sorted(file for file in path.iterdir() if file.suffix in READERS))
+        return tuple(sorted(file for file in path.iterdir() if file.suffix.lower() in READERS))
 
     def part(self, first: int, last: int) -> Shards:
         """See :meth:`Sliced.part`."""
@@ -112,7 +112,7 @@ class Shards(Sliced[Rows]):
         if shard not in self._readers:
             path = self.files[shard]
             try:
-                self._readers[shard] = READERS[path.suffix](path, self.form)
+                self._readers[shard] = READERS[path.suffix.lower()](path, self.form)
             except DataError:
                 raise
             except Exception as error:  # as above

@@ -138,6 +138,19 @@ def test_bad_data(data: object, message: str):
         Dataset(GRAPH, data)
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (samples(3).tolist(), r"not list; np\.asarray\(x, np\.float32\) makes an array"),
+        (samples(3).astype(object), r"object .* not float32; np\.stack\(\[\*x\]\) makes one array"),
+        ("x.npz", r"not str; qbench\.load_data\(path\) reads a file"),
+    ],
+)
+def test_data_of_another_kind_says_what_makes_it_fit(data: object, message: str):
+    with pytest.raises(DataError, match=message):
+        Dataset(GRAPH, data)
+
+
 def test_the_message_says_which_data_and_which_sample():
     with pytest.raises(DataError, match="evaluation data: sample 4: input 'x' has 1 NaN"):
         Dataset(GRAPH, [samples(3), with_(np.nan)], what="evaluation")

@@ -14,6 +14,7 @@ from PIL import Image
 
 from qbench.data.images import ImageFolder
 from qbench.data.load import load_data
+from qbench.data.shards import Shards
 from qbench.errors import DataError
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
@@ -58,6 +59,23 @@ def test_float64_becomes_float32(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([0.1, 1e300]))
     samples = load_data(tmp_path / "x.npy")
     np.testing.assert_array_equal(samples.x, np.float32([0.1, np.inf]))
+
+
+@pytest.mark.parametrize("name", ["X.NPZ", "X.NPY"])
+def test_names_in_capitals(tmp_path: Path, name: str) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    with (tmp_path / name).open("wb") as file:
+        np.savez(file, x=x) if name == "X.NPZ" else np.save(file, x)
+    np.testing.assert_array_equal(load_data(tmp_path / name).x, x)
+    folder = load_data(tmp_path).x
+    assert isinstance(folder, Shards)
+    np.testing.assert_array_equal(np.concatenate([*folder]), x)
+
+
+@pytest.mark.parametrize("path", [None, np.zeros((3, 2))])
+def test_what_is_no_path(path: Any) -> None:
+    with pytest.raises(DataError, match=r"data is read from a path, not .*; a session takes arrays as they are"):
+        load_data(path)
 
 
 def test_nothing_is_unpickled(tmp_path: Path) -> None:
@@ -214,6 +232,10 @@ def test_labels_that_are_not_text(folder: Path) -> None:
         ({"mean": 1, "dtype": "uint8"}, "takes uint8 pixels as they are"),
         ({"dtype": "int8"}, "float32 or uint8, not int8"),
         ({"size": 0}, "must be positive"),
+        ({"size": (4,)}, "must be positive: one whole number, or height and width"),
+        ({"size": "4x4"}, r"size= is a number or \(height, width\), not str"),
+        ({"mean": None}, "mean=None: give one number, or one for each channel"),
+        ({"std": "imagenet"}, "std='imagenet': give one number"),
         ({"layout": "NCWH"}, "neither NCHW nor NHWC"),
         ({"channels": "rgb"}, "neither RGB, BGR nor L"),
     ],
@@ -238,6 +260,7 @@ def test_images_of_several_sizes_need_a_size(folder: Path) -> None:
     with pytest.raises(DataError, match=r"c\.png is 6 by 4, but the first image is 6 by 8: give a size"):
         array(load_data(folder), 2)
     assert array(load_data(folder, size=4), 2).shape == (1, 3, 4, 4)
+    assert load_data(folder, size=[4, 4]).x == load_data(folder, size=4).x  # pyright: ignore[reportArgumentType]
 
 
 def test_the_shared_images_and_labels(shared_data: Path) -> None:
