@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import get_args
 
-from qbench.calibration.settings import settings_of, unblocked
+from qbench.calibration.settings import fits, near_block, settings_of, unblocked
 from qbench.errors import ConfigError
 from qbench.ir.graph import Graph
 from qbench.quant.config import QuantConfig
@@ -14,7 +14,18 @@ from qbench.quant.specs import ActivationDType
 
 
 def check_overrides(points: Iterable[Point], graph: Graph, config: QuantConfig) -> None:
-    """Raise ConfigError unless the override of each of these points of an annotated graph can be carried out."""
+    """Raise ConfigError unless the override of each of these points of an annotated graph can be carried out.
+
+    Nor may a rule ask for blocks that no weight can have that it is about.
+    """
+    points = tuple(points)
+    for number, rule in enumerate(config.rules):
+        if isinstance(block := rule.weights_axis, int):
+            stored = [p for p in points if p.kind == "weight" and p.stored and fits(rule, p, graph)]
+            shapes = [graph.constants[p.tensor].shape for p in stored]
+            if stored and not any(near_block(p, shape, block) for p, shape in zip(stored, shapes, strict=True)):
+                what = f"none of the {len(stored)} weights can have it: {unblocked(stored[0], shapes[0], block)}"
+                raise ConfigError(f"rules[{number}].weights_axis: {what}")
     for point in points:
         if point.tensor in config.tensors:
             _check(point, graph, config)

@@ -67,7 +67,7 @@ def settings_of(point: Point, graph: Graph, config: QuantConfig, memo: Memo | No
     names = moved_from(graph, point.tensor) if config.tensors else ()
     override = next((config.tensors[name] for name in names if name in config.tensors), _NONE)
     default = config.weights if point.kind == "weight" else config.activations
-    rules = tuple((f"rule {number}", rule) for number, rule in enumerate(config.rules) if _fits(rule, point, graph))
+    rules = tuple((f"rule {number}", rule) for number, rule in enumerate(config.rules) if fits(rule, point, graph))
     shape = graph.constants[point.tensor].shape if point.kind == "weight" else ()
     given = point, shape, default, rules, override, config.by_shifts
     return (memo or Memo()).recall(("settings", point.tensor), given, lambda: _settings_of(*given))
@@ -96,7 +96,7 @@ def _settings_of(
     if isinstance(block, int):
         why = unblocked(point, shape, block) if point.stored else "blocks are for weights that are only stored"
         if why:
-            other = _near_block(point, shape, block)
+            other = near_block(point, shape, block)
             said["axis"], block = (why, other or "channel"), other
 
     source, calibrator = said.pop("calibrator")
@@ -126,12 +126,12 @@ def unblocked(point: Point, shape: tuple[int, ...], block: int) -> str:
     return f"blocks of {block} do not divide its {depth} inputs" if depth % block else ""
 
 
-def _near_block(point: Point, shape: tuple[int, ...], block: int) -> int | None:
+def near_block(point: Point, shape: tuple[int, ...], block: int) -> int | None:
     """The size of blocks that divides a matrix's inputs, and is nearest to what was asked for: within a factor of 2."""
     if not point.stored or len(shape) != 2 or point.channel_axis is None:
         return None
     depth = shape[1 - point.channel_axis]
-    sizes = [size for size in range(-(-block // 2), 2 * block + 1) if depth % size == 0]
+    sizes = [size for size in range(-(-block // 2), min(2 * block, depth) + 1) if depth % size == 0]
     return min(sizes, key=lambda size: max(size / block, block / size), default=None)
 
 
@@ -158,7 +158,8 @@ def _settings(rule: Rule, point: Point) -> Mapping[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _fits(rule: Rule, point: Point, graph: Graph) -> bool:
+def fits(rule: Rule, point: Point, graph: Graph) -> bool:
+    """Whether a rule is about a point of an annotated graph."""
     nodes = _group(point, graph)
     if not nodes:
         return rule.matches(None, [point.tensor])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from qbench.errors import nearest, shown
 from qbench.quant.strict import StrictModel
@@ -56,11 +56,18 @@ class PowerOfTwoSpec(StrictModel):
     name: Literal["power_of_two"] = "power_of_two"
 
 
+def _with_scales(threshold: float) -> float:
+    """A threshold whose scales are float32, in 16 bits too."""
+    if not 1e-37 <= threshold <= 3e38:
+        raise ValueError(f"{threshold} gives no scale in float32: it must be from 1e-37 to 3e38")
+    return threshold
+
+
 class GlobalScaleSpec(StrictModel):
     """The same threshold for every tensor; TVM's default is 8."""
 
     name: Literal["global_scale"] = "global_scale"
-    threshold: Annotated[float, Field(gt=0)] = 8.0
+    threshold: Annotated[float, AfterValidator(_with_scales)] = 8.0
 
 
 class RegisteredSpec(StrictModel):

@@ -32,6 +32,12 @@ def caveats(state: State, samples: tuple[Mapping[str, NDArray[Any]], ...] = ()) 
             f"The graph ends at {listed(graph.outputs)}, and all numbers are about that: how much the file makes of it "
             "only a run knows. What lies behind stays in float, and comes back with export_onnx."
         )
+    block, encodings = state.quantized.config.weights.axis, state.quantized.encodings.values()
+    if isinstance(block, int) and not any(one.qparams.block for one in encodings):
+        found.append(
+            f"No weight has blocks of {block}, as weights.axis asks: they are for matrices that are only stored, and "
+            "must divide their inputs. All have a scale for each channel."
+        )
     for name in graph.inputs:
         seen, size = state.statistics.get(name), graph.types[name].shape[1:]
         if seen is None or not all(isinstance(length, int) for length in size):

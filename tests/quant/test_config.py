@@ -174,6 +174,10 @@ MISTAKES: list[tuple[Mistake, str]] = [
         lambda c: c.with_value("weights.calibrator", {"name": "percentile", "percentile": 101}),
         r"^weights\.calibrator\.percentile: Input should be less than or equal to 100, not 101",
     ),
+    (
+        lambda c: c.with_value("activations.calibrator", {"name": "global_scale", "threshold": 1e300}),
+        r"^activations\.calibrator\.threshold: 1e\+300 gives no scale in float32: it must be from 1e-37 to 3e38",
+    ),
     (lambda c: c.override_tensor("x", threshold=0.0), r"^tensors\.x\.threshold: 0\.0 is not a positive"),
     (lambda c: c.override_tensor("x", threshold=np.nan), r"^tensors\.x\.threshold: .*finite"),
     (lambda c: c.override_tensor("x", threshold="2"), r"^tensors\.x\.threshold: .*number or a valid tuple, not '2'"),
@@ -210,6 +214,14 @@ MISTAKES: list[tuple[Mistake, str]] = [
 def test_mistakes_are_errors_that_say_where(mistake: Mistake, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         mistake(QuantConfig())
+
+
+@pytest.mark.parametrize("text", [{"mode": "static"}, None])
+def test_what_is_no_text_is_no_json(text: Any) -> None:
+    with pytest.raises(ConfigError, match=r"not valid JSON: .* must be str"):
+        QuantConfig.from_json(text)
+    with pytest.raises(ConfigError, match=r"^config .*: expected str, bytes or os.PathLike object"):
+        QuantConfig.load(text)
 
 
 def test_all_mistakes_are_told_at_once() -> None:

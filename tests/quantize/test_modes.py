@@ -171,6 +171,10 @@ def test_in_place_of_blocks_that_do_not_divide_go_such_as_do_unless_they_are_ask
             lambda s: s.edit("", s.config.with_rule(op="nn.relu", mode="weight_only")),
             r"rules\[0\]\.mode: none of the 1",
         ),
+        (
+            lambda s: s.edit("", s.config.with_rule(op="nn.dense", mode="weight_only", weights_axis=7919)),
+            r"rules\[0\]\.weights_axis: none of the 2 weights can have it: blocks of 7919 do not divide its 64 inputs",
+        ),
         (lambda s: s.edit("", s.config.with_rule(op="take", mode="dynamic")), r"rules\[0\]\.mode: none of the 1"),
         (lambda s: s.edit("", s.config.with_rule(op="*", mode="int4")), r"rules\[0\]\.mode"),
         (lambda s: s.edit("", s.config.with_value("weights.axis", 1)), r"weights\.axis"),

@@ -7,6 +7,7 @@ import pytest
 
 from qbench.ir.build import TAIL, rebuild
 from qbench.ir.frozen import Constant
+from qbench.quant.config import QuantConfig
 from qbench.session.session import Session
 from qbench.views import State, caveats
 from qbench.widgets import ResultPanel
@@ -47,3 +48,10 @@ def test_a_graph_that_ends_before_the_file_does_says_where():
     session = Session(graph, samples(20))
     (text,) = ResultPanel(session).result["caveats"]
     assert text.startswith("The graph ends at 'y', and all numbers are about that") and "export_onnx" in text
+
+
+@pytest.mark.parametrize(("axis", "count"), [("channel", 0), (12, 0), (7919, 1)])
+def test_blocks_that_no_weight_can_have_are_told(axis: object, count: int):
+    config = QuantConfig(mode="weight_only").with_value("weights.axis", axis)
+    found = ResultPanel(Session(mlp(), samples(20), samples(20, seed=3), config=config)).result["caveats"]
+    assert ["No weight has blocks of 7919, as weights.axis asks" in text for text in found] == [True] * count
