@@ -39,10 +39,13 @@ class Ledger:
         said = json.dumps([config.to_data(), *measured_on], sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:32]
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        """What was measured, if it was."""
+    def get(self, key: str, *names: str) -> dict[str, Any] | None:
+        """What was measured, if it was, and of these names alone; SessionError where the file has others."""
         with self._lock:
-            return self._known.get(key)
+            known = self._known.get(key)
+        if known is not None and names and known.keys() != {*names}:
+            raise _damaged(self._path, f"trial {key} is not of {', '.join(names)}")
+        return known
 
     def put(self, entries: dict[str, dict[str, Any]]) -> None:
         """Note measurements."""
@@ -61,6 +64,14 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != _VERSION:
             raise SessionError(f"{shown(str(path))} has format {data['version']}; this qbench reads format {_VERSION}")
-        return cast("dict[str, dict[str, Any]]", dict(data["trials"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SessionError(f"the trials in {shown(str(path))} cannot be read: {error}; delete the file") from error
+        trials = cast("dict[str, dict[str, Any]]", dict(data["trials"]))
+        for key, found in trials.items():
+            if not all(isinstance(number, float | int | None) for number in found.values()):
+                raise ValueError(f"trial {shown(key)} has what is no number")
+        return trials
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path | None, why: object) -> SessionError:
+    return SessionError(f"the trials in {shown(str(path))} cannot be read: {why}; delete the file to begin again")

@@ -104,7 +104,7 @@ class Subject:
             found = judged(trials, self.executor, self.cancel) if trials else []
             for key, worth in zip(todo, found, strict=True):
                 self.ledger.put({key: {"sqnr_db": worth.sqnr_db, "effort": worth.effort}})
-            return [Worth(**known) for key in keys if (known := self.ledger.get(key)) is not None]
+            return [Worth(**known) for key in keys if (known := self.ledger.get(key, *Worth.__slots__)) is not None]
 
         return worths
 
@@ -112,7 +112,7 @@ class Subject:
         """What a config is worth on the data that it is checked on; minus infinity where NaN arises."""
         metric = "" if self.metric is None else self.metric.identity
         key = Ledger.key(config, "quality of finds", self.identity, self.data.digest, self.data.labels_digest, metric)
-        known = self.ledger.get(key)
+        known = self.ledger.get(key, *Quality.__slots__)
         if known is None:
             found = self._asked(Measuring(self.metric, self.data.samples), config)
             known = {name: getattr(found, name) for name in Quality.__slots__}
@@ -138,7 +138,7 @@ class Subject:
         answers, metric = self._probe
         place = "probed with SQNR of finds", self.identity, answers.data.digest, self.data.labels_digest
         key = Ledger.key(config, *place, metric.identity)
-        known = self.ledger.get(key)
+        known = self.ledger.get(key, "metric", "sqnr_db")
         if known is None:
             made = answers.of(self.quantized(config), self.cancel)
             asked = float("-inf") if made is None else metric(answers.joined(self.prepared, made))

@@ -138,7 +138,8 @@ def load_statistics(path: Path) -> dict[str, Statistics]:
             for name, (low, high), (count, zeros, exponent), row, means in rows
         }
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SessionError(f"{path}: the statistics cannot be read: {error}") from error
+        remedy = "without that file they are collected again"
+        raise SessionError(f"{path}: the statistics cannot be read: {error}; {remedy}") from error
 
 
 def _channel_means(saved: list[Any] | None) -> ChannelMeans | None:
@@ -164,7 +165,11 @@ class _SavedItems:
 def stored_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an npz file; ValueError where it is damaged."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):  # NumPy takes what it does not know for a pickle, and says so
+                raise zipfile.BadZipFile("this is no npz archive")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as stored:
+                return {key: stored[key] for key in stored.files}
     except (zipfile.BadZipFile, EOFError, AttributeError, TypeError, RuntimeError) as error:  # the last of zipfile, too
         raise ValueError(f"{path.name} is damaged: {error}") from error

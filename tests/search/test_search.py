@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import qbench as qb
-from qbench.errors import DataError
+from qbench.errors import DataError, SessionError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
@@ -55,7 +55,9 @@ def test_the_one_to_take(limits: Limits, best: str, met: bool):
     assert ("nothing meets what is wanted" in str(front)) is not met
 
 
-@pytest.mark.parametrize("limits", [{"seconds": 0.0}, {"max_ms": -1.0}, {"at_least": math.nan}, {"max_bytes": 0}])
+@pytest.mark.parametrize(
+    "limits", [{"seconds": 0.0}, {"max_ms": -1.0}, {"at_least": math.nan}, {"max_bytes": 0}, {"at_least": "0.9"}]
+)
 def test_a_limit_that_is_none(limits: dict[str, float]):
     with pytest.raises(DataError, match=f"{next(iter(limits))}=.*: it must be a"):
         Limits(**limits)  # pyright: ignore[reportArgumentType]
@@ -220,13 +222,32 @@ def test_front_as_json():
 
 
 def test_a_ledger_is_read_again_and_a_damaged_one_is_told(tmp_path: Path):
-    from qbench.errors import SessionError
-
     path = tmp_path / "trials.json"
     key = Ledger.key(QuantConfig(), "data")
     Ledger(path).put({key: {"sqnr_db": 3.5}})
     assert Ledger(path).get(key) == {"sqnr_db": 3.5}
     assert Ledger(path).get(Ledger.key(QuantConfig(), "other data")) is None
-    path.write_text("{")
-    with pytest.raises(SessionError, match="cannot be read"):
-        Ledger(path)
+    with pytest.raises(
+        SessionError, match=r"trials\.json' cannot be read: trial \w+ is not of sqnr_db, effort; delete the"
+    ):
+        Ledger(path).get(key, "sqnr_db", "effort")
+    entries = ('{"a": {"sqnr_db": "much"}}', '{"a": []}', '{"a": null}', '[["a", "b"]]')
+    for text in ("{", *(f'{{"version": 1, "trials": {entry}}}' for entry in entries)):
+        path.write_text(text)
+        with pytest.raises(SessionError, match=r"trials\.json' cannot be read: .*; delete the file to begin again"):
+            Ledger(path)
+
+
+def test_trials_may_be_saved_wherever_a_text_says(tmp_path: Path):
+    session().search(seconds=1e-9, trials=str(tmp_path / "trials.json"))
+    assert (tmp_path / "trials.json").exists()
+
+
+@pytest.mark.parametrize("entry", [{}, {"foo": 1.0}])
+def test_a_trial_that_says_something_else_is_told_with_the_file(tmp_path: Path, entry: dict[str, float]):
+    session().search(seconds=1e-9, trials=tmp_path / "trials.json")
+    known = json.loads((tmp_path / "trials.json").read_text())
+    known["trials"] = dict.fromkeys(known["trials"], entry)
+    (tmp_path / "trials.json").write_text(json.dumps(known))
+    with pytest.raises(SessionError, match=r"trials\.json' cannot be read: .*; delete the file to begin again"):
+        session().search(seconds=1e-9, trials=tmp_path / "trials.json")

@@ -402,3 +402,16 @@ def test_a_flipped_bit_in_the_directory_of_arrays_is_damage(tmp_path: Path):
         (tmp_path / "a.npz").write_bytes(whole[:place] + bytes([byte]) + whole[place + 1 :])
         with pytest.raises(ValueError, match=r"a\.npz is damaged: "):
             stored_arrays(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04"])
+def test_damaged_statistics_say_what_to_do(tmp_path: Path, content: bytes):
+    session(tmp_path / "s").run(progress=False)
+    (path,) = (one for one in (tmp_path / "s").glob("statistics-*.npz") if "rounded" not in one.name)
+    path.write_bytes(content)
+    with pytest.raises(
+        SessionError, match=rf"{path.name}.* is damaged: .*; without that file they are collected again"
+    ):
+        Session.resume(tmp_path / "s").run(progress=False)
+    path.unlink()
+    Session.resume(tmp_path / "s").run(progress=False)
