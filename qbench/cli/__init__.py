@@ -43,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of any alphabet, on a terminal of another
-    with lasting():
-        options = _parser(arguments).parse_args(arguments)
     try:
+        with lasting():
+            options = _parser(arguments).parse_args(arguments)
         status: int | None = options.run(options)
         if isinstance(sys.stdout, io.TextIOBase):  # there is none where the caller closed it
             sys.stdout.flush()
@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         notes: list[str] = getattr(error, "__notes__", [])
         print("\n".join([f"qbench: {error}", *notes]), file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ImportError) as error:
+        if isinstance(error, ImportError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise  # libraries of C that are being imported make the one error of the other
         print("qbench: interrupted", file=sys.stderr)
         return 130
     return 0

@@ -57,6 +57,36 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert gc.isenabled()  # it is off while the command is imported
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_interruption_while_libraries_are_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], wrapped: bool
+) -> None:
+    def interrupted(name: str) -> None:
+        if wrapped:  # as extension modules do that are being initialized
+            raise ImportError("initialization failed") from KeyboardInterrupt()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("qbench.cli.import_module", interrupted)
+    assert main(["inspect", "model.onnx"]) == 130
+    assert complaint(capsys) == "qbench: interrupted\n"
+
+
+def test_a_library_that_is_missing_is_no_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "qbench.cli.inspect", None)
+    with pytest.raises(ImportError):
+        main(["inspect", "model.onnx"])
+
+
+def test_files_whose_names_are_in_capitals(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("cal.npz", "model.onnx"):
+        (here / name).rename(here / name.upper())
+    QuantConfig().save(here / "A.JSON")
+    for name in ("CAL.NPZ", "MODEL.ONNX", "A.JSON"):
+        assert main(["inspect", str(here / name)]) == 0
+    assert main(["diff", str(here / "A.JSON"), str(here / "A.JSON")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_without_the_script_and_without_warnings(here: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", "qbench", "quantize", "model.onnx", "--calibration", "cal.npz"]
     done = subprocess.run([*command, "--out", "out"], cwd=here, capture_output=True, text=True, check=True)
