@@ -1,7 +1,9 @@
 """Outputs of a few numbers for each sample, each with a meaning of its own: they tell by how they vary.
 
 A temperature of 290 K that varies by 5 is lost in an error of 5, however small that is beside 290; and of two numbers
-the larger one hides what becomes of the other. So each error counts beside the variance of its number.
+the larger one hides what becomes of the other. So each error counts beside the variance of its number. Nor may large
+samples hide small ones, as where prices of 5 and of 2000 are forecast: where a sample has more than a few numbers, its
+errors count beside how these vary, too.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from qbench.ir.op import Array
 
 _MOST, _ENOUGH = 64, 8
 """Numbers of a sample, less than these; and samples that tell how much they vary, at least."""
+_SERIES = 8
+"""Numbers that tell how a sample varies within itself, at least."""
 _STILL = 1e-4
 """A number whose variance is less than this part of its mean square does not vary: an error counts beside itself."""
 
@@ -32,25 +36,31 @@ class Columns:
         How many.
     total, squares, noise
         Of the float model's numbers, of their squares, and of the squares of the differences to them.
+    lost
+        Samples, each as far as it is lost: its noise in parts of how its numbers vary, 1 at most.
     """
 
     samples: int = 0
     total: tuple[float, ...] = ()
     squares: tuple[float, ...] = ()
     noise: tuple[float, ...] = ()
+    lost: float = 0.0
 
     @classmethod
     def of(cls, wanted: Array, given: Array | None = None) -> Columns:
         """Of what two models answer to some samples, one after the other along axis 0; the second may be left out.
 
-        Nothing where a sample has many numbers, or one is not finite.
+        Nothing where a sample has many numbers, or the float model's are not finite.
         """
         rows = _rows(wanted)
-        others = rows if given is None else _rows(given)
-        if not 0 < rows.shape[1] < _MOST or not (np.isfinite(rows) & np.isfinite(others)).all():
+        if not 0 < rows.shape[1] < _MOST or not np.isfinite(rows).all():
             return cls()
-        sums = rows.sum(axis=0), np.square(rows).sum(axis=0), np.square(others - rows).sum(axis=0)
-        return cls(len(rows), *(tuple(each.tolist()) for each in sums))
+        wrong = np.square((rows if given is None else _rows(given)) - rows)
+        varied, noise = rows.var(axis=1), wrong.mean(axis=1)
+        kept = noise < varied
+        lost = (noise[kept] / varied[kept]).sum() + np.count_nonzero(~kept & (varied > 0))
+        sums = rows.sum(axis=0), np.square(rows).sum(axis=0), wrong.sum(axis=0)
+        return cls(len(rows), *(tuple(each.tolist()) for each in sums), float(lost))
 
     def __add__(self, other: Columns) -> Columns:
         """Nothing, where they are sums over different numbers."""
@@ -59,7 +69,8 @@ class Columns:
         if len(self.total) != len(other.total):
             return Columns()
         sums = ((self.total, other.total), (self.squares, other.squares), (self.noise, other.noise))
-        return Columns(self.samples + other.samples, *(tuple(map(sum, zip(*pair, strict=True))) for pair in sums))
+        added = (tuple(map(sum, zip(*pair, strict=True))) for pair in sums)
+        return Columns(self.samples + other.samples, *added, self.lost + other.lost)
 
     @property
     def power(self) -> tuple[float, ...]:
@@ -72,13 +83,18 @@ class Columns:
 
     @property
     def sqnr_db(self) -> float | None:
-        """The signal of all numbers beside their noise, each in parts of its own signal; None where that is unknown."""
-        return self.beside(self.power).sqnr_db
+        """The lower SQNR of what is :meth:`apart`; None where it is not known how numbers vary."""
+        ratios = [part.sqnr_db for part in self.apart(self.power)]
+        return min((ratio for ratio in ratios if ratio is not None), default=None) if None not in ratios else None
 
-    def beside(self, power: Sequence[float]) -> Deviation:
-        """Signal and noise in parts of a usual sample's power."""
-        wide = [(noise / each) for noise, each in zip(self.noise, power, strict=False) if each > 0]
-        return Deviation(float(self.samples * len(wide)), sum(wide), count=self.samples * len(wide))
+    def apart(self, power: Sequence[float]) -> tuple[Deviation, ...]:
+        """Signal and noise of all numbers, each in parts of its power in a usual sample; and of all samples, each in
+        parts of how it varies."""
+        noises = [noise / each for noise, each in zip(self.noise, power, strict=False) if each > 0]
+        count = self.samples * len(noises)
+        numbers = Deviation(float(count), math.fsum(noises), count=count)
+        each = Deviation(float(self.samples), self.lost, count=self.samples)
+        return (numbers, each) if len(power) >= _SERIES else (numbers,)
 
 
 def powers_of(outputs: Sequence[Array]) -> tuple[float, ...]:

@@ -161,8 +161,8 @@ class Finds:
         if name in self.joined:
             scores, boxes = self.joined[name].deviations(wanted[name], given[name])
             return replace(scores, noise=scores.noise / _TIMES_IN_SCORES), boxes
-        if name in self.powers and (found := Columns.of(wanted[name], given[name])).samples:
-            return (found.beside(self.powers[name]),)
+        if name in self.powers:
+            return Columns.of(wanted[name], given[name]).apart(self.powers[name])
         if (beside := self.beside.get(name)) is None:
             return (deviation(wanted[name], given[name]),)
         weights = beside.detections.weights(wanted[beside.finder], given[beside.finder])

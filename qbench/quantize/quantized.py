@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from qbench.calibration.bulk import UNMEASURED_DB, wide_tensors
+from qbench.calibration.bulk import UNMEASURED_DB, rounds_to_zero, wide_tensors
 from qbench.calibration.overrides import check_overrides
 from qbench.calibration.resolve import resolve
 from qbench.calibration.statistics import Statistics
@@ -154,10 +154,15 @@ def encode(
         encodings = resolve(marked.values(), annotated, shared, tied, memo)
         return annotated, marked, with_reasons(template, encodings, marked)
     encodings = resolve(marked.values(), annotated, statistics, config, memo)
+    divided_by = memo.recall("divisors", (graph,), lambda: divisors(graph))
+    if least is None and any(
+        rounds_to_zero(statistics[name], encodings[name].qparams) for name in divided_by if name in encodings
+    ):
+        return encode(prepared, statistics, config.with_value("activations.least_db", 0.0), memo, trial)
     if least is not None:
         least = UNMEASURED_DB if least == "measured" else least
         wide = wide_tensors(marked.values(), encodings, statistics, least, config.tensors, memo)
-        wide = FrozenMap({**memo.recall("divisors", (graph,), lambda: divisors(graph)), **wide})
+        wide = FrozenMap({**divided_by, **wide})
         annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included, modes)
         encodings = resolve(marked.values(), annotated, statistics, config, memo)
     return annotated, marked, encodings

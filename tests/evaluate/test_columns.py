@@ -26,7 +26,7 @@ def test_each_error_counts_beside_the_variance_of_its_number(cuts: list[int], sh
     ends = [0, *sorted(cuts), 40]
     parts = [Columns.of(WANTED[i:j], given[i:j]) for i, j in pairwise(ends)]
     assert sum(parts, Columns()).sqnr_db == pytest.approx(-10 * np.log10(by_hand), abs=1e-3)
-    found = Columns.of(WANTED, given).beside(powers_of([WANTED[:13], WANTED[13:]]))
+    (found,) = Columns.of(WANTED, given).apart(powers_of([WANTED[:13], WANTED[13:]]))
     assert found.sqnr_db == pytest.approx(-10 * np.log10(by_hand), abs=1e-3)
 
 
@@ -34,6 +34,18 @@ def test_numbers_that_do_not_vary_count_beside_themselves_and_zeros_nowhere() ->
     wanted = np.stack([np.full(20, 50.0), np.zeros(20), np.arange(20.0)], axis=1)
     assert powers_of([wanted]) == (2500.0, 0.0, np.arange(20).var())
     assert Columns.of(wanted, wanted + np.array([5, 7, 0])).sqnr_db == pytest.approx(-10 * np.log10(25 / 2500 / 2))
+
+
+def test_large_samples_do_not_hide_small_ones() -> None:
+    """Each sample is lost as far as its noise reaches how it varies; one that does not vary loses nothing."""
+    wanted = np.stack([level * (1 + 0.01 * np.sin(np.arange(12))) for level in (5, 50, 2000, 0)])
+    given = wanted + np.array([[1], [0.1], [1], [1]]) * np.sign(RNG.normal(size=wanted.shape))
+    varied = 1e-4 * np.sin(np.arange(12)).var() * np.square([5, 50, 2000])
+    by_hand = np.minimum(np.array([1, 0.01, 1]) / varied, 1).sum() / 4
+    numbers, each = Columns.of(wanted, given).apart(powers_of([wanted] * 2))
+    assert each.sqnr_db == pytest.approx(-10 * np.log10(by_hand)) and numbers.sqnr_db is not None
+    assert numbers.sqnr_db > each.sqnr_db + 20
+    assert Columns.of(wanted[:, :7], given[:, :7]).apart((1.0,) * 7)[1:] == (), "too few numbers to vary"
 
 
 @pytest.mark.parametrize(

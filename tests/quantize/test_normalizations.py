@@ -83,3 +83,22 @@ def test_its_file_gives_the_same_numbers_but_for_roundings(tmp_path: Path):
     exact = run(s.prepared, {"x": X[32:]})["y"]
     noise = 10 * np.log10(np.square(exact).mean() / np.square(found - exact).mean())
     assert noise > report.output.sqnr_db - 0.5
+
+
+def test_nothing_is_divided_by_zero_that_8_bits_made():
+    """Series of levels far apart, each divided by its own: the lowest levels round to zero in 8 bits."""
+    rng = np.random.default_rng(0)
+    data = (10 ** rng.uniform(-2, 3, (64, 1)) * (1 + 0.1 * rng.normal(size=(64, 16)))).astype(np.float32)
+    nodes = [
+        node("abs", ["x"], "size"),
+        node("mean", ["size"], "level", axes=(1,)),
+        node("add", ["level", "least"], "more"),
+        node("divide", ["x", "more"], "y"),
+    ]
+    constants = {"least": Constant(np.array(1e-9, np.float32))}
+    graph = build("scaled", {"x": TensorType(("N", 16), "float32")}, ["y"], nodes, constants)
+    for config in (QuantConfig.of_preset("int8"), QuantConfig()):
+        found = Session(graph, data, config=config)
+        report = found.run(progress=False)
+        assert all(np.isfinite(qb.run(found.graph, row[None])).all() for row in data)
+        assert report.output.sqnr_db is not None
