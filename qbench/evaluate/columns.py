@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +60,8 @@ class Columns:
         varied, noise = rows.var(axis=1), wrong.mean(axis=1)
         kept = noise < varied
         lost = (noise[kept] / varied[kept]).sum() + np.count_nonzero(~kept & (varied > 0))
-        sums = rows.sum(axis=0), np.square(rows).sum(axis=0), wrong.sum(axis=0)
-        return cls(len(rows), *(tuple(each.tolist()) for each in sums), float(lost))
+        total, squares, sums = (tuple(each.sum(axis=0).tolist()) for each in (rows, np.square(rows), wrong))
+        return cls(len(rows), total, squares, sums, float(lost))
 
     def __add__(self, other: Columns) -> Columns:
         """Nothing, where they are sums over different numbers."""
@@ -68,9 +69,9 @@ class Columns:
             return self if self.samples else other
         if len(self.total) != len(other.total):
             return Columns()
-        sums = ((self.total, other.total), (self.squares, other.squares), (self.noise, other.noise))
-        added = (tuple(map(sum, zip(*pair, strict=True))) for pair in sums)
-        return Columns(self.samples + other.samples, *added, self.lost + other.lost)
+        pairs = (self.total, other.total), (self.squares, other.squares), (self.noise, other.noise)
+        total, squares, noise = (tuple(map(add, *pair)) for pair in pairs)
+        return Columns(self.samples + other.samples, total, squares, noise, self.lost + other.lost)
 
     @property
     def power(self) -> tuple[float, ...]:
