@@ -7,7 +7,7 @@ whatever training left there, and errors in them harm nothing. So errors count b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.evaluate.chances import chances_of
-from qbench.evaluate.columns import Columns, powers_of
 from qbench.evaluate.measure import Deviation, deviation
 from qbench.ir.graph import Graph
 from qbench.ir.op import OPS, Array, QuantRule, is_op
@@ -128,13 +127,10 @@ class Finds:
         Of those that join chances to other numbers: which numbers are chances.
     beside
         Of those that say more of what another one finds: which one.
-    powers
-        Of those that say nothing of the kind, but a few numbers: the signal of each (:mod:`qbench.evaluate.columns`).
     """
 
     joined: Mapping[str, Detections]
     beside: Mapping[str, Beside]
-    powers: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
 
     @classmethod
     def of(cls, graph: Graph, outputs: Mapping[str, Sequence[Array]]) -> Finds:
@@ -142,27 +138,24 @@ class Finds:
         made = {name: _of_sigmoids(graph, name) for name in outputs if chances_of(graph, name) is None}
         seen = {name: Detections.seen_in(outputs[name]) for name, some in made.items() if any(some) and not all(some)}
         finders = {name: outputs[name] for name, some in made.items() if all(some)}
-        more = {name: _beside(outputs[name], finders) for name, some in made.items() if not any(some)}
-        joined = {name: found for name, found in seen.items() if found is not None}
-        beside = {name: found for name, found in more.items() if found is not None}
-        others = [name for name, some in made.items() if not any(some) and name not in beside]
-        numbers = {name: powers_of(outputs[name]) for name in others}
-        return cls(joined, beside, {name: powers for name, powers in numbers.items() if any(powers)})
+        others = {name: _beside(outputs[name], finders) for name, some in made.items() if not any(some)}
+        return cls(
+            {name: found for name, found in seen.items() if found is not None},
+            {name: found for name, found in others.items() if found is not None},
+        )
 
     def __contains__(self, name: str) -> bool:
         return name in self.joined or name in self.beside
 
     def deviations(self, name: str, wanted: Mapping[str, Array], given: Mapping[str, Array]) -> tuple[Deviation, ...]:
         """How far an output of some samples is from what it should be: of detections, and of what is beside them, as
-        far as something is found; of a few numbers by how they vary. They add up over samples, and the worst counts.
+        far as something is found. They add up over samples, and the worst counts.
 
         Scores order what is found: 3 dB less will do of them, and their noise is halved.
         """
         if name in self.joined:
             scores, boxes = self.joined[name].deviations(wanted[name], given[name])
             return replace(scores, noise=scores.noise / _TIMES_IN_SCORES), boxes
-        if name in self.powers:
-            return Columns.of(wanted[name], given[name]).apart(self.powers[name])
         if (beside := self.beside.get(name)) is None:
             return (deviation(wanted[name], given[name]),)
         weights = beside.detections.weights(wanted[beside.finder], given[beside.finder])
@@ -203,6 +196,11 @@ def _beside(own: Sequence[Array], finders: Mapping[str, Sequence[Array]]) -> Bes
 
 def _places(shapes: Sequence[tuple[int, ...]], axis: int) -> list[tuple[int, ...]]:
     return [(len(shape), *shape[:axis], *shape[axis + 1 :]) for shape in shapes]
+
+
+def is_of_chances(graph: Graph, value: str) -> bool:
+    """Whether a sigmoid made something of what a value is joined of."""
+    return any(_of_sigmoids(graph, value))
 
 
 def _of_sigmoids(graph: Graph, value: str) -> list[bool]:

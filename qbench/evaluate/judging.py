@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import add
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from qbench.data.dataset import Dataset
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.chances import Chances, chances_of
-from qbench.evaluate.detections import Finds, worst_db
+from qbench.evaluate.columns import powers_of
+from qbench.evaluate.detections import Finds, is_of_chances, worst_db
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.measure import Deviation
 from qbench.evaluate.picked import judged
@@ -80,17 +81,23 @@ class Judging:
         Of those that say how likely each class is: how probabilities follow from them.
     finds
         Which of them say what is where.
+    powers
+        Of those that say nothing of the kind, but a few numbers: the signal of each (:mod:`qbench.evaluate.columns`).
     """
 
     chances: Mapping[str, Chances]
     finds: Finds
+    powers: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
 
     @classmethod
     def of(cls, graph: Graph, answers: Mapping[str, Sequence[Array]]) -> Judging:
         """Of a float graph that answered these to some samples."""
         chances = {name: made for name in answers if (made := chances_of(graph, name)) is not None}
         seen = {name: made.seen_in(answers[name]) for name, made in chances.items()}
-        return cls(seen, Finds.of(graph, answers))
+        finds = Finds.of(graph, answers)
+        others = [name for name in answers if name not in seen and name not in finds and not is_of_chances(graph, name)]
+        powers = {name: powers_of(answers[name]) for name in others}
+        return cls(seen, finds, {name: each for name, each in powers.items() if any(each)})
 
     def needs(self, name: str) -> tuple[str, ...]:
         """The outputs that tell what one of them says; none where it says numbers."""

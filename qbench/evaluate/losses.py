@@ -10,7 +10,7 @@ import numpy as np
 
 from qbench.evaluate.columns import Columns
 from qbench.evaluate.judging import Said
-from qbench.evaluate.measure import decibels
+from qbench.evaluate.measure import LOST_DB, decibels
 from qbench.ir.op import Array
 from qbench.report.entries import OutputLoss, SampleLoss
 
@@ -52,7 +52,7 @@ class Losses:
         size = math.sqrt(self.signal * self.power)
         cosine = (self.signal + self.power - self.noise) / (2 * size) if size > 0 and math.isfinite(size) else None
         sqnr_db, varies_db = decibels(self.signal, self.noise), self.columns.sqnr_db
-        is_told = self.said != Said() or varies_db is None or sqnr_db is None or varies_db >= sqnr_db - _HIDDEN_DB
+        is_hidden = sqnr_db is not None and varies_db is not None and varies_db < min(sqnr_db - _HIDDEN_DB, LOST_DB)
         return OutputLoss(
             name=name,
             sqnr_db=sqnr_db,
@@ -61,7 +61,7 @@ class Losses:
             found_db=self.said.found_db,
             texts_alike=self.said.texts_alike,
             nats_lost=self.said.nats_lost,
-            varies_db=None if is_told else varies_db,
+            varies_db=varies_db if is_hidden and self.said == Said() else None,
         )
 
 

@@ -11,6 +11,9 @@ from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
 from qbench.kernels.deviation import sums_of_squares
 
+LOST_DB = 20.0
+"""What an output must keep: an error of a tenth moves few decisions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deviation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 from qbench.calibration.bulk import UNMEASURED_DB, rounds_to_zero, wide_tensors
@@ -155,9 +155,7 @@ def encode(
         return annotated, marked, with_reasons(template, encodings, marked)
     encodings = resolve(marked.values(), annotated, statistics, config, memo)
     divided_by = memo.recall("divisors", (graph,), lambda: divisors(graph))
-    if least is None and any(
-        rounds_to_zero(statistics[name], encodings[name].qparams) for name in divided_by if name in encodings
-    ):
+    if least is None and _divides_by_zero(divided_by.keys() - config.tensors.keys(), encodings, statistics):
         return encode(prepared, statistics, config.with_value("activations.least_db", 0.0), memo, trial)
     if least is not None:
         least = UNMEASURED_DB if least == "measured" else least
@@ -166,6 +164,13 @@ def encode(
         annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included, modes)
         encodings = resolve(marked.values(), annotated, statistics, config, memo)
     return annotated, marked, encodings
+
+
+def _divides_by_zero(divided_by: Set[str], encodings: Encodings, statistics: Mapping[str, Statistics]) -> bool:
+    """Whether a value that others are divided by would be rounded to zero: what the user has decided about is not
+    asked for."""
+    named = divided_by & encodings.keys() & statistics.keys()
+    return any(rounds_to_zero(statistics[name], encodings[name].qparams) for name in named)
 
 
 def annotate(

@@ -15,6 +15,7 @@ from dataclasses import replace
 from qbench.calibration.collect import observed
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
+from qbench.evaluate.measure import LOST_DB
 from qbench.garbage import set_aside
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph
@@ -27,7 +28,7 @@ from qbench.progress import Cancel, Progress, stopped
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, check_config, quantize_graph
 from qbench.search.cost import effort, products
-from qbench.search.nearness import LOST_DB, Exact
+from qbench.search.nearness import Exact
 from qbench.search.rounding import helps
 from qbench.search.sides import Side, needed_of_choices, sides_of
 from qbench.search.spared import Spared, cut, entering, in_16_bits, in_float, integer_groups

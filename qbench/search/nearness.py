@@ -10,9 +10,11 @@ import numpy as np
 
 from qbench.data.portions import Feeds
 from qbench.errors import DataError
+from qbench.evaluate.columns import Columns
 from qbench.evaluate.detections import batchwise, worst_db
 from qbench.evaluate.judging import Judging
 from qbench.evaluate.layers import value_of
+from qbench.evaluate.measure import LOST_DB
 from qbench.evaluate.picked import picked_from, picking
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
@@ -25,8 +27,6 @@ LOST_NATS = 0.015
 
 _LOST_TEXTS = 0.05
 """The same of texts: of twenty, one is no longer read."""
-
-LOST_DB = 20.0
 
 _FEWEST, _MOST_OFFSET = 64, 10**1.5
 """Values in a sample whose mean is no signal: a detector says "nothing" nearly everywhere, by a large negative number,
@@ -141,9 +141,13 @@ class Exact:
     def _decibels(self, name: str, samples: Sequence[int], given: Mapping[str, Sequence[Array]]) -> float:
         pairs = [(self.outputs[name][at], given[name][at]) for at in samples]
         finds, chances = self.judging.finds, self.judging.chances.get(name)
-        if name in finds or name in finds.powers:
+        powers, found = self.judging.powers.get(name), None
+        if name in finds:
             each = [*batchwise(self.outputs, given)]
             found = worst_db(finds.deviations(name, *each[at]) for at in samples)
+        elif powers:
+            found = worst_db(Columns.of(*pair).apart(powers) for pair in pairs)
+        if name in finds or powers:
             return -math.inf if found is None else found
         signal, noise = self._signal(name, [wanted for wanted, _ in pairs]), math.fsum(_noise(*pair) for pair in pairs)
         signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))

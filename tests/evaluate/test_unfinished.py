@@ -47,9 +47,16 @@ def data() -> dict[str, np.ndarray]:
     return {name: rng.uniform(1, 3, shape).astype(np.float32) for name, shape in shapes.items()}
 
 
+def decided(graph: Graph, data: dict[str, np.ndarray]) -> Session:
+    """What is divided by goes to 8 bits that the user has chosen."""
+    session = Session(graph, data, preset="int8")
+    session.override("m", threshold=3.0)
+    return session
+
+
 @pytest.fixture(scope="module")
 def report(data: dict[str, np.ndarray]) -> Report:
-    return Session(ratio(), data, preset="int8").run(progress=False)
+    return decided(ratio(), data).run(progress=False)
 
 
 def test_goes_up_to_the_layer_and_names_it(report: Report) -> None:
@@ -64,18 +71,19 @@ def test_goes_up_to_the_layer_and_names_it(report: Report) -> None:
 
 
 def test_a_fixed_batch_is_told_of_as_well(data: dict[str, np.ndarray]) -> None:
-    report = Session(ratio(1), data, preset="int8").run(progress=False)
+    report = decided(ratio(1), data).run(progress=False)
     assert report.stopped is not None and "layer 'ratio' (divide) gives NaN in sample 0" in report.stopped
 
 
 def test_what_it_advises_helps(data: dict[str, np.ndarray]) -> None:
-    session = Session(ratio(), data, preset="int8")
+    session = decided(ratio(), data)
     session.override("mixed", keep_float=True)
     report = session.run(progress=False)
     assert report.stopped is None and report.output.sqnr_db is not None
 
 
-def test_by_default_there_is_no_nan(data: dict[str, np.ndarray]) -> None:
-    report = Session(ratio(), data).run(progress=False)
+@pytest.mark.parametrize("preset", ["default", "int8"])
+def test_by_itself_nothing_is_divided_by_zero(data: dict[str, np.ndarray], preset: str) -> None:
+    report = Session(ratio(), data, preset=preset).run(progress=False)
     assert report.stopped is None
     assert report.layer("mixed").reason == "default: 'ratio' divides by 'm', which must not be rounded to zero"
