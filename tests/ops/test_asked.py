@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 MOST = 22
 """Lower it when names go; never raise it: declare what is missing on `qbench.ir.op.Op`, or use `is_op`."""
 
-AT_HOME = ("ops", "forms", "frontends", "exporters")
+AT_HOME = ("ops", "forms", "formats", "frontends", "exporters")
 """Where ops are declared, made and translated."""
 
 

@@ -8,7 +8,7 @@ from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, BiasAdd
-from qbench.ops.float.einsum import DENSE, Einsum
+from qbench.ops.float.einsum import DENSE
 from qbench.ops.float.norm import BatchNorm, L2Normalize, RMSNorm
 
 
@@ -91,13 +91,6 @@ def batch_matmul(writer: Writer, node: Node) -> None:
                 writer.quantized(raw, name, q, raw)
         operands.append(name)
     writer.emit("MatMul", operands, node.outputs, node.name)
-
-
-@exporter("einsum")
-def einsum(writer: Writer, node: Node) -> None:
-    """The same equation."""
-    equation = writer.op(node, Einsum).equation
-    writer.emit("Einsum", writer.inputs(node), node.outputs, node.name, equation=equation)
 
 
 @exporter("nn.bias_add")

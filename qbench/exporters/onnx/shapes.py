@@ -9,7 +9,7 @@ from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.graph import Node
 from qbench.ir.types import Dim
-from qbench.ops.float.reshape import BatchFlatten, ExpandDims, Reshape, Squeeze, Transpose
+from qbench.ops.float.reshape import ExpandDims, Reshape, Squeeze
 from qbench.ops.float.select import BroadcastTo, Cast, Tile
 
 
@@ -26,18 +26,6 @@ def reshape(writer: Writer, node: Node) -> None:
     empty = 0 in op.newshape
     inputs = [*writer.inputs(node), sizes(writer, node, "shape", after if empty else wanted)]
     writer.emit("Reshape", inputs, node.outputs, node.name, allowzero=1 if empty else None)
-
-
-@exporter("nn.batch_flatten")
-def batch_flatten(writer: Writer, node: Node) -> None:
-    """A matrix."""
-    writer.emit("Flatten", writer.inputs(node), node.outputs, node.name, axis=writer.op(node, BatchFlatten).axis)
-
-
-@exporter("transpose")
-def transpose(writer: Writer, node: Node) -> None:
-    """Axes in another order."""
-    writer.emit("Transpose", writer.inputs(node), node.outputs, node.name, perm=writer.op(node, Transpose).axes)
 
 
 @exporter("squeeze")

@@ -10,63 +10,11 @@ from qbench.frontends.onnx.table import converter
 _LARGEST = float(str(np.finfo(np.float32).max))
 
 
-def _unary(onnx_op: str, op: str) -> None:
-    @converter(onnx_op, "X")
-    def convert(builder: Builder, node: SourceNode, x: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
-        return builder.emit(op, x)
-
-
-for _onnx_op, _op in {
-    "Abs": "abs",
-    "Acos": "acos",
-    "Acosh": "acosh",
-    "Asin": "asin",
-    "Asinh": "asinh",
-    "Atan": "atan",
-    "Atanh": "atanh",
-    "Ceil": "ceil",
-    "Cos": "cos",
-    "Cosh": "cosh",
-    "Erf": "erf",
-    "Exp": "exp",
-    "Floor": "floor",
-    "HardSwish": "nn.hard_swish",
-    "IsNaN": "is_nan",
-    "Log": "log",
-    "Neg": "negative",
-    "Not": "logical_not",
-    "Reciprocal": "reciprocal",
-    "Relu": "nn.relu",
-    "Round": "round",
-    "Sigmoid": "sigmoid",
-    "Sign": "sign",
-    "Sin": "sin",
-    "Sinh": "sinh",
-    "Softplus": "nn.softplus",
-    "Sqrt": "sqrt",
-    "Tan": "tan",
-    "Tanh": "tanh",
-}.items():
-    _unary(_onnx_op, _op)
-
-
 @converter("Swish", "X", "alpha")
 def swish(builder: Builder, node: SourceNode, x: Value, usual: float = 1.0) -> Value:
     """x * sigmoid(alpha * x)."""
     alpha = np.asarray(node.real("alpha", usual), x.dtype)
     return builder.emit("multiply", x, builder.emit("sigmoid", builder.emit("multiply", x, alpha)))
-
-
-@converter("LeakyRelu", "X", "alpha")
-def leaky_relu(builder: Builder, node: SourceNode, x: Value) -> Value:
-    """x, or alpha * x below zero."""
-    return builder.emit("nn.leaky_relu", x, alpha=node.real("alpha", 0.01))
-
-
-@converter("Elu", "X", "alpha")
-def elu(builder: Builder, node: SourceNode, x: Value) -> Value:
-    """x, or alpha * (exp(x) - 1) below zero."""
-    return builder.emit("nn.elu", x, alpha=node.real("alpha", 1.0))
 
 
 @converter("Celu", "X", "alpha")
@@ -85,18 +33,6 @@ def selu(builder: Builder, node: SourceNode, x: Value) -> Value:
     """gamma * elu(x, alpha)."""
     y = builder.emit("nn.elu", x, alpha=node.real("alpha", 1.6732632))
     return builder.emit("multiply", y, _like(x, node.real("gamma", 1.050701)))
-
-
-@converter("HardSigmoid", "X", "alpha beta")
-def hard_sigmoid(builder: Builder, node: SourceNode, x: Value) -> Value:
-    """alpha * x + beta between 0 and 1."""
-    return builder.emit("nn.hard_sigmoid", x, alpha=node.real("alpha", 0.2), beta=node.real("beta", 0.5))
-
-
-@converter("Gelu", "X", "approximate")
-def gelu(builder: Builder, node: SourceNode, x: Value) -> Value:
-    """Exact, or by the tanh formula."""
-    return builder.emit("nn.gelu", x, approximate=node.text("approximate", "none"))
 
 
 @converter("Mish", "X")

@@ -3,11 +3,12 @@
 import numpy as np
 
 from qbench.errors import ModelError
-from qbench.frontends.onnx.activation import gelu, swish
+from qbench.frontends.onnx.activation import swish
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.conv import CONV_ATTRS, conv
 from qbench.frontends.onnx.linear import gemm, matmul
 from qbench.frontends.onnx.norm import layer_norm, rms_norm
+from qbench.frontends.onnx.same import same
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.stored import Stored
 from qbench.frontends.onnx.table import converter
@@ -16,7 +17,7 @@ from qbench.ir.qparams import QParams
 
 _OWN = "com.microsoft"
 
-converter("Gelu", "X", "approximate", domain=_OWN)(gelu)
+converter("Gelu", "X", "approximate", domain=_OWN)(same("nn.gelu", "approximate"))
 
 
 @converter("FastGelu", "X bias?", domain=_OWN)

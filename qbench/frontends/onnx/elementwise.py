@@ -29,27 +29,6 @@ def _biased(builder: Builder, data: Value, addend: Value) -> Value | None:
     return builder.emit("nn.bias_add", data, builder.moved(addend, np.ravel), axis=axis)
 
 
-def _binary(onnx_op: str, op: str) -> None:
-    @converter(onnx_op, "A B")
-    def convert(builder: Builder, node: SourceNode, a: Value, b: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
-        return builder.emit(op, a, b)
-
-
-for _onnx_op, _op in {
-    "And": "logical_and",
-    "Div": "divide",
-    "Equal": "equal",
-    "Greater": "greater",
-    "GreaterOrEqual": "greater_equal",
-    "Less": "less",
-    "LessOrEqual": "less_equal",
-    "Mul": "multiply",
-    "Or": "logical_or",
-    "Sub": "subtract",
-}.items():
-    _binary(_onnx_op, _op)
-
-
 @converter("Xor", "A B")
 def xor(builder: Builder, node: SourceNode, a: Value, b: Value) -> Value:
     """Whether exactly one is true."""
@@ -64,12 +43,6 @@ def power(builder: Builder, node: SourceNode, x: Value, y: Value) -> Value:
     elif x.dtype != y.dtype:
         y = builder.emit("cast", y, dtype=x.dtype)
     return builder.emit("power", x, y)
-
-
-@converter("Where", "condition X Y")
-def where(builder: Builder, node: SourceNode, condition: Value, x: Value, y: Value) -> Value:
-    """X where the condition holds, else Y."""
-    return builder.emit("where", condition, x, y)
 
 
 @converter("Einsum", "*", "equation")

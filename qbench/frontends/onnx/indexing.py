@@ -21,12 +21,6 @@ def scatter_elements(builder: Builder, node: SourceNode, x: Value, indices: Valu
     return builder.emit("scatter_elements", x, indices, updates, **attrs)
 
 
-@converter("ScatterND", "data indices updates", "reduction")
-def scatter_nd(builder: Builder, node: SourceNode, x: Value, indices: Value, updates: Value) -> Value:
-    """Slices."""
-    return builder.emit("scatter_nd", x, indices, updates, reduction=node.text("reduction", "none"))
-
-
 @converter("TopK", "X K?", "axis k largest sorted")
 def topk(builder: Builder, node: SourceNode, x: Value, k: Value | None) -> tuple[Value, ...]:
     """How many is an attribute before opset 10, then an input."""
@@ -65,12 +59,6 @@ def trilu(builder: Builder, node: SourceNode, x: Value, k: Value | None) -> Valu
     """A triangle of each matrix."""
     (diagonal,) = (0,) if k is None else k.dims()
     return builder.emit("triangle", x, k=diagonal, upper=node.flag("upper", True))
-
-
-@converter("Mod", "A B", "fmod")
-def mod(builder: Builder, node: SourceNode, a: Value, b: Value) -> Value:
-    """A remainder."""
-    return builder.emit("mod", a, b, fmod=node.flag("fmod"))
 
 
 @converter("EyeLike", "input", "dtype k")

@@ -133,15 +133,3 @@ def unsqueeze(builder: Builder, node: SourceNode, x: Value, given: Value | None)
     rank = x.rank + len(axes)
     front = tuple(sorted(axis + rank if axis < 0 else axis for axis in axes))
     return builder.emit("expand_dims", x, axes=front) if axes else x
-
-
-@converter("DepthToSpace", "input", "blocksize mode")
-def depth_to_space(builder: Builder, node: SourceNode, x: Value) -> Value:
-    """Channels as blocks of pixels."""
-    return builder.emit("nn.depth_to_space", x, block_size=node.integer("blocksize", 0), mode=node.text("mode", "DCR"))
-
-
-@converter("SpaceToDepth", "input", "blocksize")
-def space_to_depth(builder: Builder, node: SourceNode, x: Value) -> Value:
-    """Blocks of pixels as channels."""
-    return builder.emit("nn.space_to_depth", x, block_size=node.integer("blocksize", 0))

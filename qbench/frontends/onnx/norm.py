@@ -19,12 +19,6 @@ def batch_norm(
     return builder.emit("nn.batch_norm", x, gamma, beta, mean, variance, epsilon=node.real("epsilon", 1e-5))
 
 
-@converter("InstanceNormalization", "input scale B", "epsilon")
-def instance_norm(builder: Builder, node: SourceNode, x: Value, gamma: Value, beta: Value) -> Value:
-    """Each channel of each sample by its own mean and variance."""
-    return builder.emit("nn.instance_norm", x, gamma, beta, epsilon=node.real("epsilon", 1e-5))
-
-
 @converter("LayerNormalization", "X Scale B?", "axis epsilon stash_type")
 def layer_norm(builder: Builder, node: SourceNode, x: Value, gamma: Value, beta: Value | None) -> Value:
     """Over `axis` and all axes after it."""
@@ -70,19 +64,6 @@ def group_norm(builder: Builder, node: SourceNode, x: Value, gamma: Value, beta:
         if v.constant is not None
     )
     return builder.emit("add", builder.emit("multiply", y, scale), offset)
-
-
-@converter("LRN", "X", "alpha beta bias size")
-def local_response_norm(builder: Builder, node: SourceNode, x: Value) -> Value:
-    """By the squares of the neighbouring channels."""
-    return builder.emit(
-        "nn.lrn",
-        x,
-        size=node.integer("size", 0),
-        alpha=node.real("alpha", 1e-4),
-        beta=node.real("beta", 0.75),
-        bias=node.real("bias", 1.0),
-    )
 
 
 @converter("LpNormalization", "input", "axis p")

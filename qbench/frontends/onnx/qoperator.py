@@ -5,12 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from qbench.errors import ModelError, shown
-from qbench.frontends.onnx.activation import leaky_relu, softmax
+from qbench.frontends.onnx.activation import softmax
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.conv import conv
 from qbench.frontends.onnx.linear import gemm, matmul
 from qbench.frontends.onnx.pool import average_pool, global_average_pool
 from qbench.frontends.onnx.quantized import dequantized, quantized
+from qbench.frontends.onnx.same import same
 from qbench.frontends.onnx.scales import integer_type, qparams
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
@@ -134,12 +135,8 @@ def _reduce_mean(builder: Builder, node: SourceNode, x: Value) -> Value:
     return builder.emit("mean", x, axes=axes, keepdims=node.flag("keepdims", True))
 
 
-def _sigmoid(builder: Builder, node: SourceNode, x: Value) -> Value:
-    return builder.emit("sigmoid", x)
-
-
-_unary("QLinearSigmoid", "", _sigmoid)
-_unary("QLinearLeakyRelu", "alpha", leaky_relu)
+_unary("QLinearSigmoid", "", same("sigmoid"))
+_unary("QLinearLeakyRelu", "alpha", same("nn.leaky_relu", "alpha"))
 _unary("QLinearSoftmax", "axis opset", _softmax)
 _unary("QLinearAveragePool", _POOL, average_pool)
 _unary("QLinearGlobalAveragePool", "channels_last", global_average_pool)

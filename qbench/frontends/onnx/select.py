@@ -171,12 +171,6 @@ def gather(builder: Builder, node: SourceNode, x: Value, indices: Value) -> Valu
     return builder.emit("take", x, indices, axis=axis)
 
 
-@converter("GatherND", "data indices", "batch_dims")
-def gather_nd(builder: Builder, node: SourceNode, x: Value, indices: Value) -> Value:
-    """Parts at positions."""
-    return builder.emit("gather_nd", x, indices, batch_dims=node.integer("batch_dims", 0))
-
-
 @converter("Tile", "input repeats")
 def tile(builder: Builder, node: SourceNode, x: Value, repeats: Value) -> Value:
     """The tensor several times over along each axis."""
