@@ -8,7 +8,6 @@ stands for one node, and also knows the qparams of that node's inputs and output
         "x where x > 0, else alpha * x."
 
         name = "nn.leaky_relu"
-        operands = ("data",)
         rule = QuantRule.TABLE
         alpha: float = 0.01
 
@@ -108,11 +107,11 @@ class Channels(NamedTuple):
 class Op(ABC):
     """Base of all op declarations; see the module's text for how one is written.
 
-    What follows `operands` are facts, each with a default that fits an op about which there is nothing to say.
+    What follows the name are facts, each with a default that fits an op about which there is nothing to say.
     """
 
     name: ClassVar[str]
-    operands: ClassVar[tuple[str, ...]]
+    operands: ClassVar[tuple[str, ...]] = ("data",)
     """Names of the inputs, which say their roles (see `Role`); the last one may be ``*name`` for any number."""
     rule: ClassVar[QuantRule] = QuantRule.FLOAT
     float_reason: ClassVar[str] = "unsupported: no integer form of this op"

@@ -19,7 +19,6 @@ _FLOAT_MAX = float(np.finfo(np.float32).max)
 class Unary(FloatOp):
     """A float function of one element; in integers, a table with an entry for each of them."""
 
-    operands = ("data",)
     rule = QuantRule.TABLE
     elementwise = True
 
@@ -33,7 +32,6 @@ class Relu(Op):
     """``max(data, 0)``."""
 
     name = "nn.relu"
-    operands = ("data",)
     rule = QuantRule.CLAMP
     epilogue = Epilogue.CLAMP
     elementwise = True
@@ -55,7 +53,6 @@ class Clip(FloatOp):
     """``min(max(data, a_min), a_max)``; of an integer tensor the bounds are integers."""
 
     name = "clip"
-    operands = ("data",)
     rule = QuantRule.CLAMP
     epilogue = Epilogue.CLAMP
     elementwise = True

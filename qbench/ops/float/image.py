@@ -22,7 +22,6 @@ class Resize2d(FloatOp):
 
     name = "image.resize2d"
     only_shaped = True
-    operands = ("data",)
     rule = QuantRule.SAME
     size: tuple[Dim, Dim]
     method: Method = "nearest"
@@ -81,7 +80,6 @@ class DepthToSpace(Op):
 
     name = "nn.depth_to_space"
     moves = keeps_sign = True
-    operands = ("data",)
     rule = QuantRule.SAME
     block_size: int
     mode: Literal["DCR", "CRD"] = "DCR"
@@ -110,7 +108,6 @@ class SpaceToDepth(Op):
 
     name = "nn.space_to_depth"
     moves = keeps_sign = True
-    operands = ("data",)
     rule = QuantRule.SAME
     block_size: int
 

@@ -120,7 +120,6 @@ class TopK(_ByIndex):
 
     name = "topk"
     picks = True
-    operands = ("data",)
     k: Dim
     axis: int = -1
     largest: bool = True
@@ -147,7 +146,6 @@ class CumSum(_ByIndex):
     """Sums of all elements up to each one along an axis, or of those before it."""
 
     name = "cumsum"
-    operands = ("data",)
     float_reason = "unsupported: sums that grow along an axis have no integer form"
     axis: int
     exclusive: bool = False
@@ -196,7 +194,6 @@ class Triangle(_ByIndex):
 
     name = "triangle"
     samples = None
-    operands = ("data",)
     k: Dim = 0
     upper: bool = True
 

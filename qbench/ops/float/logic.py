@@ -68,7 +68,6 @@ class IsNan(FloatOp):
     """Whether the element is not a number."""
 
     name = "is_nan"
-    operands = ("data",)
     elementwise = True
     float_reason = "default for this op: truth values are not quantized"
 

@@ -118,7 +118,6 @@ class L2Normalize(FloatOp):
     """Each vector along an axis divided by its Euclidean norm, or by `epsilon` where that is larger."""
 
     name = "nn.l2_normalize"
-    operands = ("data",)
     float_reason = _KEEPS_FLOAT
     axis: int = -1
     epsilon: float = 1e-12
@@ -144,7 +143,6 @@ class LocalResponseNorm(FloatOp):
     """``data / (bias + alpha / size * s) ** beta``, s the sum of squares over `size` neighbouring channels."""
 
     name = "nn.lrn"
-    operands = ("data",)
     size: int
     alpha: float = 1e-4
     beta: float = 0.75

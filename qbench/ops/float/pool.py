@@ -14,7 +14,6 @@ from qbench.ops.rules import FloatOp, need_float, need_number, need_rank, requir
 class Pool2d(FloatOp):
     """What max and average pool share: the window and the type rule."""
 
-    operands = ("data",)
     keeps_sign = True
     pool_size: Pair
     strides: Pair
@@ -98,7 +97,6 @@ class GlobalAvgPool2d(FloatOp):
     """The mean of each channel's image, as an image of one pixel."""
 
     name = "nn.global_avg_pool2d"
-    operands = ("data",)
     rule = QuantRule.AVERAGE
     absorbs = (Epilogue.CLAMP,)
     keeps_sign = True
@@ -124,7 +122,6 @@ class GlobalMaxPool2d(Op):
     """The maximum of each channel's image, as an image of one pixel."""
 
     name = "nn.global_max_pool2d"
-    operands = ("data",)
     rule = QuantRule.SAME
     keeps_sign = True
 

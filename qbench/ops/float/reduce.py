@@ -15,7 +15,6 @@ from qbench.ops.rules import FloatOp, axis_within, need_float, need_number, requ
 class Reduction(FloatOp):
     """Many elements to one, along some axes."""
 
-    operands = ("data",)
     function: ClassVar[Callable[..., Any]]
     of_nothing: ClassVar[bool] = False
     """Whether no elements have a result too."""
@@ -96,7 +95,6 @@ class Min(Reduction):
 @dataclass(frozen=True, kw_only=True)
 class _Arg(FloatOp):
     picks = True
-    operands = ("data",)
     float_reason = "unsupported: indices are not quantized"
     function: ClassVar[Callable[..., Any]]
     axis: int

@@ -11,7 +11,6 @@ from qbench.ops.rules import Unequal, require
 class _Moved(Op):
     """All elements of the input, elsewhere; of any dtype."""
 
-    operands = ("data",)
     rule = QuantRule.SAME
     moves = keeps_sign = True
 

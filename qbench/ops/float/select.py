@@ -50,7 +50,6 @@ class Split(Op):
 
     name = "split"
     moves = keeps_sign = True
-    operands = ("data",)
     rule = QuantRule.SAME
     cuts: tuple[Dim, ...]
     axis: int
@@ -81,7 +80,6 @@ class StridedSlice(Op):
 
     name = "strided_slice"
     moves = keeps_sign = True
-    operands = ("data",)
     rule = QuantRule.SAME
     begin: tuple[Dim, ...]
     end: tuple[Dim, ...]
@@ -132,7 +130,6 @@ class Pad(Op):
 
     name = "nn.pad"
     moves = True
-    operands = ("data",)
     rule = QuantRule.SAME
     pad_width: tuple[tuple[Dim, Dim], ...]
     mode: Literal["constant", "reflect", "edge"] = "constant"
@@ -233,7 +230,6 @@ class BroadcastTo(Op):
     name = "broadcast_to"
     only_shaped = True
     moves = keeps_sign = True
-    operands = ("data",)
     rule = QuantRule.SAME
     shape: tuple[Dim, ...]
 
@@ -257,7 +253,6 @@ class Tile(Op):
     name = "tile"
     only_shaped = True
     moves = keeps_sign = True
-    operands = ("data",)
     rule = QuantRule.SAME
     reps: tuple[Dim, ...]
 
@@ -283,7 +278,6 @@ class Cast(Op):
 
     name = "cast"
     elementwise = True
-    operands = ("data",)
     float_reason = "default for this op: a cast asks for this dtype"
     epilogue = Epilogue.CAST
     dtype: DType

@@ -11,7 +11,6 @@ from qbench.ops.rules import FloatOp, axis_within, need_float
 
 @dataclass(frozen=True, kw_only=True)
 class _AlongAxis(FloatOp):
-    operands = ("data",)
     axis: int = -1
 
     def infer(self, data: TensorType) -> TensorType:

@@ -27,7 +27,6 @@ class IntegerSum(InternalOp):
     name = "integer.sum"
     form_of = "mean"
     absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
-    operands = ("data",)
     axes: tuple[int, ...]
     keepdims: bool = True
     data_zero_point: int = 0
@@ -110,7 +109,6 @@ class IntegerResizeOpen(InternalOp):
 
     name = "integer.resize_open"
     form_of = "image.resize2d"
-    operands = ("data",)
     size: tuple[Dim, Dim]
     coordinate_transformation_mode: Coordinates = "half_pixel"
     scales: tuple[float, float] | None = None

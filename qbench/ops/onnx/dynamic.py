@@ -36,7 +36,6 @@ class DynamicQuantize(InternalOp):
     """
 
     name = "qnn.dynamic_quantize"
-    operands = ("data",)
     samples = None
 
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:

@@ -14,7 +14,6 @@ class OnnxSoftmax(InternalOp):
     """``round(power * steps / sum of powers) + zero_point``, in float32, ties to even; too large ones saturate."""
 
     name = "integer.softmax_float32"
-    operands = ("data",)
     axis: int = -1
     scale: float
     """Of the data."""

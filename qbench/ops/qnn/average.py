@@ -23,7 +23,6 @@ class QnnAvgPool2d(QnnOp):
     name = "qnn.avg_pool2d"
     form_of = "nn.avg_pool2d"
     absorbs = (Epilogue.CLAMP,)
-    operands = ("data",)
     pool_size: tuple[int, int]
     strides: tuple[int, int]
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
@@ -57,7 +56,6 @@ class QnnMean(QnnOp):
     name = "qnn.mean"
     form_of = "mean"
     absorbs = (Epilogue.CLAMP,)
-    operands = ("data",)
     axes: tuple[int, ...]
     keepdims: bool = True
     semantics: Semantics = "tvm"
@@ -75,7 +73,6 @@ class QnnReduceSum(QnnOp):
     name = "qnn.reduce_sum"
     form_of = "sum"
     absorbs = (Epilogue.CLAMP,)
-    operands = ("data",)
     axes: tuple[int, ...]
     keepdims: bool = True
     semantics: Semantics = "tvm"

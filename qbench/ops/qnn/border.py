@@ -33,7 +33,6 @@ class FakeQuantize(_Border):
     """
 
     name = "qnn.fake_quantize"
-    operands = ("data",)
     tensor: str = ""
     """Name of the tensor in the prepared graph, which statistics and encodings go by."""
     channel_axis: int | None = None
@@ -58,7 +57,6 @@ class Quantize(_Border):
     """``saturate(round(data / scale) + zero_point)`` with the output's qparams (ONNX QuantizeLinear)."""
 
     name = "qnn.quantize"
-    operands = ("data",)
     ties: Ties = "even"
     """Which of two equally near integers is taken: the even one, as in ONNX, or that away from zero, as in TFLite."""
 
@@ -76,7 +74,6 @@ class Dequantize(_Border):
     """``scale * (data - zero_point)`` in float32 with the input's qparams (ONNX DequantizeLinear)."""
 
     name = "qnn.dequantize"
-    operands = ("data",)
     epilogue = Epilogue.DEQUANTIZE
 
     def infer(self, data: TensorType) -> TensorType:
@@ -92,7 +89,6 @@ class QnnReinterpret(QnnOp):
     """The same integers under the output's qparams: QuantizeLinear and DequantizeLinear with different scales."""
 
     name = "qnn.reinterpret"
-    operands = ("data",)
 
     def lower(self, *types: TensorType) -> Lowered:
         return Lowered(Reshape(newshape=types[0].shape), {})

@@ -33,7 +33,6 @@ class DynamicFakeQuantize(_ByRange):
     """
 
     name = "qnn.dynamic_fake_quantize"
-    operands = ("data",)
 
     def infer(self, data: TensorType) -> TensorType:
         if data.dtype != "float32":

@@ -67,7 +67,6 @@ class QnnRequantize(QnnOp):
     epilogue = Epilogue.REQUANTIZE
     absorbs = (Epilogue.CLAMP,)
     elementwise = True
-    operands = ("data",)
     rounding: Rounding
     divisor: Dim = 1
     """What the integers are divided by besides: their number, where they are sums and the result is a mean. Where that

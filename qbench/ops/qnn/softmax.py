@@ -28,7 +28,6 @@ _FLOAT = "qnn.dequantize, the float op and qnn.quantize"
 class AlongAxis(QnnOp):
     """Base of what normalizes vectors along an axis; TFLite's kernels make integers of one scale."""
 
-    operands = ("data",)
     axis: int = -1
     semantics: Semantics = "tvm"
 

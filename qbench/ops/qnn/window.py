@@ -28,7 +28,6 @@ class QnnSum(QnnOp):
     name = "qnn.sum"
     form_of = "mean"
     absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
-    operands = ("data",)
     axes: tuple[int, ...]
     keepdims: bool = True
     accumulator: Accumulator = "int32"
@@ -44,7 +43,6 @@ class QnnSumPool2d(QnnOp):
     name = "qnn.sum_pool2d"
     form_of = "nn.avg_pool2d"
     absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
-    operands = ("data",)
     pool_size: tuple[int, int]
     strides: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
@@ -70,7 +68,6 @@ class QnnUnary(QnnOp):
 
     name = "qnn.unary"
     elementwise = True
-    operands = ("data",)
     function: str
     """Name of the float op."""
     parameters: tuple[tuple[str, float | str], ...] = ()
@@ -140,7 +137,6 @@ class QnnResizeLinear(QnnOp):
 
     name = "qnn.resize_linear"
     form_of = "image.resize2d"
-    operands = ("data",)
     size: tuple[Dim, Dim]
     coordinate_transformation_mode: Coordinates = "half_pixel"
     scales: tuple[float, float] | None = None

@@ -23,7 +23,6 @@ class TfliteMean(InternalOp):
     name = "integer.tflite_mean"
     form_of = "mean"
     absorbs = (Epilogue.CLAMP,)
-    operands = ("data",)
     dtype: DType
     axes: tuple[int, ...]
     keepdims: bool = True

@@ -19,7 +19,6 @@ class TfliteL2Normalize(InternalOp):
     """Each vector along an axis divided by its Euclidean norm, in units of 2^-7."""
 
     name = "integer.tflite_l2_normalize"
-    operands = ("data",)
     dtype: DType
     axis: int = -1
     data_zero_point: int = 0
