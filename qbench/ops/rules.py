@@ -1,13 +1,16 @@
 """What the float declarations share: what operands must be, how shapes combine, and how floats behave."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
 import numpy as np
 
 from qbench.errors import GraphError
 from qbench.ir.dtypes import is_float
-from qbench.ir.op import Array, Op, QuantRule
+from qbench.ir.op import Array, Op, QuantRule, register
 from qbench.ir.types import Dim, TensorType, dim_factors
+
+Kind = TypeVar("Kind", bound=Op)
 
 OPEN_SIZE = "a size that the model leaves open; load it with shapes="
 """What an op stumbles over that has no integer form until all sizes are known."""
@@ -38,9 +41,29 @@ class FloatOp(Op):
             )
 
 
+class Mover(Op):
+    """An op whose result has elements of its data, elsewhere; of any dtype."""
+
+    rule = QuantRule.SAME
+    moves = keeps_sign = True
+
+
 def is_real(array: Array) -> bool:
     """Whether the array holds floats (bfloat16 has a kind of its own in NumPy)."""
     return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
+def declare(
+    base: type[Kind],
+    name: str,
+    function: Callable[[Array], Array] | Callable[[Array, Array], Array],
+    doc: str,
+    **facts: object,
+) -> type[Kind]:
+    """Register an op of a family whose members are one function of arrays each: `base` computes by its `function`."""
+    computed = staticmethod(cast("Callable[..., Array]", function))
+    fields = {"name": name, "function": computed, "__doc__": doc, "__module__": base.__module__, **facts}
+    return cast("type[Kind]", register(type(name.title().replace("_", ""), (base,), fields)))
 
 
 class Unequal(GraphError):

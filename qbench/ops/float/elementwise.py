@@ -7,7 +7,7 @@ import numpy as np
 
 from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.types import TensorType
-from qbench.ops.rules import FloatOp, broadcast, need_number, need_same_dtype
+from qbench.ops.rules import FloatOp, broadcast, declare, need_number, need_same_dtype
 
 
 class Binary(FloatOp):
@@ -65,42 +65,12 @@ class Multiply(Binary):
     function = np.multiply
 
 
-@register
-class SquaredDifference(Binary):
-    """The square of ``lhs - rhs``."""
-
-    name = "squared_difference"
-    commutes = True
-
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return np.square(lhs - rhs)
-
-
-@register
-class Power(Binary):
-    """``lhs`` to the power of ``rhs``."""
-
-    name = "power"
-    neutral = 1.0
-    function = np.power
-
-
-@register
-class Maximum(Binary):
-    """The larger of the two; NaN where either is."""
-
-    name = "maximum"
-    commutes = True
-    function = np.maximum
-
-
-@register
-class Minimum(Binary):
-    """The smaller of the two; NaN where either is."""
-
-    name = "minimum"
-    commutes = True
-    function = np.minimum
+declare(
+    Binary, "squared_difference", lambda lhs, rhs: np.square(lhs - rhs), "The square of ``lhs - rhs``.", commutes=True
+)
+Power = declare(Binary, "power", np.power, "``lhs`` to the power of ``rhs``.", neutral=1.0)
+Maximum = declare(Binary, "maximum", np.maximum, "The larger of the two; NaN where either is.", commutes=True)
+Minimum = declare(Binary, "minimum", np.minimum, "The smaller of the two; NaN where either is.", commutes=True)
 
 
 @register

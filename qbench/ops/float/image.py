@@ -2,12 +2,12 @@
 
 from typing import Literal
 
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, QuantRule, register
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, dim_product
 from qbench.ops.float.conv import spatial
 from qbench.ops.numeric.interpolation import Coordinates, Method, NearestMode, interpolate, interpolation
-from qbench.ops.rules import FloatOp, Unequal, fixed, need_float, require
+from qbench.ops.rules import FloatOp, Mover, Unequal, fixed, need_float, require
 
 _MOST = 2**20
 """No image is higher or wider; each row and column takes an entry of a table."""
@@ -75,12 +75,10 @@ class Resize2d(FloatOp):
 
 
 @register
-class DepthToSpace(Op):
+class DepthToSpace(Mover):
     """Channels laid out as blocks of pixels; the place in a block is the slow part of a channel (DCR) or the fast."""
 
     name = "nn.depth_to_space"
-    moves = keeps_sign = True
-    rule = QuantRule.SAME
     block_size: int
     mode: Literal["DCR", "CRD"] = "DCR"
 
@@ -103,12 +101,10 @@ class DepthToSpace(Op):
 
 
 @register
-class SpaceToDepth(Op):
+class SpaceToDepth(Mover):
     """Blocks of pixels laid out as channels, the block being the slow part: undoes depth_to_space's DCR."""
 
     name = "nn.space_to_depth"
-    moves = keeps_sign = True
-    rule = QuantRule.SAME
     block_size: int
 
     def infer(self, data: TensorType) -> TensorType:

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from qbench.ir.op import Array, Op, register
+from qbench.ir.op import Array, register
 from qbench.ir.types import TensorType
-from qbench.ops.rules import FloatOp, broadcast, need_float, need_same_dtype, require
+from qbench.ops.rules import FloatOp, broadcast, declare, need_float, need_same_dtype, require
 
 
 class Comparison(FloatOp):
@@ -43,11 +43,6 @@ class Logical(FloatOp):
         return type(self).function(*arrays)
 
 
-def _declare(base: type[Op], name: str, function: Callable[..., Array], doc: str, **facts: object) -> None:
-    fields = {"name": name, "function": staticmethod(function), "__doc__": doc, "__module__": __name__, **facts}
-    register(type(name.title().replace("_", ""), (base,), fields))
-
-
 COMPARISONS = {
     "equal": (np.equal, "=="),
     "less": (np.less, "<"),
@@ -57,10 +52,10 @@ COMPARISONS = {
 }
 """By the name of the op: NumPy's function, and its sign."""
 for _name, (_function, _sign) in COMPARISONS.items():
-    _declare(Comparison, _name, _function, f"Whether ``lhs {_sign} rhs``.")
-_declare(Logical, "logical_and", np.logical_and, "Whether both are true.")
-_declare(Logical, "logical_or", np.logical_or, "Whether either is true.")
-_declare(Logical, "logical_not", np.logical_not, "Whether it is false.", operands=("data",))
+    declare(Comparison, _name, _function, f"Whether ``lhs {_sign} rhs``.")
+declare(Logical, "logical_and", np.logical_and, "Whether both are true.")
+declare(Logical, "logical_or", np.logical_or, "Whether either is true.")
+declare(Logical, "logical_not", np.logical_not, "Whether it is false.", operands=("data",))
 
 
 @register

@@ -5,6 +5,7 @@ import numpy as np
 from qbench.ir.op import Array, Channels, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
+from qbench.ops.float.softmax import AlongAxis
 from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_rank, require
 
 _KEEPS_FLOAT = "default for this op: normalization keeps float32 inside"
@@ -114,18 +115,12 @@ class RMSNorm(FloatOp):
 
 
 @register
-class L2Normalize(FloatOp):
+class L2Normalize(AlongAxis):
     """Each vector along an axis divided by its Euclidean norm, or by `epsilon` where that is larger."""
 
     name = "nn.l2_normalize"
     float_reason = _KEEPS_FLOAT
-    axis: int = -1
     epsilon: float = 1e-12
-
-    def infer(self, data: TensorType) -> TensorType:
-        need_float(self, data)
-        axis_within(self, self.axis, data.rank)
-        return data
 
     def compute(self, data: Array) -> Array:
         norm = np.sqrt(np.square(data).sum(axis=self.axis, keepdims=True))

@@ -11,15 +11,20 @@ from qbench.ops.rules import FloatOp, need_float, need_number, need_rank, requir
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool2d(FloatOp):
-    """What max and average pool share: the window and the type rule."""
+class Windowed(Op):
+    """How the windows of a pool slide over images, in every dialect."""
 
-    keeps_sign = True
     pool_size: Pair
     strides: Pair
     padding: Padding = (0, 0, 0, 0)
     dilation: Pair = (1, 1)
     ceil_mode: bool = False
+
+
+class Pool2d(Windowed, FloatOp):
+    """What max and average pool share: the window and the type rule."""
+
+    keeps_sign = True
 
     @property
     def window(self) -> Window:

@@ -8,7 +8,7 @@ import numpy as np
 
 from qbench.ir.op import Array, Epilogue, QuantRule, register
 from qbench.ir.types import Dim, TensorType
-from qbench.ops.rules import FloatOp, axis_within, need_float, need_number, require
+from qbench.ops.rules import FloatOp, axis_within, declare, need_float, need_number, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,22 +74,8 @@ class Prod(Reduction):
         return np.prod(data, axis=self.axes, keepdims=self.keepdims, dtype=data.dtype)
 
 
-@register
-class Max(Reduction):
-    """The largest element along some axes."""
-
-    name = "max"
-    rule = QuantRule.SAME
-    function = np.max
-
-
-@register
-class Min(Reduction):
-    """The smallest element along some axes."""
-
-    name = "min"
-    rule = QuantRule.SAME
-    function = np.min
+Max = declare(Reduction, "max", np.max, "The largest element along some axes.", rule=QuantRule.SAME)
+Min = declare(Reduction, "min", np.min, "The smallest element along some axes.", rule=QuantRule.SAME)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,20 +2,13 @@
 
 import numpy as np
 
-from qbench.ir.op import Array, Op, QuantRule, register
+from qbench.ir.op import Array, register
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, TensorType, dim_product
-from qbench.ops.rules import Unequal, require
+from qbench.ops.rules import Mover, Unequal, require
 
 
-class _Moved(Op):
-    """All elements of the input, elsewhere; of any dtype."""
-
-    rule = QuantRule.SAME
-    moves = keeps_sign = True
-
-
-class Reshaping(_Moved):
+class Reshaping(Mover):
     """All elements of the input in the same row-major order."""
 
     keeps_order = True
@@ -74,7 +67,7 @@ class BatchFlatten(Reshaping):
 
 
 @register
-class Transpose(_Moved):
+class Transpose(Mover):
     """Axis i of the result is axis ``axes[i]`` of the input."""
 
     name = "transpose"

@@ -11,7 +11,7 @@ from qbench.ir.op import Array, Epilogue, Op, QuantRule, register
 from qbench.ir.sizes import Size, size_of
 from qbench.ir.types import Dim, TensorType, dim_product, dim_sum, numbers
 from qbench.ops.float.dense import channelwise
-from qbench.ops.rules import axis_within, broadcast, fixed, need_equal, need_same_dtype, replaced, require
+from qbench.ops.rules import Mover, axis_within, broadcast, fixed, need_equal, need_same_dtype, replaced, require
 
 _END = 2**31 - 1
 """An end at least this large means: to the end, also of an axis whose size is not known yet."""
@@ -45,12 +45,10 @@ class Concatenate(Op):
 
 
 @register
-class Split(Op):
+class Split(Mover):
     """A tensor cut along one axis, before each of these positions."""
 
     name = "split"
-    moves = keeps_sign = True
-    rule = QuantRule.SAME
     cuts: tuple[Dim, ...]
     axis: int
 
@@ -72,15 +70,13 @@ class Split(Op):
 
 
 @register
-class StridedSlice(Op):
+class StridedSlice(Mover):
     """``data[begin:end:stride]`` along some axes, with Python's meaning of negative and too large positions.
 
     Where size or positions are open, the positions are taken to lie within the axis.
     """
 
     name = "strided_slice"
-    moves = keeps_sign = True
-    rule = QuantRule.SAME
     begin: tuple[Dim, ...]
     end: tuple[Dim, ...]
     strides: tuple[int, ...]
@@ -224,13 +220,11 @@ class GatherNd(Op):
 
 
 @register
-class BroadcastTo(Op):
+class BroadcastTo(Mover):
     """A tensor repeated along its axes of size 1, and along new ones in front, to fill a shape."""
 
     name = "broadcast_to"
     only_shaped = True
-    moves = keeps_sign = True
-    rule = QuantRule.SAME
     shape: tuple[Dim, ...]
 
     @property
@@ -247,13 +241,11 @@ class BroadcastTo(Op):
 
 
 @register
-class Tile(Op):
+class Tile(Mover):
     """A tensor repeated this many times along each axis."""
 
     name = "tile"
     only_shaped = True
-    moves = keeps_sign = True
-    rule = QuantRule.SAME
     reps: tuple[Dim, ...]
 
     @property

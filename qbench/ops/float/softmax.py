@@ -10,7 +10,9 @@ from qbench.ops.rules import FloatOp, axis_within, need_float
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AlongAxis(FloatOp):
+class AlongAxis(FloatOp):
+    """What works on vectors along an axis."""
+
     axis: int = -1
 
     def infer(self, data: TensorType) -> TensorType:
@@ -20,7 +22,7 @@ class _AlongAxis(FloatOp):
 
 
 @register
-class Softmax(_AlongAxis):
+class Softmax(AlongAxis):
     """``exp(data) / sum(exp(data))`` along one axis, shifted by the maximum so that nothing overflows."""
 
     name = "nn.softmax"
@@ -37,7 +39,7 @@ class Softmax(_AlongAxis):
 
 
 @register
-class LogSoftmax(_AlongAxis):
+class LogSoftmax(AlongAxis):
     """The logarithm of softmax along one axis."""
 
     name = "nn.log_softmax"

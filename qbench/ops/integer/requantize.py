@@ -123,12 +123,23 @@ class IntegerRoundingShift(Requantize):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sum(_Rescale):
-    zero_points: tuple[int, int]
-    """Zero points of lhs and rhs."""
+class IntegerSumOfTwo(InternalOp):
+    """The sum of two tensors of integers, at the scale of its own."""
+
+    form_of = "add"
+    operands = ("lhs", "rhs")
+    absorbs = (Epilogue.CLAMP,)
+    elementwise = True
+    dtype: DType
 
     def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
         return Add().infer(lhs.with_dtype("float32"), rhs.with_dtype("float32")).with_dtype(self.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sum(IntegerSumOfTwo, _Rescale):
+    zero_points: tuple[int, int]
+    """Zero points of lhs and rhs."""
 
     def _centred(self, lhs: Array, rhs: Array) -> tuple[Array, Array]:
         return lhs.astype(np.int64) - self.zero_points[0], rhs.astype(np.int64) - self.zero_points[1]
@@ -143,8 +154,6 @@ class IntegerAdd(_Sum):
     """
 
     name = "integer.add"
-    form_of = "add"
-    operands = ("lhs", "rhs")
     mantissa: tuple[int, int]
     shift: tuple[int, int]
     rounding: Rounding
@@ -171,8 +180,6 @@ class IntegerAddFloat32(_Sum):
     """Rounding mode ``fp32_rne`` of addition: float32 products, summed, rounded once to even."""
 
     name = "integer.add_float32"
-    form_of = "add"
-    operands = ("lhs", "rhs")
     multipliers: tuple[float, float]
 
     def compute(self, lhs: Array, rhs: Array) -> Array:

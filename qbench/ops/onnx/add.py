@@ -4,38 +4,27 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Epilogue, register
+from qbench.ir.op import Array, register
 from qbench.ir.qparams import QParams
-from qbench.ir.types import Dim, TensorType
-from qbench.ops.float.elementwise import Add
-from qbench.ops.integer.requantize import saturate
-from qbench.ops.rules import InternalOp
+from qbench.ir.types import Dim
+from qbench.ops.integer.requantize import IntegerSumOfTwo, saturate
 from qbench.quant.fused import fused_multiply_add
 
 
 @register
-class OnnxAdd(InternalOp):
+class OnnxAdd(IntegerSumOfTwo):
     """``round(fma(lhs, multipliers[0], fma(rhs, multipliers[1], offset)))``, ties to even, saturated.
 
     The integers are taken as they are: their zero points are in the offset.
     """
 
     name = "integer.add_fused"
-    form_of = "add"
-    absorbs = (Epilogue.CLAMP,)
-    elementwise = True
-    operands = ("lhs", "rhs")
-    dtype: DType
     multipliers: tuple[float, float]
     """float32 numbers: the scales of lhs and rhs over that of the result."""
     offset: float
     """A float32 number."""
     rhs_last: bool = False
     """Add ``rhs * multipliers[1]`` last and lhs first."""
-
-    def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
-        return Add().infer(lhs.with_dtype("float32"), rhs.with_dtype("float32")).with_dtype(self.dtype)
 
     def compute(self, lhs: Array, rhs: Array) -> Array:
         x, y, (last, first) = lhs, rhs, self.multipliers

@@ -83,15 +83,10 @@ class ConvInteger(Convolution, InternalOp):
     form_of = "nn.conv2d"
     operands = ("data", "weight", "data_zero_point", "weight_zero_point")
     absorbs = _TO_REALS
-    strides: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    groups: int = 1
 
     def infer(self, data: TensorType, weight: TensorType, *zero_points: TensorType) -> TensorType:
         _one_number(self, zero_points[0])
-        op = IntegerConv2d(strides=self.strides, padding=self.padding, dilation=self.dilation, groups=self.groups)
-        return op.infer(data, weight)
+        return self.as_op(IntegerConv2d).infer(data, weight)
 
     def compute(self, data: Array, weight: Array, data_zero_point: Array, weight_zero_point: Array) -> Array:
         x = centred(data, int(data_zero_point.item()))

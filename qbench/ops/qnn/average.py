@@ -6,6 +6,7 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import Epilogue, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.float.pool import Windowed
 from qbench.ops.onnx.pool import OnnxAvgPool2d
 from qbench.ops.qnn.base import Lowered, QnnOp, no_arithmetic
 from qbench.ops.tflite.average import TfliteAvgPool2d, tflite_mean, tflite_sum
@@ -14,7 +15,7 @@ from qbench.quant.semantics import Semantics
 
 
 @register
-class QnnAvgPool2d(QnnOp):
+class QnnAvgPool2d(Windowed, QnnOp):
     """The mean of each window: TFLite's as integers, which keep the qparams of the input, onnxruntime's in float32.
 
     ``tvm`` has none of its own: its form is qnn.sum_pool2d and a requantize.
@@ -23,11 +24,6 @@ class QnnAvgPool2d(QnnOp):
     name = "qnn.avg_pool2d"
     form_of = "nn.avg_pool2d"
     absorbs = (Epilogue.CLAMP,)
-    pool_size: tuple[int, int]
-    strides: tuple[int, int]
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    ceil_mode: bool = False
     count_include_pad: bool = False
     semantics: Semantics = "tvm"
 

@@ -8,11 +8,13 @@ from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.op import OPS, Epilogue, Op, register
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
+from qbench.ops.float.pool import Windowed
 from qbench.ops.integer.prelu import IntegerPrelu, prelu_multipliers
 from qbench.ops.integer.table import IntegerTable
 from qbench.ops.integer.window import IntegerResizeOpen, IntegerSum, IntegerSumPool2d
 from qbench.ops.numeric.exact import Accumulator
 from qbench.ops.numeric.interpolation import Coordinates
+from qbench.ops.numeric.windows import Pair
 from qbench.ops.onnx.functions import FUNCTIONS
 from qbench.ops.qnn.base import Lowered, QnnOp
 from qbench.ops.tflite.resize import tflite_resize
@@ -37,17 +39,13 @@ class QnnSum(QnnOp):
 
 
 @register
-class QnnSumPool2d(QnnOp):
+class QnnSumPool2d(Windowed, QnnOp):
     """Sum over windows into an accumulator whose scale already holds the division by `denominator`."""
 
     name = "qnn.sum_pool2d"
     form_of = "nn.avg_pool2d"
     absorbs = (Epilogue.REQUANTIZE, Epilogue.CLAMP)
-    pool_size: tuple[int, int]
-    strides: tuple[int, int] = (1, 1)
-    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
-    dilation: tuple[int, int] = (1, 1)
-    ceil_mode: bool = False
+    strides: Pair = (1, 1)
     count_include_pad: bool = False
     denominator: int
     accumulator: Accumulator = "int32"

@@ -3,30 +3,21 @@
 import numpy as np
 
 from qbench.errors import GraphError
-from qbench.ir.dtypes import DType
-from qbench.ir.op import Array, Epilogue, register
+from qbench.ir.op import Array, register
 from qbench.ir.qparams import QParams
-from qbench.ir.types import TensorType
-from qbench.ops.float.elementwise import Add
-from qbench.ops.integer.requantize import saturate
-from qbench.ops.rules import InternalOp
+from qbench.ops.integer.requantize import IntegerSumOfTwo, saturate
 from qbench.quant.fixed_point import quantized_multiplier
 from qbench.quant.rescaling import rescale
 
 
 @register
-class TfliteAdd(InternalOp):
+class TfliteAdd(IntegerSumOfTwo):
     """``rescale(rescale((lhs - z0) << left) +- rescale((rhs - z1) << left)) + zero_point``, saturated.
 
     Each of the three rescales rounds as ``tflite_double``; see tensorflow/lite/kernels/internal/reference/add.h.
     """
 
     name = "integer.tflite_add"
-    form_of = "add"
-    absorbs = (Epilogue.CLAMP,)
-    elementwise = True
-    operands = ("lhs", "rhs")
-    dtype: DType
     zero_points: tuple[int, int]
     """Zero points of lhs and rhs."""
     zero_point: int = 0
@@ -36,9 +27,6 @@ class TfliteAdd(InternalOp):
     mantissa: tuple[int, int, int]
     """Of lhs, rhs and the result; that of rhs is negative where it is subtracted."""
     shift: tuple[int, int, int]
-
-    def infer(self, lhs: TensorType, rhs: TensorType) -> TensorType:
-        return Add().infer(lhs.with_dtype("float32"), rhs.with_dtype("float32")).with_dtype(self.dtype)
 
     def compute(self, lhs: Array, rhs: Array) -> Array:
         total: Array = np.zeros((), np.int64)
