@@ -4,18 +4,53 @@ A chain is evaluated on NumPy object arrays that hold ints, floats, bools and :c
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import cast
 
+import numpy as np
+
 from qbench.errors import ModelError, check_kind, shown
+from qbench.ir.op import Array
 from qbench.ir.sizes import Number, Size, size_of
 from qbench.ir.types import Dim, TensorType
 
 
 class Unresolved(Exception):
     """The value depends on a size that is known only at run time."""
+
+
+def ticketed(
+    arrays: Iterable[Array | None], holds: Callable[[int], bool]
+) -> tuple[list[Array | None], Callable[[Array], Array]]:
+    """Numbered tickets in place of elements, for what moves numbers alone; and what hands each ticket's element back.
+
+    Parameters
+    ----------
+    arrays
+        What an op reads; None where it reads something else.
+    holds
+        Whether the input at an index holds elements that are moved; others stay as they are.
+
+    Raises
+    ------
+    Unresolved
+        Sizes that are known only at run time decide where elements go.
+    """
+    elements: list[object] = []
+    tickets: list[Array | None] = []
+    for index, array in enumerate(arrays):
+        if array is not None and holds(index):
+            tickets.append(np.arange(len(elements), len(elements) + array.size).reshape(array.shape))
+            elements.extend(array.ravel().tolist())
+        elif array is not None and array.dtype == object:
+            raise Unresolved
+        else:
+            tickets.append(array)
+    lookup = np.empty(len(elements), object)
+    lookup[:] = elements
+    return tickets, lambda numbers: np.asarray(lookup[numbers], object)
 
 
 def element_of(dim: Dim) -> int | Size:

@@ -12,7 +12,7 @@ from onnx import TensorProto, defs, helper
 
 from qbench.errors import GraphError, ModelError
 from qbench.frontends.onnx.source import Array, SourceNode
-from qbench.frontends.sizes import Unresolved, ceil, equal, floor, greater
+from qbench.frontends.sizes import Unresolved, ceil, equal, floor, greater, ticketed
 from qbench.ir.sizes import Size
 
 MAX_ELEMENTS = 2**28
@@ -197,7 +197,8 @@ def fold_sizes(node: SourceNode, arrays: Sequence[Array | None], dtypes: Sequenc
         if node.op == "Shape" and arrays[0] is not None:
             return [(np.asarray(arrays[0].shape, np.int64), "int64")]
         if node.op in _MOVES:
-            moved = _move(node, arrays, _MOVES[node.op])
+            tickets, back = ticketed(arrays, _MOVES[node.op])
+            moved = map(back, fold_constants(node, tickets))
             return [_settled(array, dtypes[1 if node.op == "Where" else 0]) for array in moved]
         return [_computed(node, [array.astype(object) for array in arrays if array is not None], dtypes[0])]
     except (GraphError, OverflowError, ZeroDivisionError) as error:
@@ -222,24 +223,6 @@ def _computed(node: SourceNode, operands: list[Array], dtype: str) -> tuple[Arra
         call: Any = np.frompyfunc(function, arity, 1)
         result = call(operands[0]) if arity == 1 else reduce(call, operands)
     return _settled(np.asarray(result, object), dtype)
-
-
-def _move(node: SourceNode, arrays: Sequence[Array | None], holds: Callable[[int], bool]) -> tuple[Array, ...]:
-    """Moves numbered tickets with the reference evaluator, then hands each ticket's element back."""
-    elements: list[object] = []
-    tickets: list[Array | None] = []
-    for index, array in enumerate(arrays):
-        if array is None or not holds(index):
-            if array is not None and array.dtype == object:
-                raise Unresolved
-            tickets.append(array)
-            continue
-        numbers = np.arange(len(elements), len(elements) + array.size, dtype=np.int64)
-        tickets.append(numbers.reshape(array.shape))
-        elements.extend(array.ravel().tolist())
-    lookup = np.empty(len(elements), object)
-    lookup[:] = elements
-    return tuple(np.asarray(lookup[numbers], object) for numbers in fold_constants(node, tickets))
 
 
 def _settled(array: Array, dtype: str) -> tuple[Array, str]:

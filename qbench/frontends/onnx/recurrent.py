@@ -1,5 +1,7 @@
 """LSTM, GRU and plain recurrent layers, and onnxruntime's LSTM with weights of 8 bits."""
 
+from typing import Any
+
 import numpy as np
 
 from qbench.errors import ModelError
@@ -15,54 +17,25 @@ _USUAL["dynamic_lstm"] = _USUAL["lstm"]
 
 
 @converter("LSTM", "X W R B? sequence_lens? initial_h? initial_c? P?", _ATTRS + " input_forget")
-def lstm(
-    builder: Builder,
-    node: SourceNode,
-    x: Value,
-    w: Value,
-    r: Value,
-    b: Value | None,
-    lengths: Value | None,
-    hidden: Value | None,
-    cell: Value | None,
-    peepholes: Value | None,
-) -> tuple[Value, ...]:
+def lstm(builder: Builder, node: SourceNode, *given: Any) -> tuple[Value, ...]:
     """Gates: input, output, forget, cell."""
+    x, w, r, b, lengths, hidden, cell, peepholes = given
     if node.flag("input_forget"):
         w, r = _in_one(w, 4), _in_one(r, 4)
         b, peepholes = b and _in_one(b, 8), peepholes and _in_one(peepholes, 3)
-    return _recurrent(builder, node, "lstm", (x, w, r, b), lengths, [hidden, cell], {}, peepholes)
+    return _recurrent(builder, node, "lstm", {}, x, w, r, b, lengths, hidden, cell, peepholes)
 
 
 @converter("GRU", "X W R B? sequence_lens? initial_h?", _ATTRS + " linear_before_reset")
-def gru(
-    builder: Builder,
-    node: SourceNode,
-    x: Value,
-    w: Value,
-    r: Value,
-    b: Value | None,
-    lengths: Value | None,
-    hidden: Value | None,
-) -> tuple[Value, ...]:
+def gru(builder: Builder, node: SourceNode, *given: Any) -> tuple[Value, ...]:
     """Gates: update, reset, hidden."""
-    attrs: dict[str, Attr] = {"linear_before_reset": node.flag("linear_before_reset")}
-    return _recurrent(builder, node, "gru", (x, w, r, b), lengths, [hidden], attrs)
+    return _recurrent(builder, node, "gru", {"linear_before_reset": node.flag("linear_before_reset")}, *given)
 
 
 @converter("RNN", "X W R B? sequence_lens? initial_h?", _ATTRS)
-def rnn(
-    builder: Builder,
-    node: SourceNode,
-    x: Value,
-    w: Value,
-    r: Value,
-    b: Value | None,
-    lengths: Value | None,
-    hidden: Value | None,
-) -> tuple[Value, ...]:
+def rnn(builder: Builder, node: SourceNode, *given: Any) -> tuple[Value, ...]:
     """One gate."""
-    return _recurrent(builder, node, "rnn", (x, w, r, b), lengths, [hidden], {})
+    return _recurrent(builder, node, "rnn", {}, *given)
 
 
 def _in_one(weight: Value, gates: int) -> Value:
@@ -90,8 +63,8 @@ def dynamic_lstm(
     (kernel, first), (recurrence, second) = _real(w, w_scale, w_zero), _real(r, r_scale, r_zero)
     both = np.broadcast_arrays(first, second)
     steps: dict[str, Attr] = {"steps": tuple(np.stack(both).ravel().tolist())}
-    operands = x, kernel, recurrence, b
-    return _recurrent(builder, node, "dynamic_lstm", operands, lengths, [hidden, cell], steps, peepholes)
+    given = x, kernel, recurrence, b, lengths, hidden, cell, peepholes
+    return _recurrent(builder, node, "dynamic_lstm", steps, *given)
 
 
 def _real(weight: Value, scale: Value | None, zero_point: Value | None) -> tuple[Value, Array]:
@@ -106,16 +79,10 @@ def _real(weight: Value, scale: Value | None, zero_point: Value | None) -> tuple
 
 
 def _recurrent(
-    builder: Builder,
-    node: SourceNode,
-    op: str,
-    operands: tuple[Value, Value, Value, Value | None],
-    lengths: Value | None,
-    states: list[Value | None],
-    attrs: dict[str, Attr],
-    peepholes: Value | None = None,
-) -> tuple[Value, ...]:
-    x, w, r, b = operands
+    builder: Builder, node: SourceNode, op: str, attrs: dict[str, Attr], x: Value, w: Value, r: Value, b: Value | None,
+    lengths: Value | None, hidden: Value | None, cell: Value | None = None, peepholes: Value | None = None,
+) -> tuple[Value, ...]:  # fmt: skip
+    states = [hidden, cell] if op.endswith("lstm") else [hidden]
     count, units, turned = w.size(0), r.size(2), node.integer("layout", 0)
     _check(node, op)
     if x.rank != 3:

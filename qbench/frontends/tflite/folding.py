@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from qbench.frontends.sizes import Size, Unresolved
+from qbench.frontends.sizes import Size, Unresolved, ticketed
 from qbench.frontends.tflite.builder import Builder, Value
 from qbench.frontends.tflite.source import Array, SourceOperator
 from qbench.frontends.tflite.table import Converter
@@ -58,22 +58,16 @@ def fold_sizes(builder: Builder, op: SourceOperator, convert: Converter, values:
 
 
 def _moved(builder: Builder, op: SourceOperator, convert: Converter, values: list[Value | None]) -> list[Array]:
-    """Moves numbered tickets as the operator's nodes would, then hands each ticket's element back."""
-    elements: list[object] = [0]
-    tickets: list[Value | None] = []
-    for index, value in enumerate(values):
-        if value is None or value.array is None or not _MOVES[op.op](index):
-            if value is not None and value.array is not None and value.array.dtype == object:
-                raise Unresolved
-            tickets.append(value)
-            continue
-        numbers = np.arange(len(elements), len(elements) + value.array.size).reshape(value.array.shape)
-        elements.extend(value.array.ravel().tolist())
-        tickets.append(builder.known(numbers.astype(builder.result.dtype), value.name))
-    lookup = np.empty(len(elements), object)
-    lookup[:] = elements
-    made = builder.fold(convert(builder, op, tickets))
-    return [np.asarray(lookup[value.array], object) for value in made if value.array is not None]
+    """What the operator's nodes make of the elements that they move."""
+    tickets, back = ticketed([value and value.array for value in values], _MOVES[op.op])
+    given = [
+        builder.known(ticket.astype(builder.result.dtype), value.name)
+        if value is not None and ticket is not None and ticket is not value.array
+        else value
+        for value, ticket in zip(values, tickets, strict=True)
+    ]
+    made = builder.fold(convert(builder, op, given))
+    return [back(value.array) for value in made if value.array is not None]
 
 
 def _settled(array: Array, tensor: Any) -> Array:
