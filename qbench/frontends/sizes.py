@@ -58,6 +58,13 @@ def element_of(dim: Dim) -> int | Size:
     return dim if isinstance(dim, int) else replace(size_of(dim), positive=True)
 
 
+def size_array(dims: Sequence[Dim], dtype: str = "int64") -> Array:
+    """Sizes as an array of that type where all are known, else of objects."""
+    sizes = np.empty(len(dims), object)
+    sizes[:] = list(map(element_of, dims))
+    return sizes if any(isinstance(dim, str) for dim in dims) else sizes.astype(dtype)
+
+
 def dim_of(element: object) -> Dim | None:
     """The size that an element of an object array stands for; None for a fraction."""
     if isinstance(element, Size):

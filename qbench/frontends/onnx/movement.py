@@ -9,9 +9,9 @@ from onnx import TensorProto, helper
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
-from qbench.frontends.sizes import element_of, solved, symbols_of
+from qbench.frontends.sizes import size_array, solved, symbols_of
 from qbench.ir.dtypes import is_dtype
-from qbench.ir.sizes import Size, size_of
+from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim, dim_product
 from qbench.ops.rules import Unequal
 
@@ -60,10 +60,7 @@ def _cast(builder: Builder, x: Value, dtype: str) -> Value:
 def shape(builder: Builder, node: SourceNode, x: Value) -> Value:
     """Sizes are known while importing; open ones stay symbols."""
     chosen = x.shape[slice(node.integer("start", 0), node.integer("end", x.rank))]
-    sizes = np.empty(len(chosen), object)
-    sizes[:] = list(map(element_of, chosen))
-    known = all(isinstance(size, int) for size in chosen)
-    return Value.known(node.outputs[0], sizes.astype(np.int64) if known else sizes)
+    return Value.known(node.outputs[0], size_array(chosen))
 
 
 @converter("Reshape", "data shape", "allowzero")
@@ -96,9 +93,7 @@ def _need_rows(builder: Builder, x: Value, row: Dim) -> None:
 @converter("Size", "data")
 def size(builder: Builder, node: SourceNode, x: Value) -> Value:
     """The number of elements."""
-    total = np.empty((), object)
-    total[()] = element_of(dim_product(x.shape))
-    return Value.known(node.outputs[0], total if isinstance(total.item(), Size) else total.astype(np.int64))
+    return Value.known(node.outputs[0], size_array([dim_product(x.shape)]).reshape(()))
 
 
 @converter("Flatten", "input", "axis")

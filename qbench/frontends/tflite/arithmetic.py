@@ -33,45 +33,24 @@ def _as_image(builder: Builder, value: Value) -> Value:
     return builder.nchw(builder.emit("reshape", value, q=value.q, newshape=shape))
 
 
-def _nchw(operands: tuple[Value, ...]) -> bool:
-    return any(value.nchw for value in operands)
-
-
 def _plain(builder: Builder, *operands: Value) -> bool:
     """Whether integers stand for themselves: counts, indices, sizes."""
     return all(map(is_plain_integer, operands)) and builder.q is None
 
 
-def _sum(tflite_op: str, options: str, op_name: str) -> None:
-    @converter(tflite_op, "lhs rhs", f"{options} fused_activation_function pot_scale_int16")
+def _arithmetic(tflite_op: str, options: str, op_name: str) -> None:
+    @converter(tflite_op, "lhs rhs", f"{options} fused_activation_function")
     def convert(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
         operands = aligned(builder, lhs, rhs)
         if _plain(builder, lhs, rhs) or not is_quantized(builder, lhs, rhs):
-            return activated(builder, op, builder.emit(op_name, *operands, nchw=_nchw(operands)))
-        return activated(builder, op, quantized(builder, op_name, operands, nchw=_nchw(operands)))
+            return activated(builder, op, builder.emit(op_name, *operands))
+        return activated(builder, op, quantized(builder, op_name, operands))
 
 
-_sum("ADD", "AddOptions", "add")
-_sum("SUB", "SubOptions", "subtract")
-
-
-@converter("MUL", "lhs rhs", "MulOptions fused_activation_function")
-def mul(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
-    """The product; quantized, an accumulator and its requantize."""
-    operands = aligned(builder, lhs, rhs)
-    nchw = _nchw(operands)
-    if _plain(builder, lhs, rhs) or not is_quantized(builder, lhs, rhs):
-        return activated(builder, op, builder.emit("multiply", *operands, nchw=nchw))
-    return activated(builder, op, quantized(builder, "multiply", operands, nchw=nchw))
-
-
-@converter("DIV", "lhs rhs", "DivOptions fused_activation_function")
-def div(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
-    """The quotient; of integers that count, rounded towards zero."""
-    operands = aligned(builder, lhs, rhs)
-    if not _plain(builder, lhs, rhs) and is_quantized(builder, lhs, rhs):
-        return activated(builder, op, quantized(builder, "divide", operands, nchw=_nchw(operands)))
-    return activated(builder, op, builder.emit("divide", *operands, nchw=_nchw(operands)))
+_arithmetic("ADD", "AddOptions pot_scale_int16", "add")
+_arithmetic("SUB", "SubOptions pot_scale_int16", "subtract")
+_arithmetic("MUL", "MulOptions", "multiply")
+_arithmetic("DIV", "DivOptions", "divide")
 
 
 @converter("MAXIMUM MINIMUM", "lhs rhs", "MaximumMinimumOptions")
@@ -80,7 +59,7 @@ def extremum(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Va
     operands = aligned(builder, lhs, rhs)
     if not _plain(builder, lhs, rhs) and is_quantized(builder, lhs, rhs):
         same_integers(builder, lhs, rhs)
-    return builder.emit(op.op.lower(), *operands, q=builder.q, nchw=_nchw(operands))
+    return builder.emit(op.op.lower(), *operands, q=builder.q)
 
 
 @converter("POW", "lhs rhs", "PowOptions")
@@ -89,7 +68,7 @@ def power(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value
     operands = aligned(builder, lhs, rhs)
     if is_quantized(builder, lhs, rhs):
         raise Unsupported("quantized powers")
-    return builder.emit("power", *operands, nchw=_nchw(operands))
+    return builder.emit("power", *operands)
 
 
 @converter("SQUARED_DIFFERENCE", "lhs rhs", "SquaredDifferenceOptions")
@@ -97,6 +76,6 @@ def squared_difference(builder: Builder, op: SourceOperator, lhs: Value, rhs: Va
     """The square of the difference."""
     operands = aligned(builder, lhs, rhs)
     if is_quantized(builder, lhs, rhs):
-        return quantized(builder, "squared_difference", operands, nchw=_nchw(operands))
-    value = builder.emit("subtract", *operands, nchw=_nchw(operands))
+        return quantized(builder, "squared_difference", operands)
+    value = builder.emit("subtract", *operands)
     return builder.emit("multiply", value, value)

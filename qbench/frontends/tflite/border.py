@@ -23,7 +23,7 @@ def quantize(builder: Builder, op: SourceOperator, x: Value) -> Value:
         return builder.emit("qnn.quantize", data, q=builder.q, ties="away" if builder.semantics == "tflite" else "even")
     if x.q is None:
         raise ModelError(f"operator {op} reads {shown(x.name)}, which is {x.dtype} without a scale")
-    return quantized(builder, "qnn.quantize", (data,), nchw=data.nchw)
+    return quantized(builder, "qnn.quantize", (data,))
 
 
 @converter("DEQUANTIZE", "x", "DequantizeOptions")

@@ -151,7 +151,7 @@ class Builder(Growth):
         attrs: Mapping[str, Attr] | None = None,
         **more: Attr,
     ) -> Value:
-        """Add a node with one output, in the layout of its first operand where none is given.
+        """Add a node with one output, an image with its channels first where an operand is one, or as `nchw` says.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Builder(Growth):
         attrs, more
             The op's attributes.
         """
-        layout = operands[0].nchw if nchw is None else nchw
+        layout = any(operand.nchw for operand in operands) if nchw is None else nchw
         return self.emit_many(op, operands, (q,), {**(attrs or {}), **more}, nchw=layout, label=label)[0]
 
     def emit_many(

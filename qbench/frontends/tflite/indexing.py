@@ -40,7 +40,7 @@ def gather_nd(builder: Builder, op: SourceOperator, x: Value, indices: Value) ->
 @converter("EMBEDDING_LOOKUP", "ids table")
 def embedding_lookup(builder: Builder, op: SourceOperator, ids: Value, table: Value) -> Value:
     """Rows of a table."""
-    return builder.emit("take", builder.filed(table), ids, q=builder.q, axis=0)
+    return builder.emit("take", builder.filed(table), ids, q=builder.q, nchw=False, axis=0)
 
 
 @converter("SCATTER_ND", "indices updates shape", "ScatterNdOptions")

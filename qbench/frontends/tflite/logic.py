@@ -21,10 +21,9 @@ def _compared(tflite_op: str, options: str, op_name: str) -> None:
     @converter(tflite_op, "lhs rhs", options)
     def convert(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:  # pyright: ignore[reportUnusedFunction] registered
         if lhs.q is not None and rhs.q is not None and not builder.is_real:
-            operands = aligned(builder, lhs, rhs)
-            value = quantized(builder, op_name, operands, nchw=any(operand.nchw for operand in operands))
+            value = quantized(builder, op_name, aligned(builder, lhs, rhs))
         else:
-            value = _spread(builder, op_name, lhs, rhs)
+            value = builder.emit(op_name, *aligned(builder, lhs, rhs))
         return builder.emit("logical_not", value) if op.op == "NOT_EQUAL" else value
 
 
@@ -36,7 +35,7 @@ for _op, (_options, _name) in _COMPARED.items():
 @converter("LOGICAL_OR", "lhs rhs", "LogicalOrOptions")
 def logical(builder: Builder, op: SourceOperator, lhs: Value, rhs: Value) -> Value:
     """Of two truth values."""
-    return _spread(builder, op.op.lower(), lhs, rhs)
+    return builder.emit(op.op.lower(), *aligned(builder, lhs, rhs))
 
 
 @converter("LOGICAL_NOT", "x", "LogicalNotOptions")
@@ -53,10 +52,4 @@ def select(builder: Builder, op: SourceOperator, condition: Value, x: Value, y: 
         condition = builder.emit("reshape", condition, newshape=(*condition.shape, *(1,) * (x.rank - 1)))
     if x.q is not None or y.q is not None:
         same_integers(builder, x, y)
-    operands = aligned(builder, condition, x, y)
-    return builder.emit("where", *operands, q=builder.q, nchw=any(value.nchw for value in operands))
-
-
-def _spread(builder: Builder, op: str, *operands: Value) -> Value:
-    given = aligned(builder, *operands)
-    return builder.emit(op, *given, nchw=any(value.nchw for value in given))
+    return builder.emit("where", *aligned(builder, condition, x, y), q=builder.q)

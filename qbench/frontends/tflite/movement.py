@@ -2,10 +2,8 @@
 
 import math
 
-import numpy as np
-
 from qbench.errors import ModelError, shown
-from qbench.frontends.sizes import element_of
+from qbench.frontends.sizes import size_array
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
@@ -16,10 +14,7 @@ from qbench.ir.types import Dim, dim_factors, dim_product
 @converter("SHAPE", "x", "ShapeOptions out_type")
 def shape(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """Sizes are known while importing; open ones stay symbols."""
-    sizes = np.empty(x.rank, object)
-    sizes[:] = list(map(element_of, x.file_shape))
-    known = all(isinstance(size, int) for size in x.file_shape)
-    return builder.known(sizes.astype(builder.result.dtype) if known else sizes, builder.result.name)
+    return builder.known(size_array(x.file_shape, builder.result.dtype), builder.result.name)
 
 
 @converter("RESHAPE", "x shape?", "ReshapeOptions new_shape")

@@ -31,4 +31,4 @@ def average_pool_2d(builder: Builder, op: SourceOperator, x: Value) -> Value:
     if not is_quantized(builder, x):
         return activated(builder, op, builder.emit("nn.avg_pool2d", data, attrs=window))
     same_integers(builder, x)
-    return activated(builder, op, quantized(builder, "nn.avg_pool2d", (data,), window, nchw=True))
+    return activated(builder, op, quantized(builder, "nn.avg_pool2d", (data,), window))

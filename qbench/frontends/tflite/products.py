@@ -168,7 +168,7 @@ def _summed(
         if added is not None and added.dtype != "int32" and (added.dtype, data.dtype) != ("int64", "int16"):
             sums = "int64" if data.dtype == "int16" else "int32"
             raise Unsupported(f"the bias {shown(added.name)} is {added.dtype}, but what it is added to {sums}")
-        return quantized(builder, op, (data, weight), attrs, nchw=data.nchw, bias=added, axis=axis)
+        return quantized(builder, op, (data, weight), attrs, bias=added, axis=axis)
     value = builder.emit(op, data, weight, attrs=attrs)
     return value if added is None else builder.emit("nn.bias_add", value, added, axis=axis)
 

@@ -20,7 +20,7 @@ def quantized(
     operands: Sequence[Value],
     attrs: Mapping[str, Attr] | None = None,
     *,
-    nchw: bool,
+    nchw: bool | None = None,
     bias: Value | None = None,
     axis: int | None = None,
     own: Mapping[str, Attr] | None = None,
@@ -35,7 +35,7 @@ def quantized(
     operands
         Integers, in the layout of the graph.
     nchw
-        The layout of the result.
+        The layout of the result, if not that of the operands.
     bias, axis
         Integers in units of the sums, and the axis of the result that they run along.
     own
@@ -63,7 +63,8 @@ def quantized(
         form = form_of(Site(node, given, result.rank, targets, arithmetic, added))
     except NoForm as why:
         raise Unsupported(str(why)) from None
-    return _emitted(builder, form, operands, nchw, bias, own or {})
+    layout = any(operand.nchw for operand in operands) if nchw is None else nchw
+    return _emitted(builder, form, operands, layout, bias, own or {})
 
 
 def _emitted(

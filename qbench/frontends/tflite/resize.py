@@ -31,7 +31,7 @@ def resize_bilinear(builder: Builder, op: SourceOperator, x: Value, size: Value)
     data = builder.nchw(x)
     attrs: dict[str, Attr] = {"size": to, "method": "linear", "coordinate_transformation_mode": mode}
     if is_quantized(builder, x):
-        return quantized(builder, "image.resize2d", (data,), attrs, nchw=True)
+        return quantized(builder, "image.resize2d", (data,), attrs)
     return builder.emit("image.resize2d", data, attrs=attrs)
 
 

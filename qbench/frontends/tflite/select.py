@@ -24,7 +24,7 @@ def concatenation(builder: Builder, op: SourceOperator, *values: Value) -> Value
     data = [builder.natural(value) for value in values]
     axis = data[0].axis(op.integer("axis"))
     if not all(map(is_plain_integer, values)) and is_quantized(builder, *values):
-        value = quantized(builder, "concatenate", data, {"axis": axis}, nchw=data[0].nchw)
+        value = quantized(builder, "concatenate", data, {"axis": axis})
     else:
         value = builder.emit("concatenate", *data, q=builder.q, axis=axis)
     return activated(builder, op, value)

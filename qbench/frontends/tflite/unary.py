@@ -31,7 +31,7 @@ def _function(builder: Builder, x: Value, function: str, **attrs: float | str) -
         return builder.emit(function, data, attrs=attrs)
     if function not in _INTEGER:
         raise Unsupported("no integer form of this op")
-    return quantized(builder, function, (data,), attrs, nchw=data.nchw)
+    return quantized(builder, function, (data,), attrs)
 
 
 def _unary(tflite_op: str, options: str, function: str) -> None:
@@ -128,7 +128,7 @@ def prelu(builder: Builder, op: SourceOperator, x: Value, alpha: Value) -> Value
     if slopes.size == 1 and isinstance(channels, int):
         slopes, by_channel = np.repeat(slopes, channels), True
     if is_quantized(builder, x, alpha):
-        return quantized(builder, "nn.prelu", aligned(builder, data, alpha), nchw=data.nchw, result=type_of(data))
+        return quantized(builder, "nn.prelu", aligned(builder, data, alpha), result=type_of(data))
     if by_channel:
         return builder.emit("nn.prelu", data, builder.known(slopes, alpha.name), axis=data.axis(x.rank - 1))
     zero = builder.known(np.zeros((), np.float32))
@@ -142,7 +142,7 @@ def softmax(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """Along the file's last axis, the input first multiplied by beta."""
     data, beta = builder.natural(x), _finite(op, "beta")
     if is_quantized(builder, x):
-        return quantized(builder, "nn.softmax", (data,), {"axis": data.axis(-1)}, nchw=data.nchw, own={"beta": beta})
+        return quantized(builder, "nn.softmax", (data,), {"axis": data.axis(-1)}, own={"beta": beta})
     if beta != 1:
         data = builder.emit("multiply", data, builder.known(np.asarray(beta, np.float32)))
     return builder.emit("nn.softmax", data, axis=data.axis(-1))
@@ -153,7 +153,7 @@ def log_softmax(builder: Builder, op: SourceOperator, x: Value) -> Value:
     """Along the file's last axis."""
     data = builder.natural(x)
     if is_quantized(builder, x):
-        return quantized(builder, "nn.log_softmax", (data,), {"axis": data.axis(-1)}, nchw=data.nchw)
+        return quantized(builder, "nn.log_softmax", (data,), {"axis": data.axis(-1)})
     return builder.emit("nn.log_softmax", data, axis=data.axis(-1))
 
 
@@ -165,7 +165,7 @@ def l2_normalization(builder: Builder, op: SourceOperator, x: Value) -> Value:
     data = builder.natural(x)
     axis = data.axis(-1)
     if is_quantized(builder, x):
-        return quantized(builder, "nn.l2_normalize", (data,), {"axis": axis}, nchw=data.nchw)
+        return quantized(builder, "nn.l2_normalize", (data,), {"axis": axis})
     return builder.emit("nn.l2_normalize", data, axis=axis, epsilon=LEAST_NORM)
 
 
