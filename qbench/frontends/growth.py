@@ -15,7 +15,7 @@ from qbench.errors import GraphError, ModelError, QParamsError, shown
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr, Node
 from qbench.ir.mapped import release
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed
 from qbench.ir.op import OPS, Array, QuantRule, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
@@ -154,9 +154,7 @@ class Growth:
 
     def fresh(self, base: str) -> str:
         """A name that nothing else has."""
-        name = fresh(base, self._taken)
-        self._taken.add(name)
-        return name
+        return claimed(base, self._taken)
 
     def now(self) -> Source:
         """The node that is being converted."""

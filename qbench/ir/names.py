@@ -10,3 +10,10 @@ def fresh(name: str, taken: Container[str]) -> str:
         count += 1
         result = f"{name}.{count}"
     return result
+
+
+def claimed(name: str, taken: set[str]) -> str:
+    """A name like this one as `fresh` gives it, which is taken from then on."""
+    result = fresh(name, taken)
+    taken.add(result)
+    return result

@@ -8,7 +8,7 @@ from typing import cast
 from qbench.ir.build import rebuild
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed
 from qbench.ir.op import OPS, bind
 from qbench.ops.qnn.base import Lowered, QnnOp
 
@@ -34,8 +34,7 @@ def legal(graph: Graph, memo: Memo | None = None) -> Graph:
         lowered = op.lowered(tuple(graph.types[value] for value in node.inputs))
         names: list[str] = []
         for operand, constant in lowered.constants.items():
-            names.append(fresh(f"{node.name}.{operand}", taken))
-            taken.add(names[-1])
+            names.append(claimed(f"{node.name}.{operand}", taken))
             constants[names[-1]] = constant
         given = node, lowered, tuple(names)
         nodes[index] = memo.recall(("legal", node.name), given, partial(_integer_node, *given))

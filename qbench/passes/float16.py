@@ -1,6 +1,7 @@
 """Down-cast float32 nodes to float16."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ from qbench.errors import GraphError, nearest, shown
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed
 from qbench.ir.op import QuantRule, bind
 from qbench.passes.rewrite import attrs
 
@@ -71,7 +72,7 @@ class _Casting:
         self.nodes: list[Node] = []
         self.constants = dict(graph.constants)
         self._graph, self._half = graph, half
-        self._taken = {*graph.types, *graph.by_name}
+        self._fresh = partial(claimed, taken={*graph.types, *graph.by_name})
         self._names: dict[tuple[str, Wide], str] = {}
         for value in (*graph.inputs, *graph.constants):
             self._names[value, "float32"] = value
@@ -113,11 +114,6 @@ class _Casting:
         only = value not in self._graph.outputs and all(n.name in self._half for n in self._graph.consumers[value])
         name = value if only else name
         self.constants[name] = Constant(self._graph.constants[value].array.astype(np.float16))
-        return name
-
-    def _fresh(self, name: str) -> str:
-        name = fresh(name, self._taken)
-        self._taken.add(name)
         return name
 
 

@@ -15,7 +15,7 @@ from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
 from qbench.ir.mapped import release
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed
 from qbench.ir.op import OPS, Op, Role, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
@@ -61,9 +61,7 @@ class Writer:
 
     def fresh(self, base: str) -> str:
         """A name that nothing else has."""
-        name = fresh(base, self._taken)
-        self._taken.add(name)
-        return name
+        return claimed(base, self._taken)
 
     def op(self, node: Node, kind: type[Kind]) -> Kind:
         """The declaration of a node, with its attributes."""

@@ -11,7 +11,7 @@ from qbench.errors import shown
 from qbench.exporters.tflite.flat import Operator, Tensor, serialized
 from qbench.ir.dtypes import integer_range
 from qbench.ir.graph import Graph, Node
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed
 from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim
@@ -54,7 +54,7 @@ class Writer:
         self.done: set[str] = set()
         """Names of nodes that were written together with others before them."""
         self._forms: dict[str, dict[Layout, int]] = {}
-        self._taken = dict.fromkeys(value for value in graph.types if value not in graph.constants)
+        self._taken = {value for value in graph.types if value not in graph.constants}
         self._inputs = [self._input(name) for name in graph.inputs]
 
     # values
@@ -168,9 +168,7 @@ class Writer:
 
     def fresh(self, name: str) -> str:
         """A name that nothing else has."""
-        result = fresh(name, self._taken)
-        self._taken[result] = None
-        return result
+        return claimed(name, self._taken)
 
     def finish(self) -> bytes:
         """The whole file."""

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed
 from qbench.ir.op import OPS, QuantRule, is_op
 from qbench.ops.qnn.border import FakeQuantize, Quantize
 from qbench.passes.annotate import AnnotatePass
@@ -78,7 +79,7 @@ class _Annotation:
         self._reasons = float_units(options.template, options.excluded)
         self._quantized: dict[str, str] = {}  # what is read in place of a twin value that is rounded
         self._nodes: list[Node] = []
-        self._taken = dict.fromkeys((*twin.types, *twin.by_name))
+        self._fresh = partial(claimed, taken={*twin.types, *twin.by_name})
         self._by_quantize = {unit.nodes[0].output for unit in self.template.units if is_op(unit.nodes[0], Quantize)}
 
     def result(self) -> Graph:
@@ -150,11 +151,6 @@ class _Annotation:
     def _uses_all_codes(self, tensor: str) -> bool:
         array = self.template.graph.constants[self.template.tensors[tensor]].array
         return bool(np.any(array == self.template.qparams(tensor).qmin))
-
-    def _fresh(self, name: str) -> str:
-        result = fresh(name, self._taken)
-        self._taken[result] = None
-        return result
 
 
 def _weight_axis(graph: Graph, node: Node, value: str) -> int | None:

@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from qbench.ir.build import build
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed, fresh
 from qbench.ir.op import is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
@@ -27,13 +28,9 @@ def real_borders(graph: Graph, ties: Ties) -> tuple[Graph, Borders]:
     ties
         How the quantize nodes at its inputs round.
     """
-    taken = dict.fromkeys((*graph.types, *graph.by_name))
+    new = partial(claimed, taken={*graph.types, *graph.by_name})
     inside: dict[str, str] = {}
     nodes: list[Node] = []
-
-    def new(name: str) -> str:
-        taken[fresh(name, taken)] = None
-        return next(reversed(taken))
 
     for name in dict.fromkeys((*graph.inputs, *graph.outputs)):
         if name not in graph.qparams or name in graph.constants:

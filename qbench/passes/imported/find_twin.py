@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from qbench.ir.build import build
 from qbench.ir.dtypes import is_float
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed
 from qbench.ir.op import OPS, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
 from qbench.ops.float.activation import Clip
@@ -145,7 +146,7 @@ class _Walk:
         self._same: dict[str, str] = {}  # values that are another one in real numbers
         self._names: dict[str, str] = {}  # better names in the twin
         self._rounded: dict[str, str] = {}  # the first quantized form of each float value
-        self._taken = dict.fromkeys((*graph.types, *graph.by_name))
+        self._fresh = partial(claimed, taken={*graph.types, *graph.by_name})
 
     def add(self, node: Node) -> None:
         """The next node."""
@@ -303,8 +304,3 @@ class _Walk:
         last = self._makers[value]
         del self._same[value]
         last.twins.append(self._identity(last.nodes[-1]))
-
-    def _fresh(self, name: str) -> str:
-        result = fresh(name, self._taken)
-        self._taken[result] = None
-        return result

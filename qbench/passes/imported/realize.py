@@ -9,7 +9,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
-from qbench.ir.names import fresh
+from qbench.ir.names import claimed
 from qbench.ir.op import Op, is_op
 from qbench.ir.qparams import QParams
 from qbench.ops.float.dense import BiasAdd
@@ -60,7 +60,7 @@ class _Realize:
         self._aliases: dict[str, str] = {}  # reals that no dequantize makes any more
         self._added: dict[tuple[str, str], str] = {}  # quantize and dequantize nodes that the file has not
         names = (self.old.types, self.old.by_name, self.twin.types, self.twin.by_name)
-        self._taken = dict.fromkeys(name for known in names for name in known)
+        self._fresh = partial(claimed, taken={name for known in names for name in known})
 
     def result(self) -> Graph:
         """The whole graph."""
@@ -204,11 +204,6 @@ class _Realize:
     def _rounding(self, unit: Unit) -> Rounding | None:
         overrides = self.options.overrides
         return next((overrides[node.name] for node in unit.twins if node.name in overrides), None)
-
-    def _fresh(self, name: str) -> str:
-        result = fresh(name, self._taken)
-        self._taken[result] = None
-        return result
 
 
 def _quantized(constant: Constant, q: QParams, narrow: bool) -> Constant:
