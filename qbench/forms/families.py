@@ -1,6 +1,7 @@
 """Which form a node has: by its op's quantization rule, or by its name where other ops of the rule have another."""
 
 from collections.abc import Callable
+from functools import partial
 
 from qbench.forms.averages import average, total
 from qbench.forms.form import Form
@@ -9,10 +10,11 @@ from qbench.forms.normalizations import normalization
 from qbench.forms.pairs import arithmetic, binary, comparison, extremum, lone_bias
 from qbench.forms.products import products
 from qbench.forms.site import NoForm, Site
-from qbench.forms.tables import clamp, l2_normalize, log_softmax, softmax, table
+from qbench.forms.tables import clamp, only_tflites, softmax, table
 from qbench.forms.widths import has_two_widths, of_one_width
 from qbench.ir.op import OPS, Epilogue, QuantRule
 from qbench.ops.float.logic import COMPARISONS
+from qbench.ops.qnn.softmax import QnnL2Normalize, QnnLogSoftmax
 
 Family = Callable[[Site], Form]
 
@@ -28,8 +30,8 @@ _BY_RULE: dict[QuantRule, Family] = {
 }
 _BY_NAME: dict[str, Family] = {
     "nn.softmax": softmax,
-    "nn.log_softmax": log_softmax,
-    "nn.l2_normalize": l2_normalize,
+    "nn.log_softmax": partial(only_tflites, kind=QnnLogSoftmax),
+    "nn.l2_normalize": partial(only_tflites, kind=QnnL2Normalize),
     **dict.fromkeys(("nn.layer_norm", "nn.rms_norm"), normalization),
     "where": choose,
     "take": move,

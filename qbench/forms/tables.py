@@ -8,7 +8,7 @@ from qbench.ir.dtypes import DType
 from qbench.ir.graph import Attr
 from qbench.ir.op import Array
 from qbench.ir.qparams import QParams
-from qbench.ops.qnn.softmax import AlongAxis, QnnL2Normalize, QnnLogSoftmax, QnnSoftmax
+from qbench.ops.qnn.softmax import AlongAxis, QnnSoftmax
 from qbench.quant.arithmetic import quantize
 from qbench.quant.choose import from_range
 
@@ -93,18 +93,11 @@ def softmax(site: Site) -> Form:
     return straight(site, "qnn.softmax", (0,), {**_along(site), "semantics": "onnx"})
 
 
-def log_softmax(site: Site) -> Form:
-    """Only TFLite has one of integers."""
+def only_tflites(site: Site, kind: type[AlongAxis]) -> Form:
+    """What only TFLite has of integers."""
     if site.semantics != "tflite":
         raise NoForm(site.op.float_reason)
-    return _at_fixed_scale(site, QnnLogSoftmax, EIGHT_BITS)
-
-
-def l2_normalize(site: Site) -> Form:
-    """Only TFLite has one of integers."""
-    if site.semantics != "tflite":
-        raise NoForm(site.op.float_reason)
-    return _at_fixed_scale(site, QnnL2Normalize, EIGHT_BITS)
+    return _at_fixed_scale(site, kind, EIGHT_BITS)
 
 
 def _at_fixed_scale(site: Site, kind: type[AlongAxis], types: tuple[DType, ...]) -> Form:

@@ -1,17 +1,8 @@
 """Ops that pick, sort, count and write elements by index."""
 
-from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
-from qbench.ops.float.indexing import CumSum, OneHot, TopK, Triangle
-
-
-@exporter("topk")
-def topk(writer: Writer, node: Node) -> None:
-    """In order."""
-    op = writer.op(node, TopK)
-    inputs = [*writer.inputs(node), sizes(writer, node, "k", [op.k])]
-    writer.emit("TopK", inputs, node.outputs, node.name, axis=op.axis, largest=int(op.largest))
+from qbench.ops.float.indexing import CumSum, OneHot
 
 
 @exporter("cumsum")
@@ -29,11 +20,3 @@ def one_hot(writer: Writer, node: Node) -> None:
     data, values = writer.inputs(node)
     count = writer.constant(node, "depth", op.places, "int64")
     writer.emit("OneHot", [data, count, values], node.outputs, node.name, axis=op.axis)
-
-
-@exporter("triangle")
-def triangle(writer: Writer, node: Node) -> None:
-    """The diagonal is an input."""
-    op = writer.op(node, Triangle)
-    inputs = [*writer.inputs(node), sizes(writer, node, "k", [op.k])]
-    writer.emit("Trilu", inputs, node.outputs, node.name, upper=int(op.upper))

@@ -3,7 +3,6 @@
 from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
 from qbench.ops.float.pool import AvgPool2d, Pool2d
-from qbench.ops.float.reduce import Reduction
 
 
 @exporter("nn.max_pool2d", "nn.avg_pool2d")
@@ -27,15 +26,3 @@ def pool2d(writer: Writer, node: Node) -> None:
         attrs["count_include_pad"] = int(op.counts_padding)
     onnx_op = "AveragePool" if isinstance(op, AvgPool2d) else "MaxPool"
     writer.emit(onnx_op, writer.inputs(node), node.outputs, node.name, **attrs)
-
-
-_REDUCTIONS = {"mean": "ReduceMean", "sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
-
-
-@exporter(*_REDUCTIONS)
-def reduction(writer: Writer, node: Node) -> None:
-    """Over some axes."""
-    op = writer.op(node, Reduction)
-    axes = writer.integers(node, "axes", op.axes)
-    inputs = [*writer.inputs(node), axes]
-    writer.emit(_REDUCTIONS[node.op], inputs, node.outputs, node.name, keepdims=int(op.keepdims))
