@@ -19,7 +19,7 @@ WIDENING = 2**8
 _LIMIT = 2**31 - 1
 
 
-def accumulator_qparams(data: QParams, weight: QParams, axis: int | None, dtype: Accumulator = "int32") -> QParams:
+def accumulator_qparams(data: QParams, weight: QParams, axis: int | None) -> QParams:
     """qparams of sums of products of two quantized tensors: scales multiply, the zero point is 0.
 
     Parameters
@@ -30,13 +30,11 @@ def accumulator_qparams(data: QParams, weight: QParams, axis: int | None, dtype:
         Per tensor, or per axis: then the sums have a scale per index of `axis`.
     axis
         The channel axis of the sums.
-    dtype
-        Type of the sums.
     """
     scales = tuple(data.scales[0] * scale for scale in weight.scales)
     if weight.axis is None:
-        return QParams(scales[0], 0, dtype)
-    return QParams(scales, (0,) * len(scales), dtype, axis)
+        return QParams(scales[0], 0, "int32")
+    return QParams(scales, (0,) * len(scales), "int32", axis)
 
 
 def sums_axis(op: Op, weight: QParams, rank: int, weight_rank: int) -> int | None:

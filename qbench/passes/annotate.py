@@ -6,12 +6,10 @@ from typing import ClassVar
 
 from qbench.forms.scores import is_softmax, read_only_by
 from qbench.forms.sums import denominator
-from qbench.ir.build import rebuild
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.op import OPS, QuantRule, bind, is_op
-from qbench.ir.qparams import QParams
 from qbench.ops.moves import moved_from
 from qbench.ops.products import is_layer
 from qbench.ops.qnn.border import Dequantize, FakeQuantize, Quantize
@@ -106,12 +104,6 @@ def points(annotated: Graph) -> dict[str, Point]:
 def _has_range(annotated: Graph, node: Node) -> bool:
     """Whether a node reads data that are rounded by the range of each run."""
     return is_op(annotated.producers.get(node.inputs[0]), DynamicFakeQuantize)
-
-
-def bind_qparams(annotated: Graph, qparams: Mapping[str, QParams]) -> Graph:
-    """The annotated graph with the qparams of each point filled in, by float tensor: it now runs fake-quantized."""
-    values = {point.value: qparams[tensor] for tensor, point in points(annotated).items() if tensor in qparams}
-    return rebuild(annotated, qparams=dict(annotated.qparams) | values)
 
 
 def quantized_value(graph: Graph, tensor: str) -> str | None:

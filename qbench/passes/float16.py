@@ -24,20 +24,17 @@ class Float16Pass:
     """Nodes on float32 values work on float16 instead; casts stand where they meet the rest.
 
     The graph's inputs and outputs stay float32. A value keeps its name where it is made; the cast of value ``t`` makes
-    ``t.float16`` or ``t.float32``, and a graph output ``t`` is cast from ``t.float16``. Constants are converted.
+    ``t.float16`` or ``t.float32``, and a graph output ``t`` is cast from ``t.float16``. Constants are converted; a node
+    that reads one beyond float16's largest number, 65504, stays in float32 with that as its reason.
 
     Parameters
     ----------
     nodes
         Names of the nodes to convert; None means all. Casts, and the integer ops that passes make, stay as they are.
-    overflow
-        What to do with a node that reads a constant beyond float16's largest number, 65504: keep it in float32 with
-        that as its reason, or raise GraphError.
     """
 
     name: ClassVar[str] = "float16"
     nodes: frozenset[str] | None = None
-    overflow: Literal["keep", "error"] = "keep"
 
     def __call__(self, graph: Graph) -> Graph:
         for name in self.nodes or ():
@@ -53,8 +50,6 @@ class Float16Pass:
                     half.add(node.name)
                 else:
                     reason = f"float16: constant {shown(beyond)} is beyond {_LARGEST:g}, the largest float16"
-                    if self.overflow == "error":
-                        raise GraphError(f"node {shown(node.name)}: {reason}; keep this node in float32")
                     node = replace(node, reason=reason)
             nodes.append(node)
         if not half and tuple(nodes) == graph.nodes:

@@ -9,22 +9,19 @@ from qbench.ir.graph import Graph
 from qbench.ir.open_attributes import is_open
 from qbench.passes.rewrite import Rewriter
 
+_MOST_GROWTH = 1 << 20  # bytes
+
 
 @dataclass(frozen=True)
 class FoldConstantsPass:
     """A node whose inputs are all constants becomes constants that have the names of its outputs.
 
     Its value is the node's own NumPy meaning. A node that makes a graph output stays, since an output must be computed.
-
-    Parameters
-    ----------
-    max_growth
-        Bytes by which the result may exceed the constants that it is made from; a node that would grow them more
-        (broadcast, tile) is cheaper to run than to store, and stays.
+    So does one whose result would exceed the constants that it is made from by more than 1 MiB (broadcast, tile), which
+    is cheaper to run than to store.
     """
 
     name: ClassVar[str] = "fold-constants"
-    max_growth: int = 1 << 20
 
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
@@ -35,7 +32,7 @@ class FoldConstantsPass:
                 continue
             made = [rw.types[value] for value in node.outputs]
             size = sum(kind.nbytes for kind in made)
-            if size > sum(array.nbytes for array in known) + self.max_growth:
+            if size > sum(array.nbytes for array in known) + _MOST_GROWTH:
                 continue
             with np.errstate(all="ignore"):
                 results = rw.op(node).compute_all(known)

@@ -83,9 +83,9 @@ def remembered_groups(annotated: Graph, memo: Memo) -> tuple[Group, ...]:
     )
 
 
-def group_of(graph: Graph, excluded: Collection[str] = ()) -> dict[str, str]:
+def group_of(graph: Graph) -> dict[str, str]:
     """The output tensor of the group that each node is in, by node name (the first one of a split)."""
-    return {node.name: group.outputs[0] for group in find_groups(graph, excluded) for node in group.nodes}
+    return {node.name: group.outputs[0] for group in find_groups(graph) for node in group.nodes}
 
 
 def _extend(graph: Graph, members: list[Node], excluded: Collection[str]) -> None:

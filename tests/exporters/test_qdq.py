@@ -21,7 +21,7 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph, Node
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.passes.annotate import AnnotatePass, bind_qparams
+from qbench.passes.annotate import AnnotatePass
 from qbench.quant.arithmetic import dequantize, quantize
 from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import run
@@ -29,7 +29,7 @@ from tests.exporters.parity import fused_ops, layer_by_layer, quantized, runtime
 from tests.frontends.architectures import ARCHITECTURES, feeds
 from tests.frontends.models import save
 from tests.frontends.test_real_models import images
-from tests.passes.quantizable import every_op, node, sample
+from tests.passes.quantizable import bind_qparams, every_op, node, sample
 
 
 @pytest.fixture(scope="module")

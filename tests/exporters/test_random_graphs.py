@@ -13,11 +13,11 @@ from qbench.exporters import write_onnx
 from qbench.frontends import load
 from qbench.ir.graph import Graph
 from qbench.ir.op import OPS, Array, QuantRule
-from qbench.passes.annotate import AnnotatePass, bind_qparams
+from qbench.passes.annotate import AnnotatePass
 from qbench.passes.prepare import prepare
 from qbench.runtime.interpreter import run
 from tests.exporters.parity import session
-from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.quantizable import bind_qparams, every_value, min_max_qparams
 from tests.passes.random_graphs import networks
 
 

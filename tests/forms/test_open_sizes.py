@@ -15,14 +15,14 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import OPS
 from qbench.ir.types import TensorType
 from qbench.ops.legal import legal
-from qbench.passes.annotate import AnnotatePass, bind_qparams, quantized_value
+from qbench.passes.annotate import AnnotatePass, quantized_value
 from qbench.passes.realize import RealizePass
 from qbench.quant.semantics import Semantics
 from qbench.runtime.interpreter import run
 from qbench.runtime.programs import plan
 from tests.exporters.parity import session
 from tests.networks import node
-from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.quantizable import bind_qparams, every_value, min_max_qparams
 
 SIZES = ((5, 7), (2, 2), (9, 4), (40, 33))
 ENDS = {

@@ -13,12 +13,12 @@ from qbench.exporters.tflite import write_tflite
 from qbench.frontends import load
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array, bind
-from qbench.passes.annotate import AnnotatePass, bind_qparams, points, quantized_value
+from qbench.passes.annotate import AnnotatePass, points, quantized_value
 from qbench.passes.realize import RealizePass
 from qbench.quant.semantics import Semantics
 from qbench.runtime.interpreter import run
 from tests.forms.nets import CASES
-from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.quantizable import bind_qparams, every_value, min_max_qparams
 
 KINDS = {
     "uint8": ("uint8", "int8", True, (False, True)),

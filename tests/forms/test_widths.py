@@ -10,13 +10,13 @@ import pytest
 from qbench.exporters.tflite import tflite_model
 from qbench.frontends import load
 from qbench.ir.op import OPS, QuantRule
-from qbench.passes.annotate import AnnotatePass, bind_qparams, points
+from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.realize import RealizePass
 from qbench.runtime.interpreter import run
 from qbench.runtime.programs import Programs
 from tests.forms.nets import CASES
 from tests.forms.test_round_trip import in_tflite
-from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.quantizable import bind_qparams, every_value, min_max_qparams
 from tests.tflite_files import litert
 
 _RULES = (QuantRule.MAC, QuantRule.ELEMENTWISE, QuantRule.AVERAGE)

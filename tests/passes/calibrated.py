@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from qbench.ir.graph import Graph
 from qbench.ir.qparams import QParams
-from qbench.passes.annotate import AnnotatePass, bind_qparams
+from qbench.passes.annotate import AnnotatePass
 from qbench.passes.realize import RealizePass
 from qbench.quant.choose import power_of_two
 from qbench.quant.rounding import POWER_OF_TWO, ROUNDINGS, Rounding
-from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.quantizable import bind_qparams, every_value, min_max_qparams
 from tests.passes.random_graphs import networks
 
 Values = dict[str, NDArray[np.generic]]

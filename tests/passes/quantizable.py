@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from qbench.ir.build import build
+from qbench.ir.build import build, rebuild
 from qbench.ir.dtypes import DType
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
@@ -110,3 +110,9 @@ def min_max_qparams(
 def sqnr(reference: NDArray[np.generic], other: NDArray[np.generic]) -> float:
     signal, noise = np.square(reference, dtype=np.float64), np.square(reference - other, dtype=np.float64)
     return float(10 * np.log10(signal.sum() / noise.sum()))
+
+
+def bind_qparams(annotated: Graph, qparams: Mapping[str, QParams]) -> Graph:
+    """The annotated graph with the qparams of each point filled in, by float tensor: it now runs fake-quantized."""
+    values = {point.value: qparams[tensor] for tensor, point in points(annotated).items() if tensor in qparams}
+    return rebuild(annotated, qparams=dict(annotated.qparams) | values)

@@ -8,11 +8,11 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.types import TensorType
-from qbench.passes.annotate import AnnotatePass, bind_qparams, points
+from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.groups import group_of
 from qbench.quant.points import Point
 from qbench.runtime.interpreter import run
-from tests.passes.quantizable import all_values, every_op, min_max_qparams, node, sample
+from tests.passes.quantizable import all_values, bind_qparams, every_op, min_max_qparams, node, sample
 
 
 def mlp() -> Graph:

@@ -10,10 +10,10 @@ from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
-from qbench.passes.annotate import AnnotatePass, bind_qparams
+from qbench.passes.annotate import AnnotatePass
 from qbench.passes.correct_bias import CorrectBiasPass
 from qbench.runtime.interpreter import run
-from tests.passes.quantizable import node
+from tests.passes.quantizable import bind_qparams, node
 
 
 def convolution(groups: int) -> Graph:

@@ -58,15 +58,13 @@ def test_integers_stay() -> None:
     assert result.types["i"].dtype == "int64" and result.types["y.float16"].dtype == "float16"
 
 
-def test_overflow_is_kept_in_float32_with_its_reason_or_refused() -> None:
+def test_overflow_is_kept_in_float32_with_its_reason() -> None:
     big = array(4, 4, 1, 1)
     big[0] = 1e6
     g = convs(w=big)
     kept = Float16Pass()(g)
     assert [n.op for n in kept.nodes if n.reason] == ["nn.conv2d"] * 2
     assert "'w' is beyond 65504" in kept.node("a").reason and kept.types["r"].dtype == "float16"
-    with pytest.raises(GraphError, match=r"'a'.*'w' is beyond 65504"):
-        Float16Pass(overflow="error")(g)
 
 
 def test_infinity_is_no_overflow() -> None:

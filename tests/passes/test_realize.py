@@ -18,7 +18,7 @@ from qbench.ir.op import bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ir.verify import verify
-from qbench.passes.annotate import AnnotatePass, bind_qparams, quantized_value
+from qbench.passes.annotate import AnnotatePass, quantized_value
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.realize import RealizePass
 from qbench.quant.arithmetic import add, dequantize, quantize, requantize, subtract
@@ -27,7 +27,7 @@ from qbench.quant.fixed_point import quantized_multiplier, sixteen_bits
 from qbench.quant.rescaling import rescale
 from qbench.quant.rounding import Rounding
 from qbench.runtime.interpreter import run
-from tests.passes.quantizable import all_values, every_op, min_max_qparams, sample, sqnr
+from tests.passes.quantizable import all_values, bind_qparams, every_op, min_max_qparams, sample, sqnr
 from tests.passes.quantizable import node as named
 
 FIXED: tuple[Rounding, ...] = ("tflite_single", "tflite_double", "tvm_upward", "tvm_tonearest")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from qbench.ir.graph import Graph
-from qbench.passes.annotate import AnnotatePass, bind_qparams, points
+from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.realize import RealizePass
 from qbench.runtime.interpreter import run
 from tests.passes.graphs import array, feeds, graph, node
-from tests.passes.quantizable import every_value, min_max_qparams, sqnr
+from tests.passes.quantizable import bind_qparams, every_value, min_max_qparams, sqnr
 
 SQUARE = array(4, 4, seed=1)
 ROOTS = ("sqrt", "log", "reciprocal")

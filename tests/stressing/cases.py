@@ -18,10 +18,10 @@ from qbench.ir.batch import batch_symbol
 from qbench.ir.dtypes import is_float, numpy_dtype
 from qbench.ir.graph import Graph
 from qbench.ir.specialize import open_symbols, specialize
-from qbench.passes.annotate import AnnotatePass, bind_qparams
+from qbench.passes.annotate import AnnotatePass
 from qbench.passes.legalize import LegalizePass
 from qbench.passes.realize import RealizePass
-from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.quantizable import bind_qparams, every_value, min_max_qparams
 from tests.passes.random_graphs import networks
 
 OPEN_SIZE = 8

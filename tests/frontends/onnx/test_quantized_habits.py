@@ -15,10 +15,11 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 import qbench as qb
 from qbench.errors import UnsupportedOpsError
 from qbench.ir.graph import Graph
-from qbench.passes.annotate import bind_qparams, points
+from qbench.passes.annotate import points
 from qbench.passes.imported import AnnotateTwinPass, RealizeTwinPass, find_twin
 from qbench.runtime.interpreter import run
 from tests.frontends.models import node, reference, save
+from tests.passes.quantizable import bind_qparams
 
 RNG = np.random.default_rng(3)
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.verify import verify
-from qbench.passes.annotate import AnnotatePass, bind_qparams, points
+from qbench.passes.annotate import AnnotatePass, points
 from qbench.passes.imported import AnnotateTwinPass, RealizeTwinPass, Template, find_twin
 from qbench.passes.realize import RealizePass
 from qbench.quant.semantics import Semantics
@@ -17,7 +17,7 @@ from qbench.runtime.interpreter import run
 from tests.forms.nets import CASES
 from tests.graphs import graph_of
 from tests.passes.calibrated import Calibrated, calibrated
-from tests.passes.quantizable import every_value, min_max_qparams
+from tests.passes.quantizable import bind_qparams, every_value, min_max_qparams
 
 
 def realized_twin(template: Template, annotate: AnnotateTwinPass | None = None) -> Graph:
