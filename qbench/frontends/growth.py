@@ -130,12 +130,7 @@ class Growth:
         main = next((node for node in self._pending if node.op not in HELPERS), next(iter(self._pending), None))
         for node in self._pending:
             name = source.name if node is main else self.fresh(f"{source.name}.{node.op.split('.')[-1]}")
-            node = dataclasses.replace(
-                node,
-                name=name,
-                inputs=tuple(renamed.get(value, value) for value in node.inputs),
-                outputs=tuple(renamed.get(value, value) for value in node.outputs),
-            )
+            node = dataclasses.replace(node.renamed(renamed), name=name)
             self.nodes.append(node)
             self._producers.update(dict.fromkeys(node.outputs, node))
         for old in self.qparams.keys() & renamed.keys():

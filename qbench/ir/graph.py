@@ -91,6 +91,11 @@ class Node(_Remembering):
             raise GraphError(f"node {shown(self.name)} has {len(self.outputs)} outputs, not one")
         return self.outputs[0]
 
+    def renamed(self, names: Mapping[str, str]) -> Node:
+        """The node with other names of values that it reads and makes."""
+        inputs, outputs = (tuple(names.get(value, value) for value in each) for each in (self.inputs, self.outputs))
+        return dataclasses.replace(self, inputs=inputs, outputs=outputs)
+
 
 @dataclass(frozen=True)
 class Graph:

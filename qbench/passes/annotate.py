@@ -96,12 +96,12 @@ def points(annotated: Graph) -> dict[str, Point]:
             axis if isinstance(axis, int) else None,
             data,
             _bias_after(annotated, reader),
-            stored=all(reader.reason and not _has_range(annotated, reader) for reader in readers),
+            stored=all(reader.reason and not has_range(annotated, reader) for reader in readers),
         )
     return found
 
 
-def _has_range(annotated: Graph, node: Node) -> bool:
+def has_range(annotated: Graph, node: Node) -> bool:
     """Whether a node reads data that are rounded by the range of each run."""
     return is_op(annotated.producers.get(node.inputs[0]), DynamicFakeQuantize)
 

@@ -7,14 +7,7 @@ import numpy as np
 
 from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
-from qbench.ir.op import is_op
-from qbench.ops.qnn.dynamic import DynamicFakeQuantize
 from qbench.quant.arithmetic import quantize
-
-
-def has_range(writer: Writer, node: Node) -> bool:
-    """Whether a dense layer reads data that are rounded by their range."""
-    return is_op(writer.graph.producers.get(node.inputs[0]), DynamicFakeQuantize)
 
 
 @exporter("qnn.dynamic_fake_quantize")

@@ -1,7 +1,7 @@
 """Layers with weights, their biases, and normalizations."""
 
 from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
-from qbench.exporters.onnx.by_range import has_range, matmul_integer
+from qbench.exporters.onnx.by_range import matmul_integer
 from qbench.exporters.onnx.nbits import matmul_nbits, packable
 from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.writer import Writer, exporter
@@ -10,6 +10,7 @@ from qbench.ops.float.conv import Conv2d, Conv2dTranspose
 from qbench.ops.float.dense import BatchMatmul, BiasAdd
 from qbench.ops.float.einsum import DENSE
 from qbench.ops.float.norm import BatchNorm, L2Normalize, RMSNorm
+from qbench.passes.annotate import has_range
 
 
 @exporter("nn.conv2d", "nn.conv2d_transpose")
@@ -40,7 +41,7 @@ def dense(writer: Writer, node: Node) -> None:
     """
     data, weight = node.inputs
     shape, bias = writer.type(node.output).shape, bias_after(writer.graph, node)
-    if has_range(writer, node):
+    if has_range(writer.graph, node):
         matmul_integer(writer, node, bias)
         return
     stored = weight in writer.qparams and bool(node.reason)

@@ -316,7 +316,7 @@ class _Importer:
                 qparams[name] = qparams[value.name]
             renamable = value.name not in (*self.source.outputs, *self.builder.inputs, *self.builder.constants)
             if renamable and value.name not in names:
-                nodes[:] = [_renamed(node, value.name, name) for node in nodes]
+                nodes[:] = [node.renamed({value.name: name}) for node in nodes]
                 self.values = {
                     key: dataclasses.replace(v, name=name) if v.name == value.name else v
                     for key, v in self.values.items()
@@ -339,10 +339,3 @@ def _real(value: Value | None) -> Value | None:
 
 def _told(value: Value) -> str:
     return f"{value.dtype} of shape ({', '.join(map(str, value.shape))})"
-
-
-def _renamed(node: Node, old: str, new: str) -> Node:
-    def swap(values: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(new if value == old else value for value in values)
-
-    return dataclasses.replace(node, inputs=swap(node.inputs), outputs=swap(node.outputs))

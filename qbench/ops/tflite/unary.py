@@ -58,17 +58,9 @@ def _clip(x: Integers, parameters: Parameters, source: QParams, target: QParams)
     return _identity(x, parameters, source, target).clip(low, high).astype(np.int64)
 
 
-def _relu(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
-    return np.maximum(_identity(x, parameters, source, target), 0)
-
-
 def _leaky_relu(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
     alpha = np.float32(source.scales[0]) * np.float32(parameters.get("alpha", 0.01)) / np.float32(target.scales[0])
     return np.where(x >= 0, _identity(x, parameters, source, target), _by(x, float(alpha)))
-
-
-def _abs(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
-    return _identity(np.abs(x), parameters, source, target)
 
 
 def is_negated(source: QParams, target: QParams) -> bool:
@@ -170,14 +162,6 @@ def _square_root(x: Integers, parameters: Parameters, source: QParams, target: Q
     return np.trunc(np.sqrt(real) / np.float32(target.scales[0])).clip(0, 2.0**40).astype(np.int64)
 
 
-def _exponential(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
-    return _curve(x, source, target, _exp)
-
-
-def _log(x: Integers, parameters: Parameters, source: QParams, target: QParams) -> Integers:
-    return _curve(x, source, target, _in_double(np.log), beyond=target.qmin)
-
-
 def _in_double(function: Callable[..., Any]) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
     """The correctly rounded float32 function, as good math libraries have it."""
 
@@ -226,7 +210,7 @@ def _curve(
 
 TFLITE_FUNCTIONS: dict[str, Callable[[Integers, Parameters, QParams, QParams], Integers]] = {
     "identity": _identity,
-    "nn.relu": _relu,
+    "nn.relu": lambda x, given, source, target: np.maximum(_identity(x, given, source, target), 0),
     "clip": _clip,
     "nn.leaky_relu": _leaky_relu,
     "nn.hard_swish": _hard_swish,
@@ -234,9 +218,9 @@ TFLITE_FUNCTIONS: dict[str, Callable[[Integers, Parameters, QParams, QParams], I
     "nn.gelu": _gelu,
     "sigmoid": _sigmoid,
     "tanh": _tanh,
-    "exp": _exponential,
-    "log": _log,
-    "abs": _abs,
+    "exp": lambda x, _, source, target: _curve(x, source, target, _exp),
+    "log": lambda x, _, source, target: _curve(x, source, target, _in_double(np.log), beyond=target.qmin),
+    "abs": lambda x, given, source, target: _identity(np.abs(x), given, source, target),
     "negative": _negative,
     "sqrt": _square_root,
     "rsqrt": _reciprocal_square_root,

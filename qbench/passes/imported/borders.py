@@ -1,7 +1,5 @@
 """Integer inputs and outputs of an imported graph, made real and back again."""
 
-import dataclasses
-from collections.abc import Iterable, Mapping
 from functools import partial
 
 from qbench.ir.build import build
@@ -9,8 +7,6 @@ from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.names import claimed, fresh
 from qbench.ir.op import is_op
-from qbench.ir.qparams import QParams
-from qbench.ir.types import TensorType
 from qbench.ops.qnn.border import Dequantize, Quantize
 from qbench.quant.arithmetic import Ties
 
@@ -46,7 +42,8 @@ def real_borders(graph: Graph, ties: Ties) -> tuple[Graph, Borders]:
         return graph, FrozenMap()
     inputs = {k: t.with_dtype("float32") if k in inside else t for k, t in graph.input_types().items()}
     qparams = {inside.get(value, value): q for value, q in graph.qparams.items()}
-    return _rebuilt(graph, inputs, (*nodes, *_renamed(graph.nodes, inside)), qparams), FrozenMap(inside)
+    nodes += [node.renamed(inside) for node in graph.nodes]
+    return build(graph.name, inputs, graph.outputs, nodes, graph.constants, qparams), FrozenMap(inside)
 
 
 def integer_borders(graph: Graph, borders: Borders) -> Graph:
@@ -66,22 +63,5 @@ def integer_borders(graph: Graph, borders: Borders) -> Graph:
         elif graph.consumers[name]:
             names[name] = fresh(f"{name}.dequantized", graph.types)
             dropped.remove(maker.name)
-    nodes = _renamed((node for node in graph.nodes if node.name not in dropped), names)
-    return _rebuilt(graph, inputs, nodes, qparams) if names else graph
-
-
-def _renamed(nodes: Iterable[Node], names: Mapping[str, str]) -> list[Node]:
-    return [
-        dataclasses.replace(
-            node,
-            inputs=tuple(names.get(value, value) for value in node.inputs),
-            outputs=tuple(names.get(value, value) for value in node.outputs),
-        )
-        for node in nodes
-    ]
-
-
-def _rebuilt(
-    graph: Graph, inputs: Mapping[str, TensorType], nodes: Iterable[Node], qparams: Mapping[str, QParams]
-) -> Graph:
-    return build(graph.name, inputs, graph.outputs, nodes, graph.constants, qparams)
+    nodes = [node.renamed(names) for node in graph.nodes if node.name not in dropped]
+    return build(graph.name, inputs, graph.outputs, nodes, graph.constants, qparams) if names else graph
