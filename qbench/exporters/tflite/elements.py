@@ -4,7 +4,8 @@ import numpy as np
 
 from qbench.exporters.tflite.fused import activation_of, check_rounding, followers
 from qbench.exporters.tflite.norms import l2_normalize
-from qbench.exporters.tflite.writer import TO_NHWC, Inexpressible, Layout, Writer, exporter
+from qbench.exporters.tflite.writer import Inexpressible, Layout, Writer, exporter
+from qbench.formats.tflite import FUNCTIONS, REDUCTIONS, TO_NHWC
 from qbench.ir.graph import Node
 from qbench.ir.op import OPS, bind
 from qbench.ops.float.norm import L2Normalize
@@ -12,25 +13,11 @@ from qbench.ops.qnn.base import QnnOp
 from qbench.ops.tflite.normalize import LEAST_NORM
 from qbench.ops.tflite.pairs import TFLITE_PAIRS
 
-_TABLES = {
-    "abs": ("ABS", "AbsOptions"),
-    "ceil": ("CEIL", ""),
-    "cos": ("COS", "CosOptions"),
-    "exp": ("EXP", "ExpOptions"),
-    "floor": ("FLOOR", ""),
-    "log": ("LOG", ""),
+_TABLES = FUNCTIONS | {
     "negative": ("NEG", "NegOptions"),
-    "nn.elu": ("ELU", ""),
-    "nn.hard_swish": ("HARD_SWISH", "HardSwishOptions"),
     "nn.leaky_relu": ("LEAKY_RELU", "LeakyReluOptions"),
     "nn.relu": ("RELU", ""),
-    "round": ("ROUND", ""),
     "rsqrt": ("RSQRT", ""),
-    "sigmoid": ("LOGISTIC", ""),
-    "sign": ("SIGN", "SignOptions"),
-    "sin": ("SIN", ""),
-    "sqrt": ("SQRT", ""),
-    "tanh": ("TANH", ""),
 }
 _INTEGER = ("sigmoid", "tanh", "nn.hard_swish", "nn.leaky_relu", "rsqrt", "sqrt")
 """Functions with kernels of their own for integers of 8 bits; the others become tables."""
@@ -208,15 +195,7 @@ def cast(writer: Writer, node: Node) -> None:
     writer.emit("CAST", [writer.read(node.inputs[0], layout)], [writer.make(node.output, layout)], "CastOptions")
 
 
-_REDUCTIONS = {
-    "mean": "MEAN",
-    "qnn.mean": "MEAN",
-    "qnn.reduce_sum": "SUM",
-    "sum": "SUM",
-    "max": "REDUCE_MAX",
-    "min": "REDUCE_MIN",
-    "prod": "REDUCE_PROD",
-}
+_REDUCTIONS = REDUCTIONS | {"qnn.mean": "MEAN", "qnn.reduce_sum": "SUM"}
 
 
 @exporter(*_REDUCTIONS)

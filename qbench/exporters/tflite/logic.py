@@ -1,14 +1,10 @@
 """Comparisons, truth values, and choices by them."""
 
 from qbench.exporters.tflite.writer import Writer, exporter
+from qbench.formats.tflite import COMPARISONS
 from qbench.ir.graph import Node
 
-_CODES = {
-    "equal": ("EQUAL", "EqualOptions"),
-    "greater": ("GREATER", "GreaterOptions"),
-    "greater_equal": ("GREATER_EQUAL", "GreaterEqualOptions"),
-    "less": ("LESS", "LessOptions"),
-    "less_equal": ("LESS_EQUAL", "LessEqualOptions"),
+_CODES = COMPARISONS | {
     "logical_and": ("LOGICAL_AND", "LogicalAndOptions"),
     "logical_not": ("LOGICAL_NOT", "LogicalNotOptions"),
     "logical_or": ("LOGICAL_OR", "LogicalOrOptions"),

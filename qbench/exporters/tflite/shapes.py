@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from qbench.exporters.tflite.writer import TO_NCHW, TO_NHWC, Inexpressible, Layout, Writer, closed, exporter
+from qbench.exporters.tflite.writer import Inexpressible, Layout, Writer, closed, exporter
+from qbench.formats.tflite import TO_NCHW, TO_NHWC
 from qbench.ir.graph import Node
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from qbench.exporters.tflite.fused import followers
 from qbench.exporters.tflite.writer import Inexpressible, Writer, exporter
+from qbench.formats.tflite import same_padding
 from qbench.ir.graph import Node
 
 
@@ -31,7 +32,7 @@ def windowed(
         return image, "VALID"
     sizes = writer.graph.types[data].shape[2:]
     ends = ((padding[0], padding[2]), (padding[1], padding[3]))
-    if all(_same(sizes[axis], window[axis], strides[axis], dilation[axis]) == ends[axis] for axis in (0, 1)):
+    if all(same_padding(sizes[axis], window[axis], strides[axis], dilation[axis]) == ends[axis] for axis in (0, 1)):
         return image, "SAME"
     top, left, bottom, right = padding
     widths = np.asarray([(0, 0), (top, bottom), (left, right), (0, 0)], np.int32)
@@ -49,15 +50,6 @@ def windowed(
         inputs.append(writer.constant(f"{node.name}.fill", value, tensor.q))
         writer.emit("PADV2", inputs, [padded], "PadV2Options")
     return padded, "VALID"
-
-
-def _same(size: int | str, window: int, stride: int, dilation: int) -> tuple[int, int] | None:
-    """Padding before and after that TFLite's SAME means."""
-    reach = (window - 1) * dilation + 1
-    if isinstance(size, str):
-        return ((reach - 1) // 2, reach - 1 - (reach - 1) // 2) if stride == 1 else None
-    total = max((-(-size // stride) - 1) * stride + reach - size, 0)
-    return total // 2, total - total // 2
 
 
 @exporter("nn.max_pool2d", "nn.avg_pool2d", "qnn.avg_pool2d")

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from qbench.errors import shown
 from qbench.exporters.tflite.flat import Operator, Tensor, serialized
+from qbench.formats.tflite import TO_NCHW, TO_NHWC
 from qbench.ir.dtypes import integer_range
 from qbench.ir.graph import Graph, Node
 from qbench.ir.names import claimed
@@ -20,7 +21,6 @@ Array = NDArray[Any]
 Layout = Literal["plain", "image"]
 """In which order a tensor of the file has a value's axes: the graph's own, or with the channels last."""
 
-TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 _SHIFT = 128
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from qbench.errors import ModelError, UnsupportedOpsError, shown
+from qbench.formats.tflite import TO_NCHW, TO_NHWC
 from qbench.frontends.growth import Growth, has_damage
 from qbench.frontends.sizes import Size, dim_of
 from qbench.frontends.tflite.source import Array, SourceOperator, SourceTensor
@@ -19,9 +20,6 @@ from qbench.ir.op import OPS, bind
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType, numel
 from qbench.quant.semantics import Semantics
-
-TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
-"""Where each axis of the one layout lies in the other."""
 
 
 class Unsupported(UnsupportedOpsError):

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from qbench.errors import GraphError, ModelError, QBenchError, UnsupportedOpsError, nearest, shown
+from qbench.formats.tflite import TO_NCHW
 from qbench.frontends.equations import imported
 from qbench.frontends.sizes import Unresolved, check_shape
-from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.cells import Cell, cell_of
 from qbench.frontends.tflite.folding import fold_sizes
 from qbench.frontends.tflite.functions import FUNCTION_OPTIONS

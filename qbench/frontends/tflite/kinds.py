@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from qbench.errors import ModelError, shown
+from qbench.formats.tflite import same_padding
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.source import SourceOperator, SourceTensor
 from qbench.ir.dtypes import integer_range, is_dtype, is_integer
@@ -102,21 +103,15 @@ def padding(op: SourceOperator, sizes: Sequence[Dim], window: Pair, strides: Pai
         raise ModelError(f"operator {op} has the unknown padding {scheme}")
     if min(*window, *strides, *dilation) < 1:
         raise ModelError(f"operator {op}: window {window}, strides {strides} and dilation {dilation} must be positive")
-    pads = [
-        _pads(*given) if scheme == _SAME else (0, 0) for given in zip(sizes, window, strides, dilation, strict=True)
-    ]
+    if scheme == _VALID:
+        return 0, 0, 0, 0
+    pads: list[Pair] = []
+    for size, *given in zip(sizes, window, strides, dilation, strict=True):
+        found = same_padding(size, *given)
+        if found is None:
+            raise Unsupported(f"SAME padding with stride {given[1]} of the open size {size}: fix it with shapes=")
+        pads.append(found)
     return pads[0][0], pads[1][0], pads[0][1], pads[1][1]
-
-
-def _pads(size: Dim, window: int, stride: int, dilation: int) -> Pair:
-    reach = (window - 1) * dilation + 1
-    if isinstance(size, str):
-        if stride > 1:
-            raise Unsupported(f"SAME padding with stride {stride} of the open size {size}: fix it with shapes=")
-        total = reach - 1
-    else:
-        total = max((-(-size // stride) - 1) * stride + reach - size, 0)
-    return total // 2, total - total // 2
 
 
 def is_plain_integer(value: Value) -> bool:

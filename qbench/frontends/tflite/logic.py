@@ -1,20 +1,12 @@
 """Comparisons, truth values, and choices by them."""
 
+from qbench.formats.tflite import COMPARISONS
 from qbench.frontends.tflite.arithmetic import aligned
 from qbench.frontends.tflite.builder import Builder, Value
 from qbench.frontends.tflite.kinds import same_integers
 from qbench.frontends.tflite.quantized import quantized
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
-
-_COMPARED = {
-    "EQUAL": ("EqualOptions", "equal"),
-    "GREATER": ("GreaterOptions", "greater"),
-    "GREATER_EQUAL": ("GreaterEqualOptions", "greater_equal"),
-    "LESS": ("LessOptions", "less"),
-    "LESS_EQUAL": ("LessEqualOptions", "less_equal"),
-    "NOT_EQUAL": ("NotEqualOptions", "equal"),
-}
 
 
 def _compared(tflite_op: str, options: str, op_name: str) -> None:
@@ -27,8 +19,9 @@ def _compared(tflite_op: str, options: str, op_name: str) -> None:
         return builder.emit("logical_not", value) if op.op == "NOT_EQUAL" else value
 
 
-for _op, (_options, _name) in _COMPARED.items():
+for _name, (_op, _options) in COMPARISONS.items():
     _compared(_op, _options, _name)
+_compared("NOT_EQUAL", "NotEqualOptions", "equal")
 
 
 @converter("LOGICAL_AND", "lhs rhs", "LogicalAndOptions")

@@ -3,6 +3,7 @@
 import math
 
 from qbench.errors import ModelError, shown
+from qbench.formats.tflite import TO_NCHW
 from qbench.frontends.sizes import size_array
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.source import SourceOperator
@@ -64,7 +65,7 @@ def transpose(builder: Builder, op: SourceOperator, x: Value, perm: Value) -> Va
         raise ModelError(f"operator {op}: {order} is no order of the {x.rank} axes of {shown(x.name)}")
     axes = tuple(x.axis(axis) for axis in order)
     if x.nchw:
-        axes = tuple(axes[axis] for axis in (0, 3, 1, 2))
+        axes = tuple(axes[axis] for axis in TO_NCHW)
     return builder.emit("transpose", x, q=builder.q, axes=axes)
 
 
@@ -135,5 +136,5 @@ def tile(builder: Builder, op: SourceOperator, x: Value, multiples: Value) -> Va
     data = builder.natural(x)
     if len(counts) != x.rank:
         raise ModelError(f"operator {op}: {len(counts)} counts for the {x.rank} dimensions of {shown(x.name)}")
-    order = range(x.rank) if not data.nchw else (0, 3, 1, 2)
+    order = range(x.rank) if not data.nchw else TO_NCHW
     return builder.emit("tile", data, q=builder.q, reps=tuple(counts[axis] for axis in order))

@@ -1,5 +1,6 @@
 """Reductions along axes."""
 
+from qbench.formats.tflite import REDUCTIONS
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import is_plain_integer, is_quantized, same_integers
 from qbench.frontends.tflite.quantized import quantized
@@ -7,15 +8,7 @@ from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.graph import Attr
 
-_OPS = {
-    "MEAN": "mean",
-    "REDUCE_ALL": "min",
-    "REDUCE_ANY": "max",
-    "REDUCE_MAX": "max",
-    "REDUCE_MIN": "min",
-    "REDUCE_PROD": "prod",
-    "SUM": "sum",
-}
+_OPS = {code: name for name, code in REDUCTIONS.items()} | {"REDUCE_ALL": "min", "REDUCE_ANY": "max"}
 
 
 @converter(" ".join(_OPS), "x axes", "ReducerOptions keep_dims")

@@ -6,7 +6,8 @@ from itertools import accumulate
 import numpy as np
 
 from qbench.errors import ModelError, shown
-from qbench.frontends.tflite.builder import TO_NCHW, Builder, Unsupported, Value
+from qbench.formats.tflite import TO_NCHW
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.kinds import activated, is_plain_integer, is_quantized
 from qbench.frontends.tflite.movement import squeezed
 from qbench.frontends.tflite.quantized import quantized

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from qbench.errors import ModelError, shown
+from qbench.formats.tflite import FUNCTIONS
 from qbench.frontends.tflite.arithmetic import aligned
 from qbench.frontends.tflite.builder import Builder, Unsupported, Value, type_of
 from qbench.frontends.tflite.kinds import clipped, is_plain_integer, is_quantized
@@ -40,22 +41,7 @@ def _unary(tflite_op: str, options: str, function: str) -> None:
         return _function(builder, x, function)
 
 
-for _op, _options, _name in (
-    ("ABS", "AbsOptions", "abs"),
-    ("CEIL", "", "ceil"),
-    ("COS", "CosOptions", "cos"),
-    ("ELU", "", "nn.elu"),
-    ("EXP", "ExpOptions", "exp"),
-    ("FLOOR", "", "floor"),
-    ("HARD_SWISH", "HardSwishOptions", "nn.hard_swish"),
-    ("LOG", "", "log"),
-    ("LOGISTIC", "", "sigmoid"),
-    ("ROUND", "", "round"),
-    ("SIGN", "SignOptions", "sign"),
-    ("SIN", "", "sin"),
-    ("SQRT", "", "sqrt"),
-    ("TANH", "", "tanh"),
-):
+for _name, (_op, _options) in FUNCTIONS.items():
     _unary(_op, _options, _name)
 
 

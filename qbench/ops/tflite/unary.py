@@ -209,7 +209,6 @@ def _curve(
 
 
 TFLITE_FUNCTIONS: dict[str, Callable[[Integers, Parameters, QParams, QParams], Integers]] = {
-    "identity": _identity,
     "nn.relu": lambda x, given, source, target: np.maximum(_identity(x, given, source, target), 0),
     "clip": _clip,
     "nn.leaky_relu": _leaky_relu,
