@@ -25,6 +25,9 @@ HELPERS = frozenset(
 )
 """Ops that stand before or after the main node of a conversion."""
 
+MAX_ELEMENTS = 2**28
+"""No constant that a model computes may be larger."""
+
 
 class Source(Protocol):
     """A node of a file; `str` of it stands in messages."""

@@ -3,12 +3,11 @@
 A recipe knows an op by a regular expression on its scope: the names of its outputs, each followed by a semicolon.
 """
 
-import json
 import re
 from typing import Any, cast
 
 from qbench.errors import ConfigError, shown
-from qbench.exporters.rosetta.facts import Facts, text_of, without
+from qbench.exporters.rosetta.facts import Facts, json_bytes, text_of, without
 from qbench.quant.strict import read_json
 
 _BEFORE, _AFTER = "(^|;)", ";"
@@ -34,7 +33,7 @@ def write_recipe(facts: Facts) -> bytes:
         {"regex": _BEFORE + re.escape(name) + _AFTER, "operation": "*", "algorithm_key": _FLOAT, "op_config": {}}
         for name in facts.float_tensors
     ]
-    return (json.dumps([_STATIC, *floats], indent=1) + "\n").encode()
+    return json_bytes([_STATIC, *floats])
 
 
 def read_recipe(data: bytes) -> Facts:

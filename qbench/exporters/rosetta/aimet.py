@@ -3,12 +3,11 @@
 Offsets are those of unsigned integers, negated: ``real = scale * (unsigned + offset)``.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
 from qbench.errors import ConfigError, listed, shown
-from qbench.exporters.rosetta.facts import Facts, each, json_object, override
+from qbench.exporters.rosetta.facts import Facts, bits_of, each, json_bytes, json_object, override
 from qbench.ir.dtypes import DType, integer_range
 from qbench.quant.specs import TensorOverride
 
@@ -23,17 +22,17 @@ def write_1_0_0(facts: Facts) -> bytes:
     activations = [{"name": name, **_listed(said)} for name, said in facts.activations.items()]
     floats = [{"name": name, "dtype": "FLOAT", "bw": _HALF, "enc_type": "PER_TENSOR"} for name in _floats(facts)]
     weights = [{"name": name, **_listed(said)} for name, said in facts.weights.items()]
-    return _json({"version": "1.0.0", "activation_encodings": activations + floats, "param_encodings": weights})
+    return json_bytes({"version": "1.0.0", "activation_encodings": activations + floats, "param_encodings": weights})
 
 
 def write_0_6_1(facts: Facts) -> bytes:
     """The content of a file of version 0.6.1."""
-    return _json({"version": "0.6.1", **_by_name(facts, _HALF)})
+    return json_bytes({"version": "0.6.1", **_by_name(facts, _HALF)})
 
 
 def write_overrides(facts: Facts) -> bytes:
     """The content of a file for ``--quantization_overrides``."""
-    return _json(_by_name(facts, 32))
+    return json_bytes(_by_name(facts, 32))
 
 
 def read_encodings(data: bytes) -> Facts:
@@ -99,7 +98,7 @@ def _listed(said: TensorOverride) -> Entry:
     kind = "PER_CHANNEL" if isinstance(said.scale, tuple) else "PER_TENSOR"
     return {
         "dtype": "INT",
-        "bw": _bits(said),
+        "bw": bits_of(said),
         "enc_type": kind,
         "is_sym": _symmetric(said),
         "scale": list(each(said.scale)),
@@ -115,7 +114,7 @@ def _by_name(facts: Facts, width: int) -> dict[str, dict[str, list[Entry]]]:
 
 
 def _one_by_one(said: TensorOverride) -> list[Entry]:
-    bits, symmetric = _bits(said), str(_symmetric(said))
+    bits, symmetric = bits_of(said), str(_symmetric(said))
     return [
         {
             "bitwidth": bits,
@@ -134,11 +133,6 @@ def _floats(facts: Facts) -> list[str]:
     return [name for name in facts.float_tensors if name not in facts.activations]
 
 
-def _bits(said: TensorOverride) -> int:
-    low, high = integer_range(said.dtype or "int8")
-    return (high - low + 1).bit_length() - 1
-
-
 def _symmetric(said: TensorOverride) -> bool:
     return integer_range(said.dtype or "int8")[0] < 0 and not any(each(said.zero_point))
 
@@ -146,7 +140,3 @@ def _symmetric(said: TensorOverride) -> bool:
 def _offsets(said: TensorOverride) -> list[int]:
     low = integer_range(said.dtype or "int8")[0]
     return [low - int(zero_point) for zero_point in each(said.zero_point)]
-
-
-def _json(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()

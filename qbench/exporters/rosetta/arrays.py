@@ -13,7 +13,7 @@ import safetensors
 import safetensors.numpy
 
 from qbench.errors import ConfigError, shown
-from qbench.exporters.rosetta.facts import Facts, override
+from qbench.exporters.rosetta.facts import Facts, bits_of, override
 from qbench.ir.dtypes import integer_range
 from qbench.ir.op import Array
 from qbench.quant.specs import TensorOverride
@@ -51,11 +51,10 @@ def read_safetensors(data: bytes) -> Facts:
 def _arrays(facts: Facts) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name, said in {**facts.activations, **facts.weights}.items():
-        low, high = integer_range(said.dtype or "int8")
-        bits = (high - low + 1).bit_length() - 1
+        low = integer_range(said.dtype or "int8")[0]
         found[f"{name}.scale"] = np.asarray(said.scale, np.float32)
         found[f"{name}.zero_point"] = np.asarray(said.zero_point, np.int32 if low else np.uint32)
-        found[f"{name}.bits"] = np.asarray(bits, np.uint8)
+        found[f"{name}.bits"] = np.asarray(bits_of(said), np.uint8)
     return found
 
 

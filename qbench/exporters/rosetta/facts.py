@@ -1,10 +1,12 @@
 """What files of other tools say, in the words of a config."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from qbench.errors import ConfigError, ExportError, shown
+from qbench.ir.dtypes import integer_range
 from qbench.quant.specs import TensorOverride
 from qbench.quant.strict import read_json
 
@@ -69,6 +71,17 @@ def text_of(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(f"not UTF-8 text: {error}") from None
+
+
+def bits_of(said: TensorOverride) -> int:
+    """How many bits a tensor's integers have."""
+    low, high = integer_range(said.dtype or "int8")
+    return (high - low + 1).bit_length() - 1
+
+
+def json_bytes(content: object) -> bytes:
+    """The content of a JSON file."""
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
 
 
 def json_object(data: bytes) -> dict[str, Any]:

@@ -1,15 +1,14 @@
 """NNCF's ignored scope, which OpenVINO's models are quantized with: the arguments of ``nncf.IgnoredScope`` as JSON."""
 
-import json
 from typing import Any, cast
 
 from qbench.errors import ConfigError, shown
-from qbench.exporters.rosetta.facts import Facts, json_object
+from qbench.exporters.rosetta.facts import Facts, json_bytes, json_object
 
 
 def write_ignored(facts: Facts) -> bytes:
     """For ``nncf.quantize(..., ignored_scope=nncf.IgnoredScope(**json.load(file)))``."""
-    return (json.dumps({"names": list(facts.float_layers)}, indent=1) + "\n").encode()
+    return json_bytes({"names": list(facts.float_layers)})
 
 
 def read_ignored(data: bytes) -> Facts:

@@ -1,5 +1,7 @@
 """Functions of one element and of two, reductions, normalizations, and where reals become integers and back."""
 
+from typing import Any
+
 import numpy as np
 
 from qbench.exporters.tflite.fused import activation_of, check_rounding, followers
@@ -49,15 +51,13 @@ def function(writer: Writer, node: Node) -> None:
         raise Inexpressible("integers that are taken as they stand")
     code, table = _TABLES[node.op]
     options = {"alpha": writer.op(node).alpha} if node.op == "nn.leaky_relu" else {}
-    layout = writer.layout(node.inputs[0])
-    writer.emit(code, [writer.read(node.inputs[0], layout)], [writer.make(node.output, layout)], table, **options)
+    writer.write(node, code, table, **options)
 
 
 @exporter("qnn.unary")
 def unary(writer: Writer, node: Node) -> None:
     """TFLite's kernel where it has one for these scales; else a table, looked up by GATHER."""
-    op, data, layout = writer.op(node), node.inputs[0], writer.layout(node.inputs[0])
-    q = writer.q(node.output)
+    op, q = writer.op(node), writer.q(node.output)
     dtype, made = ("", ()) if q is None else (q.dtype, (q.scales[0], q.zero_points[0]))
     fits = not any(function == op.function for function, _ in _FIXED) or _FIXED.get((op.function, dtype)) == made
     if op.semantics == "tflite" and op.function in (_INTEGER_16 if dtype == "int16" else _INTEGER) and fits:
@@ -65,14 +65,15 @@ def unary(writer: Writer, node: Node) -> None:
         function = OPS[op.function](**dict(op.parameters))
         options = {key: getattr(function, key) for key in function.attributes()}
         options = {key: value == "tanh" if key == "approximate" else value for key, value in options.items()}
-        writer.emit(code, [writer.read(data, layout)], [writer.make(node.output, layout)], table, **options)
+        writer.write(node, code, table, **options)
         return
-    _looked_up(writer, node, layout)
+    _looked_up(writer, node)
 
 
-def _looked_up(writer: Writer, node: Node, layout: Layout) -> None:
+def _looked_up(writer: Writer, node: Node) -> None:
     """Integers as int32 numbers from 0, which pick elements of a constant: exact for any function."""
     op, data = bind(node, writer.graph.qparams), node.inputs[0]
+    layout = writer.layout(data)
     source = writer.read(data, layout)
     if not isinstance(op, QnnOp) or writer.tensors[source].dtype not in ("int8", "uint8"):
         raise Inexpressible("a function of integers of more than 8 bits")
@@ -113,12 +114,9 @@ def _pair(writer: Writer, node: Node, op: str) -> None:
     code, table = _PAIRS[op]
     if node.op in ("qnn.add", "qnn.subtract") and writer.op(node).semantics != "tflite":
         raise Inexpressible("sums in another arithmetic than TFLite's")
-    layout = writer.layout(*node.inputs)
     after = None if code in _NOT_FUSING else followers(writer, node)
-    inputs = [writer.read(value, layout) for value in node.inputs]
-    options = {} if after is None else {"fused_activation_function": after.activation}
-    output = node.output if after is None else after.output
-    writer.emit(code, inputs, [writer.make(output, layout)], table, **options)
+    options: dict[str, Any] = {} if after is None else {"fused_activation_function": after.activation}
+    writer.write(node, code, table, makes="" if after is None else after.output, **options)
 
 
 @exporter("nn.bias_add")
@@ -185,14 +183,13 @@ def border(writer: Writer, node: Node) -> None:
     code, table = (
         ("DEQUANTIZE", "DequantizeOptions") if node.op == "qnn.dequantize" else ("QUANTIZE", "QuantizeOptions")
     )
-    writer.emit(code, [writer.read(node.inputs[0], layout)], [writer.make(node.output, layout)], table)
+    writer.write(node, code, table)
 
 
 @exporter("cast")
 def cast(writer: Writer, node: Node) -> None:
     """CAST to another type."""
-    layout = writer.layout(node.inputs[0])
-    writer.emit("CAST", [writer.read(node.inputs[0], layout)], [writer.make(node.output, layout)], "CastOptions")
+    writer.write(node, "CAST", "CastOptions")
 
 
 _REDUCTIONS = REDUCTIONS | {"qnn.mean": "MEAN", "qnn.reduce_sum": "SUM"}
@@ -275,9 +272,7 @@ def _along_the_last(writer: Writer, node: Node, x: int, y: int) -> None:
 @exporter("qnn.prelu")
 def integer_prelu(writer: Writer, node: Node) -> None:
     """PRELU as TFLite has it on integers: slopes that broadcast."""
-    layout = writer.layout(*node.inputs)
-    inputs = [writer.read(value, layout) for value in node.inputs]
-    writer.emit("PRELU", inputs, [writer.make(node.output, layout)])
+    writer.write(node, "PRELU")
 
 
 @exporter("nn.prelu")

@@ -68,6 +68,4 @@ def gelu(writer: Writer, node: Node) -> None:
     op, data = writer.op(node), node.inputs[0]
     if data in writer.graph.qparams:
         raise Inexpressible("integers that are taken as they stand")
-    layout = writer.layout(data)
-    inputs, outputs = [writer.read(data, layout)], [writer.make(node.output, layout)]
-    writer.emit("GELU", inputs, outputs, "GeluOptions", approximate=op.approximate == "tanh")
+    writer.write(node, "GELU", "GeluOptions", approximate=op.approximate == "tanh")

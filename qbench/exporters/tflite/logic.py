@@ -24,15 +24,11 @@ def is_nan(writer: Writer, node: Node) -> None:
 def compare(writer: Writer, node: Node) -> None:
     """The same operator compares integers."""
     code, table = _CODES[writer.op(node).function]
-    layout = writer.layout(*node.inputs)
-    inputs = [writer.read(value, layout) for value in node.inputs]
-    writer.emit(code, inputs, [writer.make(node.output, layout)], table)
+    writer.write(node, code, table)
 
 
 @exporter(*_CODES)
 def logic(writer: Writer, node: Node) -> None:
     """An operator of its own, with NumPy's broadcasting."""
     code, table = _CODES[node.op]
-    layout = writer.layout(*node.inputs)
-    inputs = [writer.read(value, layout) for value in node.inputs]
-    writer.emit(code, inputs, [writer.make(node.output, layout)], table)
+    writer.write(node, code, table)

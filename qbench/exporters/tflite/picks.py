@@ -45,8 +45,7 @@ def gather_nd(writer: Writer, node: Node) -> None:
     """GATHER_ND."""
     if writer.op(node).batch_dims:
         raise Inexpressible("elements that are picked in each sample apart")
-    inputs = [writer.read(value) for value in node.inputs]
-    writer.emit("GATHER_ND", inputs, [writer.make(node.output)], "GatherNdOptions")
+    writer.write(node, "GATHER_ND", "GatherNdOptions", layout="plain")
 
 
 @exporter("cumsum")

@@ -46,9 +46,8 @@ def concatenate(writer: Writer, node: Node) -> None:
     op, layout = writer.op(node), writer.layout(*node.inputs)
     rank = writer.rank(node.output)
     axis = op.axis % rank
-    inputs = [writer.read(value, layout) for value in node.inputs]
     place = TO_NHWC.index(axis) if layout == "image" else axis
-    writer.emit("CONCATENATION", inputs, [writer.make(node.output, layout)], "ConcatenationOptions", axis=place)
+    writer.write(node, "CONCATENATION", "ConcatenationOptions", layout=layout, axis=place)
 
 
 @exporter("split")
@@ -131,10 +130,8 @@ def _repeat_edges(writer: Writer, node: Node, layout: Layout, pairs: Sequence[tu
 @exporter("take")
 def take(writer: Writer, node: Node) -> None:
     """GATHER along one axis."""
-    data, indices = node.inputs
-    axis = writer.op(node).axis % writer.rank(data)
-    inputs = [writer.read(data), writer.read(indices)]
-    writer.emit("GATHER", inputs, [writer.make(node.output)], "GatherOptions", axis=axis)
+    axis = writer.op(node).axis % writer.rank(node.inputs[0])
+    writer.write(node, "GATHER", "GatherOptions", layout="plain", axis=axis)
 
 
 @exporter("tile")
@@ -155,5 +152,4 @@ def blocks(writer: Writer, node: Node) -> None:
     if inward and op.mode != "DCR":
         raise Inexpressible("depth to space in column-row-depth order")
     code, table = ("DEPTH_TO_SPACE", "DepthToSpaceOptions") if inward else ("SPACE_TO_DEPTH", "SpaceToDepthOptions")
-    inputs = [writer.read(node.inputs[0], "image")]
-    writer.emit(code, inputs, [writer.make(node.output, "image")], table, block_size=op.block_size)
+    writer.write(node, code, table, layout="image", block_size=op.block_size)

@@ -142,6 +142,14 @@ class Writer:
         """Add an operator."""
         self.operators.append(Operator(code, tuple(inputs), tuple(outputs), table, options))
 
+    def write(
+        self, node: Node, code: str, table: str = "", *, layout: Layout | None = None, makes: str = "", **options: Any
+    ) -> None:
+        """Add an operator on all that a node reads, which makes its value or another; in the layout that suits."""
+        layout = layout or self.layout(*node.inputs)
+        inputs = [self.read(value, layout) for value in node.inputs]
+        self.emit(code, inputs, [self.make(makes or node.output, layout)], table, **options)
+
     def integers(self, numbers: Sequence[Dim]) -> int:
         """A constant list of int32; Inexpressible where one of them hangs on an open size."""
         return self.constant("shape", np.asarray(closed(*numbers), np.int32))

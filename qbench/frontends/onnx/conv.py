@@ -19,7 +19,7 @@ def conv(builder: Builder, node: SourceNode, x: Value, w: Value, bias: Value | N
         return conv3d(builder, x, w, bias, window(node, x, tuple(w.size(axis) for axis in (2, 3, 4)), rank), groups)
     x, w = flattened(builder, x), flattened(builder, w)
     where = window(node, x, tuple(w.size(axis) for axis in (2, 3)), rank)
-    y = builder.emit("nn.conv2d", x, w, groups=groups, **_attrs(where))
+    y = builder.emit("nn.conv2d", x, w, groups=groups, **where.attrs)
     if bias is not None:
         y = builder.emit("nn.bias_add", y, bias)
     return flat_again(builder, y, rank)
@@ -49,7 +49,7 @@ def conv_transpose(builder: Builder, node: SourceNode, x: Value, w: Value, bias:
             lows.append(less if upper else more)
             highs.append(more if upper else less)
         where = Window(where.strides, where.dilation, (*lows, *highs))
-    attrs = _attrs(where) | {"output_padding": tuple(extra), "groups": node.integer("group", 1)}
+    attrs = where.attrs | {"output_padding": tuple(extra), "groups": node.integer("group", 1)}
     y = builder.emit("nn.conv2d_transpose", x, w, **attrs)
     if bias is not None:
         y = builder.emit("nn.bias_add", y, bias)
@@ -75,7 +75,3 @@ def col2im(builder: Builder, node: SourceNode, x: Value, image: Value, block: Va
     one = np.tile(np.eye(taps, dtype=x.dtype), (channels, 1)).reshape(channels * taps, 1, *kernel)
     attrs = {"strides": strides, "dilation": dilation, "padding": pads, "output_padding": rest, "groups": channels}
     return builder.emit("nn.conv2d_transpose", columns, one, **attrs)
-
-
-def _attrs(where: Window) -> dict[str, tuple[int, ...]]:
-    return {"strides": where.strides, "padding": where.padding, "dilation": where.dilation}

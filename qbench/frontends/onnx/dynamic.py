@@ -41,12 +41,7 @@ def conv_integer(builder: Builder, node: SourceNode, x: Value, w: Value, zx: Val
     data_zero, weight_zero = _zero_point(node, x, zx), _zero_point(node, w, zw)
     x, w = flattened(builder, x), flattened(builder, w)
     where = window(node, x, tuple(w.size(axis) for axis in (2, 3)), rank)
-    attrs: dict[str, Attr] = {
-        "strides": where.strides,
-        "padding": where.padding,
-        "dilation": where.dilation,
-        "groups": node.integer("group", 1),
-    }
+    attrs: dict[str, Attr] = {**where.attrs, "groups": node.integer("group", 1)}
     if isinstance(data_zero, Value) or isinstance(weight_zero, Value):
         y = builder.emit("integer.conv2d_dynamic", x, w, data_zero, weight_zero, **attrs)
     else:

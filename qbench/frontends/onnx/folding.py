@@ -11,12 +11,11 @@ import numpy as np
 from onnx import TensorProto, defs, helper
 
 from qbench.errors import GraphError, ModelError
+from qbench.frontends.growth import MAX_ELEMENTS
 from qbench.frontends.onnx.source import Array, SourceNode
 from qbench.frontends.sizes import Unresolved, ceil, equal, floor, greater, ticketed
 from qbench.ir.sizes import Size
 
-MAX_ELEMENTS = 2**28
-"""No constant that a model computes may be larger."""
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )

@@ -35,16 +35,7 @@ def _pool(builder: Builder, node: SourceNode, x: Value, op: str, **attrs: Attr) 
     is_same = node.text("auto_pad", "NOTSET").startswith("SAME")  # a whole number of windows, of any size
     rounds_up = is_same and not node.flag("count_include_pad") and any(isinstance(size, str) for size in x.shape[2:])
     where = window(node, x, kernel, rank, rounds_up=rounds_up)
-    y = builder.emit(
-        op,
-        x,
-        pool_size=kernel,
-        strides=where.strides,
-        padding=where.padding,
-        dilation=where.dilation,
-        ceil_mode=node.flag("ceil_mode") or rounds_up,
-        **attrs,
-    )
+    y = builder.emit(op, x, pool_size=kernel, **where.attrs, ceil_mode=node.flag("ceil_mode") or rounds_up, **attrs)
     return flat_again(builder, y, rank)
 
 

@@ -7,8 +7,8 @@ from operator import itemgetter
 import numpy as np
 
 from qbench.errors import ModelError
+from qbench.frontends.growth import MAX_ELEMENTS
 from qbench.frontends.onnx.builder import Builder, Open, Unsupported, Value
-from qbench.frontends.onnx.folding import MAX_ELEMENTS
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.ir.sizes import size_of

@@ -15,6 +15,11 @@ class Window:
     dilation: tuple[int, ...]
     padding: tuple[int, ...]
 
+    @property
+    def attrs(self) -> dict[str, tuple[int, ...]]:
+        """Those of an op with such windows."""
+        return {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
+
 
 def spatial(node: SourceNode, value: Value, most: int = 2) -> int:
     """Number of spatial dimensions: from 1 to `most`."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from qbench.errors import ModelError, UnsupportedOpsError, shown
 from qbench.formats.tflite import TO_NCHW, TO_NHWC
-from qbench.frontends.growth import Growth, has_damage
+from qbench.frontends.growth import MAX_ELEMENTS, Growth, has_damage
 from qbench.frontends.sizes import Size, dim_of
 from qbench.frontends.tflite.source import Array, SourceOperator, SourceTensor
 from qbench.ir.dtypes import is_dtype, is_float
@@ -334,10 +334,6 @@ class Builder(Growth):
                     f"tensor {tensor} is declared {tensor.dtype}, but operator {self.now()} makes {result.dtype}"
                 )
         return list(results)
-
-
-MAX_ELEMENTS = 2**28
-"""No constant that a model computes may be larger."""
 
 
 def type_of(value: Value) -> TensorType:

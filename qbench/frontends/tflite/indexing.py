@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from qbench.errors import ModelError, shown
-from qbench.frontends.tflite.builder import MAX_ELEMENTS, Builder, Unsupported, Value
+from qbench.frontends.growth import MAX_ELEMENTS
+from qbench.frontends.tflite.builder import Builder, Unsupported, Value
 from qbench.frontends.tflite.source import SourceOperator
 from qbench.frontends.tflite.table import converter
 from qbench.ir.sizes import size_of
