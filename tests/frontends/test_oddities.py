@@ -21,6 +21,20 @@ def test_batches_without_a_name_are_the_same(tmp_path: Path, left: str | None, r
     assert graph.types["y"].shape == ("N", 3)
 
 
+@pytest.mark.parametrize(("width", "factor"), [(5, 2.6), (5, 1.4), (10, 2.3), (10, 0.7), (7, 1.37)])
+@pytest.mark.parametrize("size", ["known", "open"])
+def test_sizes_by_factors_are_as_onnxruntime_multiplies(tmp_path: Path, width: int, factor: float, size: str) -> None:
+    """In float32, where 5 times 2.6 is 13, though the nearest number to 2.6 lies below it."""
+    attrs = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    proto = model(
+        [node("Resize", ["x", "", "factors"], ["y"], **attrs)],
+        {"x": [1, 2, 3, width if size == "known" else "W"]},
+        constants={"factors": np.array([1, 1, 1, factor], np.float32)},
+    )
+    graph, x = load(save(proto, tmp_path)), random(1, 2, 3, width)
+    assert run(graph, {"x": x})["y"].shape == reference(save(proto, tmp_path), {"x": x})["y"].shape
+
+
 @pytest.mark.parametrize("shape", [(), (1, 4)])
 def test_infinity_hides_scores_from_a_softmax(tmp_path: Path, shape: tuple[int, ...]) -> None:
     mask = np.full(shape, -np.inf, np.float32)

@@ -43,7 +43,7 @@ def test_linear_and_cubic(shape: tuple, size: tuple, mode: str, method: str) -> 
 @settings(max_examples=100, deadline=None)
 def test_scales_that_are_no_ratio_of_sizes(shape: tuple, scales: tuple, method: str) -> None:
     scales = tuple(float(np.float32(s)) for s in scales)
-    size = tuple(int(n * s) for n, s in zip(shape, scales, strict=True))
+    size = tuple(int(np.float32(n) * np.float32(s)) for n, s in zip(shape, scales, strict=True))
     assume(min(size) >= 1 and size != shape)  # onnxruntime copies where the sizes do not change
     data = draw((1, 2, *shape))
     mode = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}

@@ -1,7 +1,10 @@
 """Resize, and its predecessor Upsample."""
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
+
+import numpy as np
 
 from qbench.errors import ModelError, shown
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
@@ -13,6 +16,8 @@ from qbench.ir.graph import Attr
 from qbench.ir.sizes import size_of
 from qbench.ir.types import Dim
 
+_DENOMINATOR = 1000
+"""Of the ratios that factors are written for, at most."""
 _METHODS = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
 _ATTRS = (
     "mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside extrapolation_value antialias axes "
@@ -58,7 +63,15 @@ def _reals(value: Value) -> tuple[float, ...]:
 def _from_scales(x: Value, factors: tuple[float, ...]) -> tuple[Dim, ...]:
     if len(factors) != x.rank:
         raise ModelError(f"{len(factors)} scales for {x.rank} dimensions")
-    return tuple((size_of(size) * Fraction(factor)).floor().dim for size, factor in zip(x.shape, factors, strict=True))
+    return tuple(_scaled(size, factor) for size, factor in zip(x.shape, factors, strict=True))
+
+
+def _scaled(size: Dim, factor: float) -> Dim:
+    """The product in float32, as onnxruntime has it; of an open size by the ratio that a factor was written for."""
+    if isinstance(size, int):
+        return math.floor(np.float32(size) * np.float32(factor))
+    ratio = Fraction(factor).limit_denominator(_DENOMINATOR)
+    return (size_of(size) * (ratio if np.float32(ratio) == factor else Fraction(factor))).floor().dim
 
 
 def _resize(
