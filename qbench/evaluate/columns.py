@@ -23,7 +23,9 @@ _MOST, _ENOUGH = 64, 8
 """Numbers of a sample, less than these; and samples that tell how much they vary, at least."""
 _SERIES = 8
 """Numbers that tell how a sample varies within itself, at least."""
-_STILL = 1e-4
+_ALIKE = 2.0**10
+"""Numbers whose variances are within this of the largest may be of one kind, as scores are: they count together."""
+_STILL = 1e-8
 """A number whose variance is less than this part of its mean square does not vary: an error counts beside itself."""
 
 
@@ -75,12 +77,14 @@ class Columns:
 
     @property
     def power(self) -> tuple[float, ...]:
-        """The signal of each number in a usual sample; none by too few samples."""
+        """The signal of each number in a usual sample: the mean of those that are alike; none by too few samples."""
         if self.samples < _ENOUGH:
             return ()
         square = np.asarray(self.squares) / self.samples
         variance = square - np.square(np.asarray(self.total) / self.samples)
-        return tuple(np.where(variance > _STILL * square, variance, square).tolist())
+        own = np.where(variance > _STILL * square, variance, square)
+        alike = own > own.max(initial=0) / _ALIKE
+        return tuple(np.where(alike, own.mean(where=alike) if alike.any() else 0, own).tolist())
 
     @property
     def sqnr_db(self) -> float | None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import cached_property
 
 from qbench.calibration.collect import observed
 from qbench.data.dataset import Dataset
@@ -65,11 +66,14 @@ def measure_spared(
     config: QuantConfig,
     data: Dataset,
     fit: Fit | None = None,
+    equalized: Callable[[], Trace] | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
     executor: Executor | None = None,
 ) -> Spared:
     """What gets 16 bits or stays in float beside what the config keeps there.
+
+    Nothing, where 8 bits spoil nothing once the layers share out their ranges.
 
     Parameters
     ----------
@@ -80,6 +84,9 @@ def measure_spared(
     fit
         Rounds weights on all of the data but its last quarter: asked where 8 bits spoil something, and kept where that
         helps. None: weights go to the nearest integers.
+    equalized
+        Gives the float model whose layers have shared out their ranges: asked where 8 bits spoil something. None: no
+        two layers can.
     progress
         Told the trials done, and how many there are at most.
     cancel, executor
@@ -96,9 +103,16 @@ def measure_spared(
     work = max(1, products(graph, sizes))
     few, both = min(_SURE, max(1, _MOST_MACS // (work * _TRIALS))), work < _MANY_MACS
     few = max(few, needed_of_choices(graph, sizes)) if both else few
-    sides = sides_of(graph, data, _ends(graph, config), few, both, executor, cancel)
-    trials = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * min(few, _SURE))))
-    return _Trials(prepared, config, sizes, sides, fit, trials, progress, cancel).spared()
+    most = max(_FEWEST_TRIALS, min(_TRIALS, _MOST_MACS // (work * min(few, _SURE))))
+
+    def trials_of(trace: Trace) -> _Trials:
+        sides = sides_of(trace.graph, data, _ends(trace.graph, config), few, both, executor, cancel)
+        return _Trials(trace, config, sizes, sides, fit, most, progress, cancel)
+
+    trials = trials_of(prepared)
+    if equalized is not None and trials.is_spoiled and not (other := trials_of(equalized())).is_spoiled:
+        return replace(other.spared(), equalize=True)
+    return trials.spared()
 
 
 class _Trials:
@@ -128,16 +142,24 @@ class _Trials:
         self._entering: dict[str, list[str]] = {}
         self._reason, self._base, self._spare = "", Spared(), self._float
 
+    @cached_property
+    def _in_8_bits(self) -> list[Noise]:
+        return [self._tried(Spared(), side, side.all)[1] for side in self._sides]
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether some output is, with nothing spared."""
+        return max(self._joined(self._in_8_bits).values(), default=0.0) > 10 ** (-FLOOR_DB / 10)
+
     def spared(self) -> Spared:
         """What is spared 8 bits."""
-        tried = [self._tried(Spared(), side, side.all) for side in self._sides]
-        noise = self._joined([noise for _, noise in tried])
-        if max(noise.values(), default=0.0) <= 10 ** (-FLOOR_DB / 10):
+        if not self.is_spoiled:
             return self._settled(Spared())
+        noise = self._joined(self._in_8_bits)
         worst = max(noise, key=noise.__getitem__)
         decibels = "no number" if noise[worst] >= _WORST else f"{-10 * math.log10(noise[worst]):.0f} dB"
         self._reason = f"default: in 8 bits they leave {decibels} of output {worst!r}, less than {FLOOR_DB:g}"
-        self._sides = self._worst_first([noise for _, noise in tried])
+        self._sides = self._worst_first(self._in_8_bits)
         self._allowed = {name: self._noise_of(name, _GOAL_DB) for name in noise}
         return self._settled(self._chosen())
 

@@ -34,6 +34,8 @@ class Spared:
         Of nodes and of tensors.
     least_db
         What 8 bits must keep of a tensor, see :class:`~qbench.quant.specs.TensorSpec`; None: what the config says.
+    equalize
+        Whether layers share out their ranges: what spares the rest.
     weights
         Those that were rounded on data to spare these few: no part of the config, and kept by themselves. None: that
         was not tried.
@@ -42,12 +44,15 @@ class Spared:
     floats: Mapping[str, str] = _NOTHING
     wide: Mapping[str, str] = _NOTHING
     least_db: float | None = None
+    equalize: bool = False
     weights: FrozenMap[str, RoundedWeight] | None = field(default=None, compare=False)
 
     def applied(self, graph: Graph, config: QuantConfig) -> QuantConfig:
         """The config with these, but for those of which it says something itself."""
         if self.least_db is not None:
             config = config.with_value("activations.least_db", self.least_db)
+        if self.equalize:
+            config = config.with_value("weights.equalize", True)
         choices = choices_of(graph, config)
         decided = {*choices.included, *choices.excluded}
         for reason in dict.fromkeys(self.floats.values()):
@@ -70,16 +75,17 @@ class Spared:
 
     def to_json(self) -> str:
         """As a file keeps it."""
-        return json.dumps({"least_db": self.least_db, "floats": {**self.floats}, "wide": {**self.wide}})
+        said = {"least_db": self.least_db, "equalize": self.equalize}
+        return json.dumps({**said, "floats": {**self.floats}, "wide": {**self.wide}})
 
     @classmethod
     def from_json(cls, text: str) -> Self | None:
         """What was kept; None where less was measured than is now. ValueError and the like for anything else."""
         data = json.loads(text)
-        if "wide" not in data:
+        if "equalize" not in data:
             return None
         floats, wide = (FrozenMap(dict[str, str](data[key])) for key in ("floats", "wide"))
-        return cls(floats, wide, float(data["least_db"]))
+        return cls(floats, wide, float(data["least_db"]), bool(data["equalize"]))
 
 
 def integer_groups(quantized: Quantized) -> list[Group]:

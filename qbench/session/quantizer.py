@@ -114,7 +114,9 @@ class Quantizer:
             return self._equalize(self._layers(config), cancel)
 
     def _layers(self, config: QuantConfig) -> frozenset[str]:
-        """The first layers of the pairs that a config equalizes."""
+        """The first layers of the pairs that a config equalizes, or that were measured to need it."""
+        if config.activations.least_db == "measured" and self._known is not None and self._known.equalize:
+            config = config.with_value("weights.equalize", True)
         said = config.weights, *config.rules, *config.layers.values()
         if self.is_imported or not any(one.equalize for one in said):
             return _NONE
@@ -140,12 +142,12 @@ class Quantizer:
         self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None
     ) -> Quantized:
         """The model quantized by a config."""
-        statistics = self.statistics(progress, cancel, config)
         with self._remembering:
             known = self._quantized.get(config)
         if known is not None and '"callable"' not in config.to_json():  # the user's own may be another by now
             return known
         settled = self.settled(config, progress, cancel)
+        statistics = self.statistics(progress, cancel, settled)
         made = quantize_graph(self.rounded(settled, progress, cancel), statistics, settled, self.memo)
         with self._remembering:
             self._quantized[config] = made
@@ -173,13 +175,13 @@ class Quantizer:
             return config
         statistics = self.statistics(progress, cancel)
         with self._collecting:
-            if self._measured is None:
-                path, found = self._measured_path, self._measure(statistics, cancel)
-                if found.weights is not None:
-                    self._keep_rounded(found.weights)
-                self._save(lambda: path is None or write_text(path, found.to_json()))
-                self._measured = found
-            found = self._measured
+            found = self._known
+            if found is None:
+                path, measured = self._measured_path, self._measure(statistics, cancel)
+                if measured.weights is not None:
+                    self._keep_rounded(measured.weights)
+                self._save(lambda: path is None or write_text(path, measured.to_json()))
+                found = self._measured = measured
         return found.applied(self.prepared.graph, config)
 
     def _measure(self, statistics: Mapping[str, Statistics], cancel: Cancel | None) -> Spared:
@@ -190,7 +192,9 @@ class Quantizer:
             told, rounding = partial(tell, "trials of what 8 bits spoil"), partial(tell, "rounding of weights")
             given = self.prepared, statistics, base, self.calibration, self.memo, rounding, cancel, self.executor
             fit = partial(round_on_rest, *given)
-            return measure_spared(self.prepared, base, self.calibration, fit, told, cancel, self.executor)
+            equalized = partial(self._equalize, frozenset(self.pairs), cancel) if self.pairs else None
+            data = self.calibration
+            return measure_spared(self.prepared, base, data, fit, equalized, told, cancel, self.executor)
 
     def rounded(self, config: QuantConfig, progress: Progress | None = None, cancel: Cancel | None = None) -> Trace:
         """The prepared model, with weights rounded on the calibration data where a config asks for that.
@@ -262,11 +266,16 @@ class Quantizer:
         self._by_default = _rounded_trace(self.prepared, found)
 
     def _loaded(self) -> Mapping[str, Statistics] | None:
-        if self._measured_path is not None and self._measured_path.exists():
-            self._measured = _read_measured(self._measured_path)
         if self._rounded_path is not None and self._rounded_path.exists():
             self._by_default = _rounded_trace(self.prepared, load_rounded(self._rounded_path))
         return load_statistics(self._path) if self._path is not None and self._path.exists() else None
+
+    @property
+    def _known(self) -> Spared | None:
+        """What was measured, here or by an earlier process."""
+        if self._measured is None and self._measured_path is not None and self._measured_path.exists():
+            self._measured = _read_measured(self._measured_path)
+        return self._measured
 
     @property
     def _measured_path(self) -> Path | None:

@@ -150,12 +150,12 @@ class Runs(State):
         model = self._quantizer
         data = self._probe.data if on == "probe" else self._evaluation or model.calibration
         with showing(progress) as tell:
-            statistics = model.statistics(partial(tell, "calibration"), cancel, self.history.config)
-            told = partial(tell, "sensitivity")
+            calibration, told = partial(tell, "calibration"), partial(tell, "sensitivity")
+            settled = model.settled(self.history.config, calibration, cancel)
             return sensitivity(
-                model.rounded(self.history.config, partial(tell, "calibration"), cancel),
-                statistics,
-                model.settled(self.history.config, cancel=cancel),
+                model.rounded(settled, calibration, cancel),
+                model.statistics(calibration, cancel, settled),
+                settled,
                 data,
                 self._cache,
                 mode=mode,

@@ -31,9 +31,17 @@ def test_each_error_counts_beside_the_variance_of_its_number(cuts: list[int], sh
 
 
 def test_numbers_that_do_not_vary_count_beside_themselves_and_zeros_nowhere() -> None:
-    wanted = np.stack([np.full(20, 50.0), np.zeros(20), np.arange(20.0)], axis=1)
-    assert powers_of([wanted]) == (2500.0, 0.0, np.arange(20).var())
+    wanted = np.stack([np.full(20, 50.0), np.zeros(20), np.arange(20.0) / 20], axis=1)
+    assert powers_of([wanted]) == pytest.approx((2500.0, 0.0, np.arange(20).var() / 400))
     assert Columns.of(wanted, wanted + np.array([5, 7, 0])).sqnr_db == pytest.approx(-10 * np.log10(25 / 2500 / 2))
+
+
+def test_numbers_that_vary_about_as_much_count_together() -> None:
+    """Scores of classes, one of which is never chosen."""
+    wanted = RNG.normal(size=(200, 3)) * [1, 0.5, 1 / 16]
+    own = wanted.var(axis=0)
+    assert powers_of([wanted]) == pytest.approx((own.mean(),) * 3)
+    assert powers_of([wanted / [1, 1, 4]]) == pytest.approx((own[:2].mean(), own[:2].mean(), own[2] / 16))
 
 
 def test_large_samples_do_not_hide_small_ones() -> None:

@@ -25,7 +25,7 @@ from tests.passes.quantizable import every_op, sample
 def realized() -> Graph:
     """A quantized graph of every op, as a frontend gives it."""
     graph = every_op()
-    session = Session(graph, sample(graph, 8))
+    session = Session(graph, sample(graph, 8), preset="int8")
     return next(step.graph for step in session.graphs.steps if step.name == "realize")
 
 
