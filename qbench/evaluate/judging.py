@@ -9,6 +9,7 @@ from operator import add
 import numpy as np
 
 from qbench.data.dataset import Dataset
+from qbench.evaluate.by_sample import by_sample
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.chances import Chances, chances_of
 from qbench.evaluate.columns import powers_of
@@ -148,6 +149,6 @@ def judging_of(graph: Graph, data: Dataset, cache: ValueCache) -> Judging:
     if known is None:
         programs = cache.programs("float", graph, tuple(graph.activations()))
         runs = [programs.of(feeds).run(feeds, keep=names) for feeds in data.pick(data.spread(_SAMPLES))]
-        known = Judging.of(graph, {name: [run[name] for run in runs] for name in names})
+        known = Judging.of(graph, {name: [by_sample(graph, name, run[name]) for run in runs] for name in names})
         cache.put_result(key, known)
     return known

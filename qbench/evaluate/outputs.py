@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from qbench.data.dataset import Chunk, Dataset
+from qbench.evaluate.by_sample import by_sample
 from qbench.evaluate.cache import ValueCache, of_process
 from qbench.evaluate.chunks import asked
 from qbench.evaluate.keys import value_keys
@@ -44,7 +45,7 @@ class Outputs:
         keys, wanted = value_keys(graph, cache.memo), {*stand_in.values()}
         arrays = partial_run(programs, keys, chunk, wanted, cache, wanted, cancel=cancel).arrays
         qparams = {name: graph.qparams.get(value) for name, value in stand_in.items()}
-        found = {name: arrays[value] for name, value in stand_in.items()}
+        found = {name: by_sample(graph, value, arrays[value]) for name, value in stand_in.items()}
         return {name: reals(array, qparams[name]) for name, array in found.items()}
 
     def __reduce__(self) -> tuple[type[Outputs], tuple[object, ...]]:

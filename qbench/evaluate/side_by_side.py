@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qbench.data.dataset import Chunk, Dataset
+from qbench.evaluate.by_sample import by_sample
 from qbench.evaluate.cache import ValueCache, of_process
 from qbench.evaluate.checkpoints import checkpoints
 from qbench.evaluate.chunks import alone, check, on_threads, submitted
@@ -27,7 +28,7 @@ from qbench.evaluate.predictions import Score, score
 from qbench.forms.scores import floors
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
-from qbench.ir.op import is_op
+from qbench.ir.op import Array, is_op
 from qbench.ir.specialize import sized
 from qbench.ir.types import numel
 from qbench.ops.qnn.border import Dequantize
@@ -268,19 +269,25 @@ class _Comparison:
             for a, b in self.todo
         ]
         labels = None if self.labels is None else self.labels[chunk.start : chunk.stop]
-        scored = [score(runs[0].arrays[a], runs[1].arrays[b], labels, chunk.start) for a, b in self.predicted]
+        scored = [score(*self._both(a, b, *runs), labels, chunk.start) for a, b in self.predicted]
         return _Compared(made, scored, self._lost(chunk, *runs), [run.nodes for run in runs])
 
     def _lost(self, chunk: Chunk, exact: Partial, made: Partial) -> list[Losses]:
         """What each output loses of a chunk."""
-        qparams, pairs = self.quantized.graph.qparams, {*self.losing}.union(*self.losing.values())
-        wanted = {a: exact.arrays[a] for a, _ in pairs}
-        given = {a: reals(made.arrays[b], qparams.get(b)) for a, b in pairs}
+        qparams, both = self.quantized.graph.qparams, {*self.losing}.union(*self.losing.values())
+        pairs = {(a, b): self._both(a, b, exact, made) for a, b in both}
+        wanted = {a: one for (a, _), (one, _) in pairs.items()}
+        given = {a: reals(other, qparams.get(b)) for (a, b), (_, other) in pairs.items()}
         lost = [losses(wanted[a], given[a], chunk.start, chunk.stop) for a, _ in self.losing]
         if self.judging is None:
             return lost
         said = (self.judging.said(a, wanted, given) for a, _ in self.losing)
         return [one + Losses(said=each) for one, each in zip(lost, said, strict=True)]
+
+    def _both(self, a: str, b: str, exact: Partial, made: Partial) -> tuple[Array, Array]:
+        """A value of the float model and what stands for it, sample by sample."""
+        one = by_sample(self.quantized.prepared, a, exact.arrays[a])
+        return one, by_sample(self.quantized.graph, b, made.arrays[b])
 
     def __reduce__(self) -> tuple[type[_Comparison], tuple[object, ...]]:
         given = (

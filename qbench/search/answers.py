@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from qbench.data.dataset import Dataset
 from qbench.errors import NotANumberError
+from qbench.evaluate.by_sample import by_sample
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.checkpoints import checkpoints
 from qbench.evaluate.detections import Finds, batchwise, worst_db
@@ -96,7 +97,7 @@ class Answers:
             kept = {name for name in places if is_integer(graph.types[name].dtype)}  # floats may differ in fused steps
             arrays = partial_run(programs, keys, batch, wanted, self.cache, kept, cancel=cancel).arrays
             for name, parts in found.items():
-                parts.append(reals(arrays[name], graph.qparams.get(name)))
+                parts.append(by_sample(graph, name, reals(arrays[name], graph.qparams.get(name))))
         self._last = programs
         return found
 

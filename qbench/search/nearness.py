@@ -10,6 +10,7 @@ import numpy as np
 
 from qbench.data.portions import Feeds
 from qbench.errors import DataError
+from qbench.evaluate.by_sample import by_sample
 from qbench.evaluate.columns import Columns
 from qbench.evaluate.detections import batchwise, worst_db
 from qbench.evaluate.judging import Judging
@@ -77,7 +78,7 @@ class Exact:
         names = _judged(graph)
         picks = [name for node in picking(graph) for name in node.outputs]
         nothing = dict[str, Array]()
-        found, _ = _outputs(graph, [*names, *picks], feeds, [nothing] * len(feeds))
+        found, _ = _outputs(graph, names, feeds, [nothing] * len(feeds), picks)
         answers = {name: found[name] for name in names}
         judging = Judging.of(graph, answers)
         picked = [{name: found[name][at] for name in picks} for at in range(len(feeds))]
@@ -167,15 +168,17 @@ class Exact:
 
 
 def _outputs(
-    graph: Graph, names: Sequence[str], feeds: Sequence[Feeds], picked: Sequence[Feeds]
+    graph: Graph, names: Sequence[str], feeds: Sequence[Feeds], picked: Sequence[Feeds], picks: Sequence[str] = ()
 ) -> tuple[dict[str, list[Array]], Programs]:
-    values = {name: value_of(graph, name) or name for name in names}
+    values = {name: value_of(graph, name) or name for name in (*names, *picks)}
     programs = Programs(graph, keep=values.values())
     runs = [
         programs.of(feed).run(feed, start=given, keep=values.values())
         for feed, given in zip(feeds, picked, strict=True)
     ]
     found = {name: [reals(run[value], graph.qparams.get(value)) for run in runs] for name, value in values.items()}
+    for name in (name for name in names if name not in picks):
+        found[name] = [by_sample(graph, values[name], array) for array in found[name]]
     return found, programs
 
 

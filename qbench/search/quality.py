@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from qbench.data.dataset import Chunk
 from qbench.errors import NotANumberError
+from qbench.evaluate.by_sample import by_sample
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.detections import Finds, worst_db
 from qbench.evaluate.keys import value_keys
@@ -162,7 +163,7 @@ def _run(
     inside = tuple(name for name in dict.fromkeys(values) if name not in graph.outputs)
     programs, kept = cache.programs(kind, graph, inside), wanted if kind == "exact" else ()
     arrays = partial_run(programs, keys, batch, wanted, cache, kept, cancel=cancel).arrays
-    return {name: reals(arrays[name], graph.qparams.get(name)) for name in wanted}
+    return {name: by_sample(graph, name, reals(arrays[name], graph.qparams.get(name))) for name in wanted}
 
 
 @lru_cache(maxsize=1)
