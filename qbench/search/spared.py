@@ -55,8 +55,9 @@ class Spared:
             config = config.with_value("weights.equalize", True)
         choices = choices_of(graph, config)
         decided = {*choices.included, *choices.excluded}
-        for reason in dict.fromkeys(self.floats.values()):
-            names = [name for name, why in self.floats.items() if why == reason and name not in decided]
+        floats = {**self._products(graph), **self.floats}
+        for reason in dict.fromkeys(floats.values()):
+            names = [name for name, why in floats.items() if why == reason and name not in decided]
             config = config.override_many("layers", names, keep_float=True, reason=reason or None)
         for reason in dict.fromkeys(self.wide.values()):
             names = [name for name, why in self.wide.items() if why == reason]
@@ -67,6 +68,16 @@ class Spared:
             typeless = [name for name in edited if config.tensors[name].dtype is None]
             config = config.override_many("tensors", typeless, dtype="int16")
         return config
+
+    def _products(self, graph: Graph) -> dict[str, str]:
+        """Products of two tensors of data that read 16 bits, made beside them in 8 or not: see `in_16_bits`."""
+        found = dict[str, str]()
+        for group in find_groups(graph) if self.wide else ():
+            if is_product_of_data(graph, group):
+                read = (name for value in integer_operands(group.head) for name in moved_from(graph, value))
+                reasons = [self.wide[name] for name in read if name in self.wide]
+                found |= dict.fromkeys((node.name for node in group.nodes), reasons[0]) if reasons else {}
+        return found
 
     def joined(self, other: Spared) -> Spared:
         """These and others."""
@@ -131,6 +142,11 @@ def entering(prepared: Trace, groups: Iterable[Group]) -> dict[str, list[str]]:
     return found
 
 
+def is_product_of_data(graph: Graph, group: Group) -> bool:
+    """Whether both tensors that a fused group multiplies are data."""
+    return rule_of(group.head) == QuantRule.MAC and not is_layer(graph, group.head)
+
+
 def in_16_bits(graph: Graph, groups: Iterable[Group], read: Mapping[str, Sequence[str]], reason: str = "") -> Spared:
     """Fused groups with all that they make in 16 bits, and what they read that none makes.
 
@@ -149,7 +165,7 @@ def in_16_bits(graph: Graph, groups: Iterable[Group], read: Mapping[str, Sequenc
     for group in groups:
         if rule_of(group.head) == QuantRule.SAME:
             continue
-        if rule_of(group.head) == QuantRule.MAC and not is_layer(graph, group.head):
+        if is_product_of_data(graph, group):
             floats |= {node.name: reason for node in group.nodes}
         wide |= dict.fromkeys((*read[group.head.name], *group.outputs), reason)
     return Spared(FrozenMap(floats), FrozenMap(wide))

@@ -72,5 +72,8 @@ def test_what_is_only_moved_of_a_product_in_float_has_the_bits_that_the_product_
     assert not any(read[name] for name in ("product", "b")), "integers make both"
     assert set(spared.floats) == {"product"} and set(spared.wide) == {"x", "a", "product", "b"}
     assert quantized(graph, spared).encodings["turned"].qparams.dtype == "int16"
+    beside = Spared(wide=FrozenMap({"a": "its own"}))
+    reasons = {each.name: each.reason for each in quantized(graph, beside).annotated.nodes}
+    assert reasons["product"] == "its own", "what makes it is not among what gets 16 bits"
     narrow = Spared(spared.floats, FrozenMap({name: "" for name in spared.wide if name != "product"}))
     assert quantized(graph, narrow).encodings["turned"].qparams.dtype != "int16"
