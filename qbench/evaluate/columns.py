@@ -23,6 +23,8 @@ _MOST, _ENOUGH = 64, 8
 """Numbers of a sample, less than these; and samples that tell how much they vary, at least."""
 _SERIES = 8
 """Numbers that tell how a sample varies within itself, at least."""
+_TIMES_IN_SAMPLES = 4.0
+"""So many times the noise will do where each sample counts as much: one of few that is unlike the others is lost."""
 _ALIKE = 2.0**10
 """Numbers whose variances are within this of the largest may be of one kind, as scores are: they count together."""
 _STILL = 1e-8
@@ -80,11 +82,14 @@ class Columns:
         """The signal of each number in a usual sample: the mean of those that are alike; none by too few samples."""
         if self.samples < _ENOUGH:
             return ()
-        square = np.asarray(self.squares) / self.samples
-        variance = square - np.square(np.asarray(self.total) / self.samples)
+        square, variance = np.asarray(self.squares) / self.samples, self._variance
         own = np.where(variance > _STILL * square, variance, square)
         alike = own > own.max(initial=0) / _ALIKE
         return tuple(np.where(alike, own.mean(where=alike) if alike.any() else 0, own).tolist())
+
+    @property
+    def _variance(self) -> NDArray[np.float64]:
+        return np.asarray(self.squares) / self.samples - np.square(np.asarray(self.total) / self.samples)
 
     @property
     def sqnr_db(self) -> float | None:
@@ -93,12 +98,16 @@ class Columns:
         return min((ratio for ratio in ratios if ratio is not None), default=None) if None not in ratios else None
 
     def apart(self, power: Sequence[float]) -> tuple[Deviation, ...]:
-        """Signal and noise of all numbers, each in parts of its power in a usual sample; and of all samples, each in
-        parts of how it varies."""
-        noises = [noise / each for noise, each in zip(self.noise, power, strict=False) if each > 0]
-        count = self.samples * len(noises)
-        numbers = Deviation(float(count), math.fsum(noises), count=count)
-        each = Deviation(float(self.samples), self.lost, count=self.samples)
+        """Signal and noise of all numbers, each in parts of its power in a usual sample, where these vary no more; and
+        of all samples, each in parts of how it varies, of which 6 dB less will do."""
+        if not self.samples:
+            return (Deviation(),) * (1 + (len(power) >= _SERIES))
+        known = np.asarray(power) > 0
+        usual = np.asarray(power)[known]
+        signal = self.samples * np.maximum(self._variance[known] / usual, 1.0).sum()
+        noise = (np.asarray(self.noise)[known] / usual).sum()
+        numbers = Deviation(float(signal), float(noise), count=self.samples * len(usual))
+        each = Deviation(float(self.samples), self.lost / _TIMES_IN_SAMPLES, count=self.samples)
         return (numbers, each) if len(power) >= _SERIES else (numbers,)
 
 

@@ -92,7 +92,10 @@ def advise(
     """
     subject.check_metric(config)
     rung = subject.rung(RUNGS[-1])
-    coming = [*regional(subject, config, attribution, progress), *global_repairs(config, subject.can_round(config))]
+    coming = [
+        *regional(subject, config, attribution, progress),
+        *global_repairs(config, subject.can_round(config), subject.can_equalize(config)),
+    ]
     now, *then = rung([config, *(repair.apply(config) for repair in coming)])
     gains = list[tuple[Repair, Worth]]()
     for repair, worth in zip(coming, then, strict=True):

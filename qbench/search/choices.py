@@ -64,7 +64,7 @@ def choose(subject: Subject, config: QuantConfig, ask_metric: bool = False) -> C
     tried: list[tuple[QuantConfig, tuple[Repair, ...]]] = [(config, ())]
     (now,) = fitted([config])
     best = subject.probed(config) if asks else 0.0
-    for repair in global_repairs(config, subject.can_round(config)):
+    for repair in global_repairs(config, subject.can_round(config), subject.can_equalize(config)):
         before, repairs = tried[-1]
         edited = repair.apply(before)
         (worth,) = fitted([edited])

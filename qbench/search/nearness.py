@@ -147,7 +147,7 @@ class Exact:
             each = [*batchwise(self.outputs, given)]
             found = worst_db(finds.deviations(name, *each[at]) for at in samples)
         elif powers:
-            found = worst_db(Columns.of(*pair).apart(powers) for pair in pairs)
+            found = worst_db([sum((Columns.of(*pair) for pair in pairs), Columns()).apart(powers)])
         if name in finds or powers:
             return -math.inf if found is None else found
         signal, noise = self._signal(name, [wanted for wanted, _ in pairs]), math.fsum(_noise(*pair) for pair in pairs)

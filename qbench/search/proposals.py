@@ -25,7 +25,7 @@ from qbench.search.repairs import (
 )
 from qbench.search.subject import Subject
 
-_UNEVEN = "coarse weights: channels of small range lose most, and the next layer can take up what scales them"
+_UNEVEN = "channels of small range lose most, and the next layer can take up what scales them"
 _NO_BEST = "no calibrator is best for every model, nor for every tensor; this one was measured"
 _SPECS = MseSpec(), MaxSpec(), PercentileSpec()
 _COARSE = "coarse weights: what one loses, others and later layers can make up for"
@@ -38,14 +38,15 @@ _NARROW = "int4", "uint4"
 _EACH = "a range for all samples is wider than that of any one"
 
 
-def global_repairs(config: QuantConfig, can_round: bool = True) -> tuple[Repair, ...]:
-    """The few edits of the whole model that change this config; see `Subject.can_round`."""
+def global_repairs(config: QuantConfig, can_round: bool = True, can_equalize: bool = False) -> tuple[Repair, ...]:
+    """The few edits of the whole model that change this config; see `Subject.can_round` and `can_equalize`."""
     tried: Iterable[Repair] = (
         *(Calibrate(_NO_BEST, calibrator=spec) for spec in _SPECS),
         CorrectBias(_SHIFTED, on=True),
         CorrectBias(_UNFIT, on=False),
         PerChannel(_SPOILED),
-        *((Equalize(_UNEVEN), RoundWeights(_COARSE)) if can_round and _coarse(config) else ()),
+        *((Equalize(_UNEVEN),) if can_equalize else ()),
+        *((RoundWeights(_COARSE),) if can_round and _coarse(config) else ()),
     )
     return tuple(repair for repair in tried if repair.apply(config) != config)
 

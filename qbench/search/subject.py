@@ -16,6 +16,7 @@ from qbench.evaluate.picked import compared
 from qbench.evaluate.probe import Probe
 from qbench.evaluate.side_by_side import BATCH
 from qbench.ir.graph import Graph
+from qbench.passes.equalize import equalized_pairs
 from qbench.passes.pipeline import Trace
 from qbench.progress import Cancel
 from qbench.quant.config import QuantConfig
@@ -88,6 +89,10 @@ class Subject:
     def can_round(self, config: QuantConfig) -> bool:
         """Whether weights can be rounded anew and channels scaled: not where they came as integers."""
         return template_of(self.trace(config, self.cancel)) is None
+
+    def can_equalize(self, config: QuantConfig) -> bool:
+        """Whether there are layers that can share out their ranges."""
+        return self.can_round(config) and bool(equalized_pairs(self.prepared))
 
     def rung(self, samples: int, held_back: bool = False) -> Callable[[Sequence[QuantConfig]], Sequence[Worth]]:
         """Measures configs on so many samples of the calibration data; what the ledger knows is not measured again.

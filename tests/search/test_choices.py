@@ -40,6 +40,9 @@ class Planted:
     def can_round(self, config: QuantConfig) -> bool:
         return True
 
+    def can_equalize(self, config: QuantConfig) -> bool:
+        return False
+
     def rung(self, samples: int, held_back: bool = False) -> Any:
         known = self.unseen if held_back else self.fitted
 

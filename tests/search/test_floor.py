@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import qbench as qb
 from qbench.calibration.collect import collect, observed
 from qbench.data.dataset import Dataset
 from qbench.errors import Cancelled
@@ -28,6 +29,7 @@ from qbench.search.rounding import round_on_rest
 from qbench.search.sides import Side, sides_of
 from qbench.search.spared import Spared
 from qbench.session.session import Session
+from tests.search import spread
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(256, 16)).astype(np.float32)
@@ -234,3 +236,23 @@ def test_what_is_picked_is_judged_by_what_it_is_picked_from() -> None:
     ratios = exact.decibels(session.graph)
     assert min(ratios.values()) > FLOOR_DB and max(ratios.values()) < 90
     assert not any((layer.reason or "").startswith("default: in 8") for layer in session.run(progress=False).by_layer)
+
+
+def test_layers_share_out_their_ranges_before_anything_is_spared(tmp_path: Path) -> None:
+    """Channels over four decades: in 8 bits the small ones are lost, until each layer takes up what scales it."""
+    graph = spread.network(4)
+    plain = Session(graph, X, X, preset="int8").run(progress=False).output.sqnr_db
+    session = Session(graph, X, X, path=tmp_path)
+    report = session.run(progress=False)
+    assert plain is not None and plain < FLOOR_DB < 26 < (report.output.sqnr_db or 0)
+    assert {layer.runs_as for layer in report.by_layer if layer.op == "nn.dense"} <= {"uint8", "int8"}
+    equalized = Session(graph, X, X, config=QuantConfig().with_value("weights.equalize", True))
+    np.testing.assert_array_equal(qb.run(session.graph, X[:1]), qb.run(equalized.graph, X[:1]))
+    resumed = Session(graph, X, X, path=tmp_path)
+    assert resumed.statistics["fc0"].max == session.statistics["fc0"].max == equalized.statistics["fc0"].max
+    np.testing.assert_array_equal(qb.run(resumed.graph, X[:1]), qb.run(session.graph, X[:1]))
+
+
+def test_even_channels_stay_as_they_are() -> None:
+    session = Session(spread.network(0), np.tanh(X), np.tanh(X))
+    assert "equalize" not in [step.name for step in session.graphs.steps]
