@@ -73,7 +73,7 @@ def measure_spared(
 ) -> Spared:
     """What gets 16 bits or stays in float beside what the config keeps there.
 
-    Nothing, where 8 bits spoil nothing once the layers share out their ranges.
+    Nothing, where 8 bits are good once the layers share out their ranges.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def measure_spared(
         return _Trials(trace, config, sizes, sides, fit, most, progress, cancel)
 
     trials = trials_of(prepared)
-    if equalized is not None and trials.is_spoiled and not (other := trials_of(equalized())).is_spoiled:
+    if equalized is not None and trials.is_spoiled and (other := trials_of(equalized())).is_good:
         return replace(other.spared(), equalize=True)
     return trials.spared()
 
@@ -150,6 +150,11 @@ class _Trials:
     def is_spoiled(self) -> bool:
         """Whether some output is, with nothing spared."""
         return max(self._joined(self._in_8_bits).values(), default=0.0) > 10 ** (-FLOOR_DB / 10)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether each output is what one that was spoiled is brought to."""
+        return all(noise <= self._noise_of(name, _GOAL_DB) for name, noise in self._joined(self._in_8_bits).items())
 
     def spared(self) -> Spared:
         """What is spared 8 bits."""
