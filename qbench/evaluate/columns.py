@@ -54,6 +54,7 @@ class Columns:
     @classmethod
     def of(cls, wanted: Array, given: Array | None = None) -> Columns:
         """Of what two models answer to some samples, one after the other along axis 0; the second may be left out.
+        Each step of a series of a few numbers counts as a sample.
 
         Nothing where a sample has many numbers, or the float model's are not finite.
         """
@@ -121,4 +122,9 @@ def powers_of(outputs: Sequence[Array]) -> tuple[float, ...]:
 
 
 def _rows(array: Array) -> NDArray[np.float64]:
-    return array.reshape(len(array) if array.ndim else 1, math.prod(array.shape[1:])).astype(np.float64)
+    """One for each sample; of series of a few numbers, one for each of their steps."""
+    count = math.prod(array.shape[1:])
+    if array.ndim == 3 and count >= _MOST and min(array.shape[1:]) < _SERIES:
+        array = np.moveaxis(array, 1 + int(np.argmin(array.shape[1:])), 2).reshape(-1, min(array.shape[1:]))
+        count = array.shape[1]
+    return array.reshape(len(array) if array.ndim else 1, count).astype(np.float64)

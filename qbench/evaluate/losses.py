@@ -87,4 +87,4 @@ def losses(reference: Array, value: Array, start: int, stop: int) -> Losses:
     each = (decibels(s, n) for s, n in zip(signal.tolist(), noise.tolist(), strict=True))
     worst = [SampleLoss(start + row, db) for row, db in enumerate(each) if db is not None and db < math.inf]
     sums = float(signal.sum()), float(noise.sum()), float(power.sum())
-    return Losses(*sums, columns=Columns.of(x, y)) + Losses(worst=tuple(worst))
+    return Losses(*sums, columns=Columns.of(reference, value)) + Losses(worst=tuple(worst))

@@ -11,7 +11,7 @@ from qbench.ir.build import TAIL
 from qbench.ir.types import numel
 from qbench.views.state import State
 
-_FEW = 2  # calibration samples: ranges of less are those of a picture, not of the network
+_FEW = 8  # calibration samples: ranges of less are those of some pictures, not of the network
 _OTHER_SCALE = 8.0
 
 
@@ -45,8 +45,8 @@ def caveats(state: State, samples: tuple[Mapping[str, NDArray[Any]], ...] = ()) 
         count = seen.count // max(1, numel(size))
         if count < _FEW:
             found.append(
-                f"Only {count} calibration sample: ranges are those of that sample. Give 16 or more, as different as "
-                "what the network will see."
+                f"Only {count} calibration sample{'s' * (count > 1)}: other data reach beyond what so few say. Give 16 "
+                "or more, as different as what the network will see."
             )
         calibrated = max(-seen.min, seen.max)
         evaluated = max((float(np.abs(sample[name]).max()) for sample in samples if sample[name].size), default=0.0)

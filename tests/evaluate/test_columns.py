@@ -30,6 +30,16 @@ def test_each_error_counts_beside_the_variance_of_its_number(cuts: list[int], sh
     assert found.sqnr_db == pytest.approx(-10 * np.log10(by_hand), abs=1e-3)
 
 
+@pytest.mark.parametrize("axis", [1, 2])
+def test_series_of_a_few_numbers_count_step_by_step(axis: int) -> None:
+    """Speed, share and rate over time: each step is a sample of three numbers."""
+    wanted, given = WANTED.reshape(1, 40, 3), WANTED.reshape(1, 40, 3) + np.float32(0.5)
+    assert wanted.size >= 64
+    found = Columns.of(*(np.moveaxis(array, 2, axis) for array in (wanted, given)))
+    assert found == Columns.of(wanted[0], given[0]) and found.samples == 40
+    assert Columns.of(np.zeros((9, 8, 9))) == Columns(), "numbers of no kind"
+
+
 def test_numbers_that_do_not_vary_count_beside_themselves_and_zeros_nowhere() -> None:
     wanted = np.stack([np.full(20, 50.0), np.zeros(20), np.arange(20.0) / 20], axis=1)
     assert powers_of([wanted]) == pytest.approx((2500.0, 0.0, np.arange(20).var() / 400))
