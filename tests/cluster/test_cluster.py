@@ -30,7 +30,7 @@ def test_workers_killed_in_calibration_evaluation_and_search_change_nothing(clie
     alone = ran(data)
     alone.run(False)
     killed = check(client, data, alone, found(alone), seed=0)
-    assert {*killed} == {"calibration", "evaluation", "search"}
+    assert {*killed} >= {"calibration", "evaluation", "search"}
 
 
 def test_an_edit_a_sweep_and_a_search_on_a_cluster(client: Client):
