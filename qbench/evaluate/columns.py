@@ -62,11 +62,8 @@ class Columns:
         if not 0 < rows.shape[1] < _MOST or not np.isfinite(rows).all():
             return cls()
         wrong = np.square((rows if given is None else _rows(given)) - rows)
-        varied, noise = rows.var(axis=1), wrong.mean(axis=1)
-        kept = noise < varied
-        lost = (noise[kept] / varied[kept]).sum() + np.count_nonzero(~kept & (varied > 0))
         total, squares, sums = (tuple(each.sum(axis=0).tolist()) for each in (rows, np.square(rows), wrong))
-        return cls(len(rows), total, squares, sums, float(lost))
+        return cls(len(rows), total, squares, sums, _lost(rows, wrong))
 
     def __add__(self, other: Columns) -> Columns:
         """Nothing, where they are sums over different numbers."""
@@ -108,8 +105,14 @@ class Columns:
         signal = self.samples * np.maximum(self._variance[known] / usual, 1.0).sum()
         noise = (np.asarray(self.noise)[known] / usual).sum()
         numbers = Deviation(float(signal), float(noise), count=self.samples * len(usual))
-        each = Deviation(float(self.samples), self.lost / _TIMES_IN_SAMPLES, count=self.samples)
-        return (numbers, each) if len(power) >= _SERIES else (numbers,)
+        return (numbers, _each(self.samples, self.lost)) if len(power) >= _SERIES else (numbers,)
+
+
+def samples_apart(wanted: Array, given: Array) -> Deviation:
+    """Signal and noise of vectors of any length, one after the other along axis 0, as `Columns.apart` has those of
+    samples."""
+    rows = _rows(wanted)
+    return _each(len(rows), _lost(rows, np.square(_rows(given) - rows)))
 
 
 def powers_of(outputs: Sequence[Array]) -> tuple[float, ...]:
@@ -119,6 +122,17 @@ def powers_of(outputs: Sequence[Array]) -> tuple[float, ...]:
     if len({len(each.total) for each in made}) > 1:
         return ()
     return sum(made, Columns()).power
+
+
+def _lost(rows: NDArray[np.float64], wrong: NDArray[np.float64]) -> float:
+    """Samples, each as far as it is lost."""
+    varied, noise = rows.var(axis=1), wrong.mean(axis=1)
+    kept = noise < varied
+    return float((noise[kept] / varied[kept]).sum() + np.count_nonzero(~kept & (varied > 0)))
+
+
+def _each(samples: int, lost: float) -> Deviation:
+    return Deviation(float(samples), lost / _TIMES_IN_SAMPLES, count=samples)
 
 
 def _rows(array: Array) -> NDArray[np.float64]:

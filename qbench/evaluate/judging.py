@@ -84,11 +84,14 @@ class Judging:
         Which of them say what is where.
     powers
         Of those that say nothing of the kind, but a few numbers: the signal of each (:mod:`qbench.evaluate.columns`).
+    vectors
+        Of the others, those of one vector for each sample.
     """
 
     chances: Mapping[str, Chances]
     finds: Finds
     powers: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
+    vectors: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, graph: Graph, answers: Mapping[str, Sequence[Array]]) -> Judging:
@@ -98,7 +101,8 @@ class Judging:
         finds = Finds.of(graph, answers)
         others = [name for name in answers if name not in seen and name not in finds and not is_of_chances(graph, name)]
         powers = {name: powers_of(answers[name]) for name in others}
-        return cls(seen, finds, {name: each for name, each in powers.items() if any(each)})
+        vectors = (name for name in others if all(a.ndim == 2 and np.isfinite(a).all() for a in answers[name]))
+        return cls(seen, finds, {name: each for name, each in powers.items() if any(each)}, frozenset(vectors))
 
     def needs(self, name: str) -> tuple[str, ...]:
         """The outputs that tell what one of them says; none where it says numbers."""

@@ -11,11 +11,11 @@ import numpy as np
 from qbench.data.portions import Feeds
 from qbench.errors import DataError
 from qbench.evaluate.by_sample import by_sample
-from qbench.evaluate.columns import Columns
+from qbench.evaluate.columns import Columns, samples_apart
 from qbench.evaluate.detections import batchwise, worst_db
 from qbench.evaluate.judging import Judging
 from qbench.evaluate.layers import value_of
-from qbench.evaluate.measure import LOST_DB
+from qbench.evaluate.measure import LOST_DB, Deviation
 from qbench.evaluate.picked import picked_from, picking
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
@@ -123,7 +123,8 @@ class Exact:
         A choice between classes counts by what is lost of it, where that is more: its divergence from the float
         model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. A text counts by that alone: its
         letters may stand at other steps. Of detections counts what is said where something is found, of a few numbers
-        how they vary. What is not finite in the float model, as a mask is, does not count.
+        how they vary, of vectors each beside itself as well. What is not finite in the float model, as a mask is, does
+        not count.
         """
         given = self._given(graph)
         if given is None:
@@ -153,6 +154,9 @@ class Exact:
         signal, noise = self._signal(name, [wanted for wanted, _ in pairs]), math.fsum(_noise(*pair) for pair in pairs)
         signal = max(signal, self.power.get(name, 0.0) * sum(wanted.size for wanted, _ in pairs))
         ratio = -math.inf if not math.isfinite(noise) else _decibels(signal, noise)
+        if name in self.judging.vectors and ratio > -math.inf:
+            apart = sum((samples_apart(*pair) for pair in pairs), Deviation())
+            return min(ratio, _decibels(apart.signal, apart.noise))
         if chances is None or ratio == -math.inf:
             return ratio
         lost, rows = (math.fsum(sums) for sums in zip(*(chances.lost(*pair) for pair in pairs), strict=True))

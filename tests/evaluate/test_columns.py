@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 import qbench as qb
 from qbench.evaluate.columns import Columns, powers_of
+from qbench.ir.build import build
+from qbench.ir.frozen import Constant
 from qbench.ir.graph import Node
+from qbench.ir.types import TensorType
 from tests.graphs import graph_of
+from tests.networks import node
 
 RNG = np.random.default_rng(0)
 WANTED = (RNG.normal(size=(40, 3)) * [5, 0.01, 2000] + [290, 0, -500]).astype(np.float32)
@@ -91,3 +95,30 @@ def test_a_temperature_is_not_lost_in_its_offset() -> None:
     real = data.astype(np.float64) @ weights.T
     made = np.concatenate([qb.run(session.graph, row[None]) for row in data]).astype(np.float64) - [290, -0.5]
     assert np.max(np.square(made - real).mean(axis=0) / real.var(axis=0)) < 0.01
+
+
+@pytest.mark.parametrize("horizon", [24, 96])
+def test_forecasts_of_low_series_are_not_lost_beside_high_ones(horizon: int) -> None:
+    """The last value and what a layer adds to it; levels are decades apart, and each series moves by a hundredth."""
+    rng = np.random.default_rng(5)
+    level = 10 ** rng.uniform(0, 3.3, (96, 1))
+    data = (level * (1 + 0.01 * np.cumsum(rng.normal(size=(96, 32)), axis=1))).astype(np.float32)
+    cut = {"begin": (31,), "end": (32,), "strides": (1,), "axes": (1,)}
+    nodes = [
+        node("strided_slice", ["x"], "last", **cut),
+        node("subtract", ["x", "last"], "moved"),
+        node("nn.dense", ["moved", "w"], "ahead"),
+        node("add", ["ahead", "last"], "y"),
+    ]
+    weights = {"w": Constant((rng.normal(size=(horizon, 32)) / 6).astype(np.float32))}
+    graph = build("forecast", {"x": TensorType(("N", 32), "float32")}, ["y"], nodes, weights)
+    lost = {}
+    for preset in ("int8", "default"):
+        session = qb.Session(graph, data[:64], data[64:], preset=preset)
+        session.run(progress=False)
+        exact, made = (
+            np.concatenate([np.asarray(qb.run(which, row[None]), np.float64) for row in data[64:]])
+            for which in (graph, session.graph)
+        )
+        lost[preset] = np.minimum(np.square(made - exact).mean(axis=1) / exact.var(axis=1), 1).mean()
+    assert lost["int8"] > 0.2 and lost["default"] < 0.04

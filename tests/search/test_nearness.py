@@ -53,13 +53,13 @@ def test_the_loudest_of_some_samples_are_taken_in_their_order() -> None:
 @pytest.mark.parametrize(("spread", "counts"), [(5.0, 25.0), (0.5, 10**-1.5 * (400 + 0.25))])
 def test_what_all_values_of_a_large_output_have_in_common_is_no_signal(spread: float, counts: float) -> None:
     """A detector's scores before their sigmoid are far below zero nearly everywhere."""
-    kind = TensorType((1, 64), "float32")
+    kind = TensorType((1, 8, 8), "float32")
 
     def scores(error: float) -> Graph:
-        constants = {"error": Constant(np.full((1, 1), error, np.float32))}
+        constants = {"error": Constant(np.full((1, 1, 1), error, np.float32))}
         return build("net", {"x": kind}, ("y",), [Node("y", "add", ("x", "error"), ("y",), FrozenMap())], constants)
 
-    feeds = [{"x": np.tile(np.array([-20 + spread, -20 - spread], np.float32), 32)[None]} for _ in range(2)]
+    feeds = [{"x": np.tile(np.array([-20 + spread, -20 - spread], np.float32), 32).reshape(1, 8, 8)} for _ in range(2)]
     exact = Exact.of(scores(0), feeds)
     for judge in (exact, exact.loudest([0, 1], 1)):
         assert judge.decibels(scores(0.5))["y"] == pytest.approx(10 * math.log10(counts / 0.25), abs=1e-3)
