@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from qbench.calibration.bulk import bulk_db, wide_tensors
+from qbench.calibration.bulk import bulk_db, rounds_to_zero, wide_tensors
 from qbench.calibration.statistics import Statistics
 from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
@@ -31,6 +31,17 @@ def test_is_the_ratio_without_the_outliers(array: np.ndarray) -> None:
     assert bulk_db(Statistics.of(array), qparams) == pytest.approx(
         10 * np.log10(signal / (qparams.scales[0] ** 2 / 12)), abs=0.5
     )
+
+
+@pytest.mark.parametrize("least", [0.001, 0.49, 0.51, 2.0])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("others", [[], [0.0], [-7.0, 7.0]], ids=["alone", "zeros", "both sides"])
+def test_a_grid_makes_zero_of_what_is_none(least: float, sign: int, others: list[float]) -> None:
+    """Of steps of 1; exact zeros are no loss."""
+    values = np.array([sign * least, sign * 100, *others], np.float32)
+    qparams = QParams(1.0, 128, "uint8")
+    rounded = np.rint(values)
+    assert rounds_to_zero(Statistics.of(values), qparams) is bool(((rounded == 0) & (values != 0)).any())
 
 
 def test_of_zeros_nothing_is_lost() -> None:

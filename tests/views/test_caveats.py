@@ -30,9 +30,10 @@ def test_evaluation_data_of_another_scale_is_told_with_both_numbers(factor: floa
     assert f"{np.abs(evaluation[:4]).max():.4g}" in text
 
 
-def test_one_calibration_sample_is_told():
-    (text,) = said(samples(1), samples(20, seed=3))
-    assert text.startswith("Only 1 calibration sample")
+@pytest.mark.parametrize(("count", "words"), [(1, "Only 1 calibration sample:"), (4, "Only 4 calibration samples:")])
+def test_few_calibration_samples_are_told(count: int, words: str):
+    (text,) = said(samples(count), samples(20, seed=3))
+    assert text.startswith(words)
 
 
 def test_an_evaluation_that_stopped_says_so():
