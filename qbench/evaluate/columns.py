@@ -109,9 +109,11 @@ class Columns:
 
 
 def samples_apart(wanted: Array, given: Array) -> Deviation:
-    """Signal and noise of vectors of any length, one after the other along axis 0, as `Columns.apart` has those of
-    samples."""
+    """Signal and noise of vectors, one after the other along axis 0, as `Columns.apart` has those of samples; nothing
+    where they have too few numbers to vary."""
     rows = _rows(wanted)
+    if rows.shape[1] < _SERIES:
+        return Deviation()
     return _each(len(rows), _lost(rows, np.square(_rows(given) - rows)))
 
 

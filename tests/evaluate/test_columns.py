@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qbench as qb
-from qbench.evaluate.columns import Columns, powers_of
+from qbench.evaluate.columns import Columns, powers_of, samples_apart
+from qbench.evaluate.measure import Deviation
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Node
@@ -67,7 +68,9 @@ def test_large_samples_do_not_hide_small_ones() -> None:
     numbers, each = Columns.of(wanted, given).apart(powers_of([wanted] * 2))
     assert each.sqnr_db == pytest.approx(-10 * np.log10(by_hand)) and numbers.sqnr_db is not None
     assert numbers.sqnr_db > each.sqnr_db + 20
+    assert samples_apart(wanted, given) == each
     assert Columns.of(wanted[:, :7], given[:, :7]).apart((1.0,) * 7)[1:] == (), "too few numbers to vary"
+    assert samples_apart(wanted[:, :7], given[:, :7]) == Deviation()
 
 
 @pytest.mark.parametrize(
