@@ -115,9 +115,8 @@ class DynamicLstm(Lstm):
         data, *others = arrays
         return super().compute(_rounded(data), *others)
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
-        hidden, cell = states
-        return super().step(entering, [_rounded(hidden), cell], recurrence, offset, *more)
+    def again(self, recurrence: Array, offset: Array, state: Array, gates: slice = slice(None)) -> Array:
+        return super().again(recurrence, offset, _rounded(state), gates)
 
 
 def _rounded(data: Array) -> Array:
