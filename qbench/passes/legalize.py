@@ -12,21 +12,23 @@ from qbench.ir.op import bind, is_op
 from qbench.ops.legal import legal
 from qbench.ops.qnn.border import Dequantize
 from qbench.passes.pipeline import Remembering
+from qbench.passes.stored_recurrences import with_stored_recurrences
 
 
 @dataclass(frozen=True)
 class LegalizePass(Remembering):
     """Replace each qnn op by the integer op that it stands for, with its parameters as named constants.
 
-    Weights of float ops that are stored as integers become real.
+    Weights of float ops that are stored as integers become real, but for recurrent layers, which read them, and round
+    their states to 16 bits.
     """
 
     name: ClassVar[str] = "legalize"
 
     def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
-        """The integer graph; it computes what the realized one does, bit for bit."""
+        """The integer graph; it computes what the realized one does, bit for bit where that is in integers."""
         memo = memo or Memo()
-        return legal(self._with_real_weights(graph, memo), memo)
+        return legal(self._with_real_weights(with_stored_recurrences(graph, memo), memo), memo)
 
     def _with_real_weights(self, graph: Graph, memo: Memo) -> Graph:
         found: dict[str, Constant] = {}

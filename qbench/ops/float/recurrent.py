@@ -1,7 +1,7 @@
 """Recurrent layers, as ONNX has them: gates in its order, one or two directions, states as operands and results."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -25,12 +25,17 @@ class Recurrent(FloatOp):
     result is (steps, directions, n, units).
     """
 
-    float_reason = "default for this op: its state goes round many times, and so do its errors"
+    float_reason = "default for this op: its state goes round many times, and so do its errors; its weights have 8 bits"
+    reads_integers = True
     samples = 1
     gates: ClassVar[int]
     states: ClassVar[int] = 1
     """How many go from step to step."""
     direction: Direction = "forward"
+
+    @property
+    def stored(self) -> Mapping[int, int]:
+        return {1: 1, 2: 1}
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         data, kernel, recurrence, offset, *states = types

@@ -107,6 +107,7 @@ class DynamicLstm(Lstm):
 
     name = "nn.dynamic_lstm"
     samples = None
+    reads_integers = False
     float_reason = "unsupported: it has integer weights already, and rounds its data by the range that they have"
     steps: tuple[float, ...]
     """Scales of the kernel, then of the recurrence: for each direction one, or one for each of its rows."""

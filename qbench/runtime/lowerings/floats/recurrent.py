@@ -127,13 +127,16 @@ class RecurrentLowering(Lowering):
 
     def _stored(self, site: Site, n: int) -> tuple[_Packed, Tile]:
         """The same of weights in 8 bits."""
-        recurrence, *numbers = map(self._constant, range(3))
+        recurrence, scales, offset = map(self._constant, range(3))
         tile = choose_stored_tile(site.level, n, *recurrence.shape[1:])
 
         def pack(gates: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-            ways = [[each[gates] for each in way] for way in zip(recurrence, *numbers, strict=True)]
-            weights = [pack_stored(way[0], tile, site.level) for way in ways]
-            return np.stack(weights), np.stack([pack_columns(*way, tile, site.level) for way in ways])
+            weights = [pack_stored(each[gates], tile, site.level) for each in recurrence]
+            columns = [
+                pack_columns(each[gates], scale[gates], added[gates], tile, site.level)
+                for each, scale, added in zip(recurrence, scales, offset, strict=True)
+            ]
+            return np.stack(weights), np.stack(columns)
 
         return self.once(tile, lambda: self._by_gates(pack)), tile
 
