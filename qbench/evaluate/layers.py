@@ -141,8 +141,8 @@ def _runs_as(quantized: Quantized, node: Node, head: Node, encoded: str | None) 
 
 
 def _weight(quantized: Quantized, node: Node) -> str | None:
-    """The constant that a sum of products multiplies by, where it is quantized."""
-    if OPS[node.op].rule != QuantRule.MAC:
+    """The constant that a layer multiplies by, where it is quantized."""
+    if OPS[node.op].rule != QuantRule.MAC and not OPS[node.op].reads_integers:
         return None
     constants, encodings = quantized.prepared.constants, quantized.encodings
     return next((name for name in node.inputs if name in constants and name in encodings), None)

@@ -109,6 +109,11 @@ def has_range(annotated: Graph, node: Node) -> bool:
     return is_op(annotated.producers.get(node.inputs[0]), DynamicFakeQuantize)
 
 
+def takes_integers(annotated: Graph, node: Node) -> bool:
+    """Whether a node that stays in float has weights in 8 bits, and reads integers."""
+    return OPS[node.op].reads_integers and is_op(annotated.producers.get(node.inputs[1]), FakeQuantize)
+
+
 def quantized_value(graph: Graph, tensor: str) -> str | None:
     """The value that holds the integers of a float tensor in a realized or legalized graph; None where it is float."""
     if tensor in graph.qparams:

@@ -128,7 +128,8 @@ def _said(graph: Graph, config: QuantConfig, key: str) -> dict[str, tuple[str, A
 
 
 def _suits(graph: Graph, node: Node, mode: Mode, who: str) -> bool:
-    return has_form(graph, node, mode) and (OPS[node.op].has_weight() or who != "default")
+    op = OPS[node.op]
+    return has_form(graph, node, mode) and (op.has_weight() or op.reads_integers or who != "default")
 
 
 def has_form(graph: Graph, node: Node, mode: Mode) -> bool:

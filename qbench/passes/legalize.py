@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from qbench.forms.recurrences import with_stored_recurrences
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
@@ -12,15 +13,13 @@ from qbench.ir.op import bind, is_op
 from qbench.ops.legal import legal
 from qbench.ops.qnn.border import Dequantize
 from qbench.passes.pipeline import Remembering
-from qbench.passes.stored_recurrences import with_stored_recurrences
 
 
 @dataclass(frozen=True)
 class LegalizePass(Remembering):
     """Replace each qnn op by the integer op that it stands for, with its parameters as named constants.
 
-    Weights of float ops that are stored as integers become real, but for recurrent layers, which read them, and round
-    their states to 16 bits.
+    Weights of float ops that are stored as integers become real, but for those of recurrent layers.
     """
 
     name: ClassVar[str] = "legalize"

@@ -1,12 +1,12 @@
-"""Rows of real numbers rounded to 16 bits, each by its own range."""
+"""Rows of real numbers rounded to 24 bits, each by its own range: as many as float32 has."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 2**15 - 1
-"""What the largest magnitude of a row becomes."""
+LARGEST = 2**23 - 4
+"""What the largest magnitude of a row becomes: with room for what the factor's own rounding adds."""
 
 SMALLEST_RANGE = 2.0**-100
 """A row whose numbers are all smaller counts as zeros: nothing could be divided by its range."""

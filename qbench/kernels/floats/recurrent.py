@@ -138,7 +138,7 @@ def recurrent_kernel(level: Level, tile: Tile, cell: str, product: Product = "")
         through the steps from the last one.
     """
     (gates, advance), resets = CELLS[cell], cell == RESETS
-    rounds, multiply = product == "rounded", _with_halves(product_of(level, tile))
+    rounds, multiply = product == "rounded", _with_parts(product_of(level, tile))
     if product == "stored":
         multiply = stored_product_of(level, tile)
 
@@ -194,11 +194,11 @@ def recurrent_kernel(level: Level, tile: Tile, cell: str, product: Product = "")
     )
 
 
-def _with_halves(multiply: Callable[..., None]) -> Callable[..., None]:
+def _with_parts(multiply: Callable[..., None]) -> Callable[..., None]:
     """With one argument more, as `stored_product_of` has it."""
 
     @register_jitable
-    def real(bases, x, x_pitch, weights, bias, out, out_pitch, rows, depth, columns, halves):
+    def real(bases, x, x_pitch, weights, bias, out, out_pitch, rows, depth, columns, parts):
         multiply(bases, x, x_pitch, weights, bias, out, out_pitch, rows, depth, columns)
 
     return real

@@ -13,40 +13,40 @@ from qbench.quant.wide_rows import wide_rows
 class StoredRecurrent(Recurrent):
     """What they share.
 
-    given (steps, n, directions * gates * units): the products with the data, offsets included; recurrence int8
+    data (steps, n, directions * gates * units): products, of which offsets are part; recurrence int8
     (directions, gates * units, units) with scales and offset (directions, gates * units); the other operands and the
-    results are those of the float layer. Before it is multiplied, a state is rounded to 16 bits by its own range: see
+    results are those of the float layer. Before it is multiplied, a state is rounded to 24 bits by its own range: see
     `qbench.quant.wide_rows`.
     """
 
     rule = QuantRule.INTERNAL
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
-        given, recurrence, scales, offset, *others = types
+        data, recurrence, scales, offset, *others = types
         require(recurrence.dtype == "int8", f"{self.name} takes a recurrence in int8, not {recurrence.dtype}")
         need_rank(self, "recurrence", recurrence, 3)
-        need_rank(self, "given", given, 3)
+        need_rank(self, "data", data, 3)
         count, rows, _ = recurrence.shape
         need_equal(self, "the shape of scales", scales.shape, (count, rows))
         need_equal(self, "the shape of offset", offset.shape, (count, rows))
-        need_equal(self, "the last size of given", (given.shape[2],), (dim_product((count, rows)),))
-        data, kernel, whole = (
+        need_equal(self, "the last size of data", (data.shape[2],), (dim_product((count, rows)),))
+        first, kernel, whole = (
             TensorType(shape, offset.dtype)
-            for shape in ((*given.shape[:2], 1), (count, rows, 1), (count, dim_product((2, rows))))
+            for shape in ((*data.shape[:2], 1), (count, rows, 1), (count, dim_product((2, rows))))
         )
-        return super().infer(data, kernel, recurrence.with_dtype(offset.dtype), whole, *others)
+        return super().infer(first, kernel, recurrence.with_dtype(offset.dtype), whole, *others)
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
-        given, recurrence, scales, offset, *others = arrays
+        data, recurrence, scales, offset, *others = arrays
         count, rows, _ = recurrence.shape
-        entering = given.reshape(*given.shape[:2], count, rows).transpose(2, 0, 1, 3)
+        entering = data.reshape(*data.shape[:2], count, rows).transpose(2, 0, 1, 3)
         return self.unrolled(list(entering), recurrence * scales[:, :, None], offset, others)
 
     def again(self, recurrence: Array, offset: Array, state: Array, gates: slice = slice(None)) -> Array:
         return super().again(recurrence, offset, wide_rows(state), gates)
 
 
-_FIRST = ("given", "recurrence", "scales", "offset", "hidden")
+_FIRST = ("data", "recurrence", "scales", "offset", "hidden")
 
 
 @register

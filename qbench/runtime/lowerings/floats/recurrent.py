@@ -13,7 +13,7 @@ from qbench.ir.op import bind
 from qbench.kernels.by_range import PIECES, range_kernel, rounded_kernel
 from qbench.kernels.floats.conv import choose_tile, panel_lanes
 from qbench.kernels.floats.recurrent import CELLS, RESETS, Product, recurrent_kernel
-from qbench.kernels.floats.stored_product import bytes_of_halves, choose_stored_tile, pack_columns, pack_stored
+from qbench.kernels.floats.stored_product import bytes_of_parts, choose_stored_tile, pack_columns, pack_stored
 from qbench.kernels.levels import Level
 from qbench.kernels.pack import pack_channels, pack_weights
 from qbench.kernels.tile import Tile
@@ -75,7 +75,7 @@ class RecurrentLowering(Lowering):
         y, hidden, *_, cell = (target.place.reference for target in (*targets, targets[-1]))
         for state, last in zip(self.states, targets[1:], strict=True):
             before += copy_instructions(operand_place(site, state), last.place)
-        rounded = {"": 0, "rounded": units * 4, "stored": bytes_of_halves(units)}[self.product]
+        rounded = {"": 0, "rounded": units * 4, "stored": bytes_of_parts(units)}[self.product]
         made = instruction(
             recurrent_kernel(site.level, tile, self.cell, self.product), self.made[0], given=given.reference,
             y=y, hidden=hidden, cell=cell, work=site.workspace(directions * n * pitch * 4), steps=steps, n=n,

@@ -5,22 +5,23 @@ from functools import partial
 
 import numpy as np
 
-from qbench.forms.sums import accumulator_dtype, accumulator_qparams, bias_units, largest_sum, quantized_bias
+from qbench.forms.sums import accumulator_dtype, accumulator_qparams, largest_sum
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Attr, Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.names import claimed
-from qbench.ir.op import OPS, Array, is_op
+from qbench.ir.op import OPS, Array, bind, is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import BiasAdd, Dense
+from qbench.ops.float.recurrent import Gru
 from qbench.ops.integer.recurrent import StoredRecurrent
 from qbench.ops.qnn.border import Dequantize
 from qbench.ops.qnn.products import QnnDense
 from qbench.quant.arithmetic import dequantize
 
-_MADE = "product", "biased", "entering", "kernel", "bias", "recurrence", "scales", "offset"
+_MADE = "sums", "product", "entering", "kernel", "bias", "recurrence", "scales", "offset"
 """Nodes with a value of the same name, and constants."""
 
 
@@ -62,6 +63,8 @@ class _Layer:
     offset: Constant
     entering: tuple[str, QParams] | None
     """The integers of the data."""
+    apart: bool
+    """Whether what is added to the product with the data cannot be added to that with the state as well."""
     names: tuple[str, ...]
     """As many as `_MADE`, that nothing has yet."""
 
@@ -75,19 +78,24 @@ class _Split:
     qparams: dict[str, QParams]
 
 
-def with_stored_recurrences(graph: Graph, memo: Memo) -> Graph:
+def with_stored_recurrences(graph: Graph, memo: Memo | None = None) -> Graph:
     """The graph whose recurrent layers with weights in 8 bits read these, and never as real numbers.
 
     Their data are multiplied as integers where they come as such.
     """
+    memo = memo or Memo()
     kinds = {op.form_of: op.name for op in OPS.values() if issubclass(op, StoredRecurrent)}
     taken, done = {*graph.types, *graph.by_name}, dict[str, _Split]()
     for node in graph.nodes:
         weights = _weights(graph, node) if node.op in kinds else None
         if weights is not None:
             data, offset = node.inputs[0], graph.constants[node.inputs[3]]
+            op = bind(node)
+            apart = isinstance(op, Gru) and op.linear_before_reset
             names = tuple(claimed(f"{node.name}.{what}", taken) for what in _MADE)
-            layer = _Layer(node, kinds[node.op], graph.types[data], weights, offset, _integers(graph, data), names)
+            layer = _Layer(
+                node, kinds[node.op], graph.types[data], weights, offset, _integers(graph, data), apart, names
+            )
             done[node.name] = memo.recall((__name__, node.name), (layer,), partial(_split, layer))
     if not done:
         return graph
@@ -120,47 +128,46 @@ def _integers(graph: Graph, value: str) -> tuple[str, QParams] | None:
 
 
 def _split(layer: _Layer) -> _Split:
-    node, recurrence = layer.node, layer.weights[1]
+    """A product, what is added to it alone if anything is, and what goes round, which adds the rest."""
+    node, (kernel, recurrence) = layer.node, layer.weights
     before, after = np.split(layer.offset.array, 2, axis=1)
-    split = _products(layer, before.reshape(-1)) or _real_products(layer, before.reshape(-1))
+    entering, _, bias, *names = layer.names[2:]
+    split = _integer_product(layer) or _real_product(layer, kernel)
+    data = split.nodes[-1].output
+    if layer.apart:
+        split.nodes.append(_made(layer, BiasAdd.name, (data, bias), entering, axis=layer.data.rank - 1))
+        split.constants[bias], data = Constant(before.reshape(-1)), entering
+    else:
+        after = np.add(before, after)
     held = recurrence.centred.astype(np.int8), recurrence.scales, np.ascontiguousarray(after)
-    split.constants.update(zip(layer.names[-3:], map(Constant, held), strict=True))
-    inputs = (layer.names[2], *layer.names[-3:], *node.inputs[4:])
-    split.nodes.append(replace(node, op=layer.kind, inputs=inputs))
+    split.constants.update(zip(names, map(Constant, held), strict=True))
+    split.nodes.append(replace(node, op=layer.kind, inputs=(data, *names, *node.inputs[4:])))
     return split
 
 
-def _products(layer: _Layer, offset: Array) -> _Split | None:
+def _integer_product(layer: _Layer) -> _Split | None:
     """Products of integers with the data, as real numbers; None where 32 bits do not hold the sums."""
     if layer.entering is None or layer.entering[1].axis is not None:
         return None
     value, data = layer.entering
-    (matrix, q), axis = layer.weights[0].as_matrix(), layer.data.rank - 1
-    sums, units = accumulator_qparams(data, q, axis), bias_units(data, q)
-    added = quantized_bias(offset, units)
+    matrix, q = layer.weights[0].as_matrix()
+    sums = accumulator_qparams(data, q, layer.data.rank - 1)
     bound = largest_sum(QnnDense(), data, q, (layer.data, matrix.type), matrix.array)
-    if accumulator_dtype(bound, added) != "int32":
+    if accumulator_dtype(bound, None) != "int32":
         return None
-    raw, biased, entering, kernel, bias, *_ = layer.names
+    integers, product, _, kernel, *_ = layer.names
     nodes = [
-        _made(layer, QnnDense.name, (value, kernel), raw),
-        _made(layer, BiasAdd.name, (raw, bias), biased, **BiasAdd.given(axis=axis)),
-        _made(layer, Dequantize.name, (biased,), entering),
+        _made(layer, QnnDense.name, (value, kernel), integers),
+        _made(layer, Dequantize.name, (integers,), product),
     ]
-    constants = {kernel: matrix, bias: Constant(added.astype(np.int32))}
-    return _Split(nodes, constants, {kernel: q, raw: sums, biased: sums, bias: units})
+    return _Split(nodes, {kernel: matrix}, {kernel: q, integers: sums})
 
 
-def _real_products(layer: _Layer, offset: Array) -> _Split:
+def _real_product(layer: _Layer, weight: _Weight) -> _Split:
     """Products of real numbers with the data."""
-    raw, _, entering, kernel, bias, *_ = layer.names
-    nodes = [
-        _made(layer, Dense.name, (layer.node.inputs[0], kernel), raw),
-        _made(layer, BiasAdd.name, (raw, bias), entering, **BiasAdd.given(axis=layer.data.rank - 1)),
-    ]
-    weight = layer.weights[0]
+    _, product, _, kernel, *_ = layer.names
     real = _rows(dequantize(weight.integers.array, weight.q))
-    return _Split(nodes, {kernel: Constant(real), bias: Constant(np.ascontiguousarray(offset))}, {})
+    return _Split([_made(layer, Dense.name, (layer.node.inputs[0], kernel), product)], {kernel: Constant(real)}, {})
 
 
 def _made(layer: _Layer, op: str, inputs: tuple[str, ...], output: str, **attrs: Attr) -> Node:
