@@ -43,7 +43,7 @@ class _Weight:
         if self.integers.array.dtype.itemsize > 1:
             return False
         low, high = self.centred.min(initial=0), self.centred.max(initial=0)
-        return bool(-128 <= low and high <= 127)
+        return bool(low >= -128 and high <= 127)
 
     @property
     def scales(self) -> Array:
