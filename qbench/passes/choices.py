@@ -102,6 +102,8 @@ def _decided(graph: Graph, config: QuantConfig) -> Choices:
     excluded, included, modes = dict[str, str](), set[str](), dict[str, Mode]()
     for node in graph.nodes:
         name, kept, (who, mode) = node.name, floats[node.name], said[node.name] or ("default", config.mode)
+        if mode == "dynamic" and OPS[node.op].reads_integers:  # has no form of it
+            mode = "weight_only"
         if kept is not None and kept[1]:
             override = config.layers.get(name)
             excluded[name] = (override and override.reason) or f"excluded by {kept[0]}"

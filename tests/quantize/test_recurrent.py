@@ -15,7 +15,7 @@ from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
 from qbench.ir.types import TensorType
-from qbench.quant.config import QuantConfig
+from qbench.quant.config import Preset, QuantConfig
 from qbench.runtime.programs import plan
 from qbench.session.export import export_tflite
 from qbench.session.session import Session
@@ -112,9 +112,10 @@ def test_a_layer_kept_in_float_has_real_weights() -> None:
     assert [made.op for made in model.graph.nodes if made.name == "first"] == ["nn.gru"]
 
 
-def test_weights_alone_are_stored_where_that_is_asked() -> None:
+@pytest.mark.parametrize("preset", ["weight_only", "dynamic"])
+def test_weights_alone_are_stored_where_data_stay_real(preset: Preset) -> None:
     graph = network("nn.lstm")
-    model = Session(graph, FEEDS, config=QuantConfig.of_preset("weight_only")).quantized()
+    model = Session(graph, FEEDS, config=QuantConfig.of_preset(preset)).quantized()
     assert model.encodings.keys() == {*WEIGHTS, "wd"}
     ops = [made.op for made in model.graph.nodes]
     assert ops.count("integer.lstm") == 2 and "qnn.quantize" not in ops
