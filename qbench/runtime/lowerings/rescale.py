@@ -14,7 +14,6 @@ from qbench.kernels.levels import Level
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rescale_elements import rescale_elements_kernel
-from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
 from qbench.ops.numeric.exact import centred
@@ -31,10 +30,9 @@ from qbench.runtime.lowerings.operands import (
     spread,
     walks_of,
 )
-from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, NUMBERS, Rescaling, flip, reach, rescale_fields, rescaling
 from qbench.runtime.step import Instruction, Place, row_major
 
-_WALKED = ("mantissa", "shift", "multiplier")
 _PARAMETER = 4  # bytes of each of them
 
 
@@ -56,12 +54,7 @@ class _Rescaled(Lowering):
         self.axis = self._axis(node)
         channels = 1 if self.axis is None else self.shape[self.axis]
         self.found = found = rescaling(self.graph, self.step, node, channels, self.axis or 0)
-        if found.dtype not in ELEMENTS:
-            raise Refused(f"its result is {found.dtype}")
-        small = bound < 2**31
-        if not small and found.rounding == "tflite_double":
-            raise Refused(f"tflite_double rescales 32-bit integers, these could reach {bound}")
-        return found.rounding, small and is_plain(found.shift, found.rounding)
+        return found.mode(bound, f"tflite_double rescales 32-bit integers, these could reach {bound}")
 
     def _axis(self, node: Node) -> int | None:
         shapes = [self.graph.constants[name].array.shape for name in node.inputs[1:]]
@@ -76,18 +69,9 @@ class _Rescaled(Lowering):
 
     def parameters(self, site: Site, out: Place) -> tuple[dict[str, Any], tuple[int, ...]]:
         """The fields of the requantize, and the strides of its parameters along the result's memory."""
-        found = self.found
-        if found is None:
-            nothing = site.constant(np.zeros(1, np.int32))
-            fields: dict[str, Any] = dict.fromkeys(_WALKED, nothing)
-            return {**fields, "zero_point": 0, "low": 0, "high": 0}, (0,) * len(self.shape)
+        channels = 1 if self.found is None else self.found.mantissa.size
         steps = [int(axis == self.axis) for axis in range(len(self.shape))]
-        fields = {
-            "mantissa": site.constant(found.mantissa), "shift": site.constant(found.shift),
-            "multiplier": site.constant(found.multiplier), "zero_point": found.zero_point, "low": found.low,
-            "high": found.high,
-        }  # fmt: skip
-        return fields, spread(self.shape, steps, out)
+        return rescale_fields(site, self.found, channels, channels), spread(self.shape, steps, out)
 
     def target(self, site: Site) -> tuple[Place, Sequence[Instruction]]:
         """Where the results go, with its last axis in one piece."""
@@ -105,7 +89,7 @@ class _Rescaled(Lowering):
         made: list[dict[str, Any]] = []
         for walk in walks_of(out.shape, memory, **strides, m=steps, y=out.strides):
             ahead = walk.pop("m")
-            made.append({**parameters, **walk, **{name: parameters[name] + ahead for name in _WALKED}})
+            made.append({**parameters, **walk, **{name: parameters[name] + ahead for name in NUMBERS}})
         return made
 
     def vectors(
@@ -129,9 +113,9 @@ class _Rescaled(Lowering):
         bits = [number if number.dtype == np.float32 else number.astype(np.int32) for number in packed]
         kernel = rescale_elements_kernel(site.level, kind, _any(a.dtype), _any(b and b.dtype), _any(stored))
         scales = site.constant(np.concatenate([number.view(np.int32) for number in bits]))
-        fields: dict[str, Any] = {"zero_a": zeros[0], "zero_b": zeros[1], "scales": scales}
-        fields |= {"zero_point": found.zero_point, "low": found.low, "high": found.high}
-        return [instruction(kernel, self.output, **fields, **walk) for walk in walks]
+        ends: dict[str, Any] = {"zero_a": zeros[0], "zero_b": zeros[1], "scales": scales}
+        ends |= {"zero_point": found.zero_point, "low": found.low, "high": found.high}
+        return [instruction(kernel, self.output, **ends, **walk) for walk in walks]
 
 
 @lowers(Requantize, rank=1)
