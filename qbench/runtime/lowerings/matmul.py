@@ -113,8 +113,8 @@ class MatmulLowering(Lowering):
             a_starts=starts[0], b_starts=starts[1], y_starts=starts[2], batch=math.prod(self.shape[:-2]),
             rows=self.shape[-2], columns=self.shape[-1], depth=self.depth, a_row=a_row, a_step=a_step, b_step=b_step,
             b_column=b_column, y_row=self.shape[-1], a_extent=math.prod(a.shape), b_extent=math.prod(b.shape),
-            zero_a=op.lhs_zero_point + flip(self.dtypes[0]), zero_b=op.rhs_zero_point + flip(self.dtypes[1]), run=self.run,
-            **rescale_fields(site, found, 1, 1),
+            zero_a=op.lhs_zero_point + flip(self.dtypes[0]), zero_b=op.rhs_zero_point + flip(self.dtypes[1]),
+            run=self.run, **rescale_fields(site, found, 1, 1),
         )  # fmt: skip
         return [*copies, made, *target.copies]
 
