@@ -104,7 +104,7 @@ class GeneralLowering(Lowering):
         out, depth, kh, kw = self._weights().shape
         source, target = gapless(site, self.data), gapless(site, self.output, output=True)
         x, y = source.place, target.place
-        letters: Any = x.dtype.str[1:], packed.dtype.str[1:], y.dtype.str[1:]
+        letters: Any = x.letters, packed.dtype.str[1:], y.letters
         made = instruction(
             general_conv_kernel(*letters, *self.mode), self.output, x=x.reference, y=y.reference,
             weights=site.constant(packed), bias=site.constant(self.bias), groups=groups, channels=out // groups,

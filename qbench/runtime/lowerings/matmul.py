@@ -87,7 +87,7 @@ class MatmulLowering(Lowering):
             return Side(site.constant(array), array.dtype.str[1:], array.shape)
         source = gapless(site, name)
         copies += source.copies
-        return Side(source.place.reference, source.place.dtype.str[1:], source.place.natural_shape)
+        return Side(source.place.reference, source.place.letters, source.place.natural_shape)
 
     def steps(self, a: Side, b: Side) -> tuple[tuple[int, int], tuple[int, int]]:
         """Elements from row to row and along the depth on the left; along the depth and the columns on the right."""
@@ -106,7 +106,7 @@ class MatmulLowering(Lowering):
         target = gapless(site, self.output, output=True)
         (a_row, a_step), (b_step, b_column) = self.steps(a, b)
         starts = [site.constant(self.starts(shape)) for shape in (a.shape, b.shape, self.shape)]
-        letters: Any = a.letters, b.letters, target.place.dtype.str[1:]
+        letters: Any = a.letters, b.letters, target.place.letters
         made = instruction(
             matmul_kernel(*letters, *self.mode), self.output, a=a.reference, b=b.reference, y=target.place.reference,
             bias=site.constant(self.bias - found.before if found else self.bias),

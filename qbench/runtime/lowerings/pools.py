@@ -88,7 +88,7 @@ class MaxPoolLowering(_Pool):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         lowest = integer_range(self.dtype)[0] + flip(self.dtype)
-        kernel = max_pool_kernel(site.level, _letters(site.places[self.data]))
+        kernel = max_pool_kernel(site.level, site.places[self.data].letters)
         return [instruction(kernel, self.output, **self.places(site), lowest=lowest)]
 
 
@@ -111,7 +111,7 @@ class AveragePoolLowering(_Pool):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         low, high = clamp(self.step, self.dtype)
-        kernel: Any = average_pool_kernel(_letters(site.places[self.data]))
+        kernel: Any = average_pool_kernel(site.places[self.data].letters)
         ends = {"zero": flip(self.dtype), "low": low, "high": high}
         return [instruction(kernel, self.output, **self.places(site), **ends)]
 
@@ -188,7 +188,7 @@ class SumPoolLowering(_Pool, _Summed):
         return self.op.window
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        letters: Any = _letters(site.places[self.data]), _letters(site.places[self.output])
+        letters: Any = site.places[self.data].letters, site.places[self.output].letters
         in_vectors = _in_vectors(site, letters, self.found, self.bound, self.channels)
         kernel, fields = in_vectors or (
             sum_pool_kernel(*letters, *self.end), _parameters(site, self.found, self.channels)
@@ -265,7 +265,7 @@ class SumLowering(_Summed):
         target = gapless(site, self.output, output=True, plain=self.plain)
         x, y, zero = source.place, target.place, self.op.data_zero_point + flip(self.dtype)
         made = self._in_vectors(site, x, y, zero) or instruction(
-            sum_kernel(_letters(x), _letters(y), *self.end), self.output, x=x.reference, y=y.reference, outer=outer,
+            sum_kernel(x.letters, y.letters, *self.end), self.output, x=x.reference, y=y.reference, outer=outer,
             middle=middle, inner=inner, x_outer=middle * inner, x_middle=inner, y_outer=inner, zero=zero,
             **_parameters(site, self.found, inner),
         )  # fmt: skip
@@ -274,7 +274,7 @@ class SumLowering(_Summed):
     def _in_vectors(self, site: Site, x: Place, y: Place, zero: int) -> Instruction | None:
         """A pool whose window is the whole of the middle axis."""
         outer, middle, inner = self.sizes
-        found = _in_vectors(site, (_letters(x), _letters(y)), self.found, self.bound, inner)
+        found = _in_vectors(site, (x.letters, y.letters), self.found, self.bound, inner)
         if found is None or inner == 1:
             return None
         kernel, fields = found
@@ -305,7 +305,3 @@ def _in_vectors(
 def _parameters(site: Site, found: Rescaling | None, channels: int) -> dict[str, Any]:
     """The fields of the requantize, in memory of whole vectors."""
     return rescale_fields(site, found, channels, -(-channels // _VECTOR) * _VECTOR)
-
-
-def _letters(place: Place) -> Any:
-    return place.dtype.str[1:]

@@ -14,6 +14,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rescale_elements import rescale_elements_kernel
+from qbench.kernels.rounding import NUMBERS
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
 from qbench.ops.numeric.exact import centred
@@ -30,7 +31,7 @@ from qbench.runtime.lowerings.operands import (
     spread,
     walks_of,
 )
-from qbench.runtime.lowerings.rescaling import ELEMENTS, NUMBERS, Rescaling, flip, reach, rescale_fields, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, reach, rescale_fields, rescaling
 from qbench.runtime.step import Instruction, Place, row_major
 
 _PARAMETER = 4  # bytes of each of them
@@ -96,7 +97,7 @@ class _Rescaled(Lowering):
         self, site: Site, a: Operand, b: Operand | None, zeros: tuple[int, int], bound: int, out: Place
     ) -> list[Instruction]:
         """The step, of one operand or two, as vector code; nothing where there is none."""
-        found, second, stored = self.found, b or a, out.dtype.str[1:]
+        found, second, stored = self.found, b or a, out.letters
         memory = {name: (one.reference, np.dtype(one.dtype).itemsize) for name, one in (("a", a), ("b", second))}
         memory["y"] = out.reference, out.dtype.itemsize
         walks = walks_of(out.shape, memory, a=a.strides, b=second.strides, y=out.strides)
@@ -144,7 +145,7 @@ class RequantizeLowering(_Rescaled):
         x, zero = operand(site, self.data, out), self.found.before + flip(self.dtype)
         made = self.vectors(site, x, None, (zero, 0), self.bound, out)
         if not made:
-            kernel = requantize_kernel(_any(x.dtype), _any(out.dtype.str[1:]), *self.mode)
+            kernel = requantize_kernel(_any(x.dtype), _any(out.letters), *self.mode)
             made = [instruction(kernel, self.output, zero=zero, **walk) for walk in self.walks(site, out, x=x)]
         return [*made, *copies]
 
@@ -193,7 +194,7 @@ class MultiplyLowering(_Rescaled):
         left, right = self.step.head.inputs
         out, copies = self.target(site)
         a, (b, zero_b) = operand(site, left, out), self._right(site, right, out)
-        letters = [_any(kind) for kind in (a.dtype, b.dtype, out.dtype.str[1:])]
+        letters = [_any(kind) for kind in (a.dtype, b.dtype, out.letters)]
         offset = self.found and self.found.offset
         made = self.vectors(site, a, b, (self.zeros[0], zero_b), self.bound, out)
         if not made:

@@ -14,7 +14,7 @@ from qbench.ir.dtypes import DType, integer_range, numpy_dtype
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, Epilogue, bind, is_op
 from qbench.kernels.isa import Element
-from qbench.kernels.rounding import is_plain, two_parts
+from qbench.kernels.rounding import NUMBERS, is_plain, two_parts
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import (
     IntegerRequantize,
@@ -27,9 +27,6 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.lowerings.lowering import Refused, Site
 
 Int32s = NDArray[np.int32]
-
-NUMBERS = ("mantissa", "shift", "multiplier")
-"""Fields of kernels that hold a number for each channel."""
 
 ELEMENTS: Mapping[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2", "uint16": "i2"}
 """How narrow integers lie in memory: 8 bits as codes from 0, 16 bits with a sign, so that kernels are made for one type
