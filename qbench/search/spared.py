@@ -135,7 +135,7 @@ def entering(prepared: Trace, groups: Iterable[Group]) -> dict[str, list[str]]:
     """
     graph, groups = prepared.graph, [*groups]
     made = {value for group in groups for value in group.outputs if rule_of(group.head) != QuantRule.FLOAT}
-    _, named = annotate(prepared, FrozenMap(), Memo())
+    _, named = annotate(prepared, FrozenMap(), Memo(), modes=choices_of(graph, QuantConfig()).modes)
     found = dict[str, list[str]]()
     for group in groups:
         read = [value for value in integer_operands(group.head) if value not in made and value not in graph.constants]
