@@ -38,6 +38,14 @@ class _Weight:
         return self.integers.array.astype(np.int16) - self.q.zero_point_array(self.integers.shape).astype(np.int16)
 
     @property
+    def has_8_bits(self) -> bool:
+        """Whether int8 holds the integers less their zero points."""
+        if self.integers.array.dtype.itemsize > 1:
+            return False
+        low, high = self.centred.min(initial=0), self.centred.max(initial=0)
+        return bool(low >= -128 and high <= 127)
+
+    @property
     def scales(self) -> Array:
         """One for each row [directions, rows]."""
         return np.ascontiguousarray(
@@ -113,11 +121,7 @@ def _weights(graph: Graph, node: Node) -> tuple[_Weight, _Weight] | None:
     weights = [_Weight(graph.constants[known[0]], known[1]) for known in found if known and known[0] in graph.constants]
     if len(weights) < 2 or node.inputs[3] not in graph.constants:
         return None
-    fits = all(
-        each.q.axis in (None, 1) and np.abs(each.centred).max(initial=0) < 128 and each.q.block is None
-        for each in weights
-        if each.integers.array.dtype.itemsize == 1
-    )
+    fits = all(each.q.axis in (None, 1) and each.q.block is None and each.has_8_bits for each in weights)
     return (weights[0], weights[1]) if fits else None
 
 

@@ -24,7 +24,7 @@ def scales(array: np.ndarray, dtype: str, axis: int | None) -> QParams:
     """Symmetric for signed integers; with a zero point for others, from which some of 8 bits lie 230 away."""
     rest = tuple(i for i in range(array.ndim) if i != axis)
     largest = np.abs(array).max(axis=rest)
-    steps, zero = {"int8": (127, 0), "uint4": (7, 8), "uint8": (230, 20)}[dtype]
+    steps, zero = {"int8": (127, 0), "uint4": (7, 8), "uint8": (230, 20), "int16": (32767, 0)}[dtype]
     if axis is None:
         return QParams(float(largest / steps), zero, dtype)
     return QParams(tuple((largest / steps).tolist()), (zero,) * len(largest), dtype, axis)
@@ -108,6 +108,7 @@ def test_weights_of_other_kinds_stay_what_they_are() -> None:
     for graph in (
         layer("nn.lstm", axis=2)[0],  # scales along what is summed
         layer("nn.lstm", weights="uint8")[0],  # less their zero points they need nine bits
+        layer("nn.lstm", weights="int16")[0],
     ):
         assert with_stored_recurrences(graph) is graph
 
