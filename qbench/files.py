@@ -4,7 +4,10 @@ import errno
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
+
+from qbench.errors import ExportError, shown
 
 
 @contextmanager
@@ -29,6 +32,21 @@ def replacing(path: Path) -> Generator[Path]:
             error.filename = str(path)
             del error.filename2
         raise
+
+
+@contextmanager
+def exported(path: str | PathLike[str], what: str = "") -> Generator[None]:
+    """Say of what is written inside, and cannot be, where to; `what` comes before the path: "the report to ".
+
+    Raises
+    ------
+    ExportError
+        In place of OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ExportError(f"cannot write {what}{shown(str(path))}: {error.strerror or error}") from error
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -84,9 +84,9 @@ class Layers:
         """The channels of all values."""
         return self._node("Concat", sum(map(self.channels, values)), *values, axis=1)
 
-    def classifier(self, x: str, classes: int = 1000) -> onnx.ModelProto:
+    def classifier(self, x: str) -> onnx.ModelProto:
         """Mean over the image and a dense layer; the finished model, whose output is ``logits``."""
-        inputs = self.channels(x)
+        inputs, classes = self.channels(x), 1000
         flat = self._node("Flatten", inputs, self._node("GlobalAveragePool", inputs, x), axis=1)
         weight = self._normal(classes, inputs) * np.float32(2 / np.sqrt(inputs))
         self._node("Gemm", classes, flat, *self._parameters(weight), output="logits", transB=1)

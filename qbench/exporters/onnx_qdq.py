@@ -17,7 +17,7 @@ from qbench.exporters.onnx import EXPORTERS, Writer
 from qbench.exporters.onnx.bias import bias_after
 from qbench.exporters.onnx.nbits import DOMAIN
 from qbench.exporters.onnx.tail import OPSET
-from qbench.files import write_bytes
+from qbench.files import exported, write_bytes
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import QuantRule, is_op
 from qbench.ops.float.image import Resize2d
@@ -52,13 +52,11 @@ def write_onnx(graph: Graph, path: str | PathLike[str], *, float16: bool = False
         Ops that ONNX does not have, a model of more than 2 GiB, or a path that cannot be written.
     """
     path = Path(path)
-    try:
+    with exported(path):
         if sum(constant.array.nbytes for constant in graph.constants.values()) > _LARGE:
             _write_beside(graph, path, float16, nbits)
         else:
             write_bytes(path, _serialized(onnx_model(graph, float16=float16, nbits=nbits)))
-    except OSError as error:
-        raise ExportError(f"cannot write {shown(str(path))}: {error.strerror or error}") from error
     return path
 
 

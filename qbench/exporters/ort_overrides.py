@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from qbench.errors import ExportError, shown
-from qbench.files import write_text
+from qbench.files import exported, write_text
 from qbench.ir.qparams import QParams
 from qbench.quant.encodings import Encodings
 
@@ -56,8 +56,6 @@ def write_tensor_quant_overrides(encodings: Encodings, path: str | PathLike[str]
         The path cannot be written.
     """
     path = Path(path)
-    try:
+    with exported(path):
         write_text(path, json.dumps({"TensorQuantOverrides": tensor_quant_overrides(encodings)}, indent=2) + "\n")
-    except OSError as error:
-        raise ExportError(f"cannot write {shown(str(path))}: {error.strerror or error}") from error
     return path

@@ -25,7 +25,7 @@ def average(site: Site) -> Form:
     if site.semantics == "onnx" and pool is not None and pool.pool_size == shape[2:] and not any(pool.padding):
         pool = None  # onnxruntime takes it for a global pool too
     narrow = all(q.dtype in EIGHT_BITS for q in (source, *site.targets))
-    if site.semantics == "onnx" and pool is not None and site.arithmetic.fused and narrow:
+    if site.semantics == "onnx" and pool is not None and narrow:
         return straight(site, "qnn.avg_pool2d", (0,), {**site.node.attrs, "semantics": "onnx"})
     return _sums(site, pool, source, axes, count)
 

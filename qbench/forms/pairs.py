@@ -21,9 +21,7 @@ def arithmetic(site: Site) -> Form:
     if site.node.op == "multiply" and site.semantics is None:
         return elementwise_product(site)
     types = _types(site)
-    if site.semantics == "onnx" and not (
-        site.arithmetic.fused and site.node.op != "subtract" and types in ({"int8"}, {"uint8"})
-    ):
+    if site.semantics == "onnx" and (site.node.op == "subtract" or types not in ({"int8"}, {"uint8"})):
         return binary(site)  # onnxruntime computes the others in float32
     if site.node.op == "multiply":
         return elementwise_product(site)

@@ -35,12 +35,10 @@ class Arithmetic:
     Parameters
     ----------
     semantics
-        A runtime; None rounds everything in one way.
+        A runtime; None rounds everything in one way. That of ``onnx`` has sums, products and softmax as the 8-bit
+        kernels compute them that onnxruntime's default optimizations put in place of dequantize, op, quantize.
     rounding
         That way.
-    fused
-        For ``onnx``: sums, products and softmax as the 8-bit kernels compute them that onnxruntime's default
-        optimizations put in place of dequantize, op, quantize. Otherwise in float32, as without optimizations.
     from_file
         For ``tflite``: an operator of a TFLite file, which may join integers of several scales, sum them, and have
         slopes that are integers. For other graphs these are a few ops each, or stay in real numbers.
@@ -48,7 +46,6 @@ class Arithmetic:
 
     semantics: Semantics | None = None
     rounding: Rounding = "tflite_single"
-    fused: bool = True
     from_file: bool = False
 
     def after(self, op: str) -> Rounding:

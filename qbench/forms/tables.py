@@ -85,7 +85,7 @@ def softmax(site: Site) -> Form:
     """onnxruntime and TFLite have a softmax of integers; otherwise it stays in real numbers."""
     if site.semantics == "tflite":
         return _at_fixed_scale(site, QnnSoftmax, (*EIGHT_BITS, "int16"))
-    if site.semantics != "onnx" or not site.arithmetic.fused:
+    if site.semantics != "onnx":
         raise NoForm(site.op.float_reason)
     q = site.per_tensor(0)
     if q.dtype not in EIGHT_BITS or any(target.dtype != q.dtype for target in site.targets):

@@ -6,19 +6,20 @@ of the file's tensor, and which of the new nodes has the name of the file's node
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 import qbench.ops  # noqa: F401  # pyright: ignore[reportUnusedImport] fills the registry
-from qbench.errors import GraphError, ModelError, QParamsError, shown
+from qbench.errors import GraphError, ModelError, QParamsError, UnsupportedOpsError, shown
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr, Node
 from qbench.ir.mapped import release
 from qbench.ir.names import claimed
 from qbench.ir.op import OPS, Array, QuantRule, bind
 from qbench.ir.qparams import QParams
-from qbench.ir.types import TensorType
+from qbench.ir.types import Dim, TensorType
 
 HELPERS = frozenset(
     {"expand_dims", "nn.pad", "qnn.dequantize", "qnn.quantize", "qnn.reinterpret", "reshape", "squeeze", "transpose"}
@@ -27,6 +28,49 @@ HELPERS = frozenset(
 
 MAX_ELEMENTS = 2**28
 """No constant that a model computes may be larger."""
+
+
+class Unsupported(UnsupportedOpsError):
+    """One node that cannot be converted, with the reason; the importer collects them all."""
+
+
+class Open(Unsupported):
+    """One node whose sizes only the run knows: the graph can end before it, and the rest be kept as it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """What a tensor of the file became: a value of the graph, or an array known while importing.
+
+    The array may have dtype object and hold sizes that are known only at run time.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    dtype: str
+    array: Array | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def constant(self) -> Array | None:
+        """The array, where it is known and all its elements are plain numbers."""
+        return None if self.array is None or self.array.dtype == object else self.array
+
+    def axis(self, axis: int) -> int:
+        """An axis counted from the front; ModelError where there is none such."""
+        if not -self.rank <= axis < self.rank:
+            raise ModelError(f"axis {axis} is outside {shown(self.name)}, which has {self.rank} dimensions")
+        return axis % self.rank
+
+    def integers(self) -> tuple[int, ...]:
+        """The elements of a known list of ints; Unsupported where it is computed at run time."""
+        if self.constant is None:
+            raise Open(f"{shown(self.name)} must be constant")
+        return tuple(int(element) for element in self.constant.ravel())
 
 
 class Source(Protocol):
@@ -157,5 +201,5 @@ class Growth:
     def now(self) -> Source:
         """The node that is being converted."""
         if self._source is None:
-            raise RuntimeError("a converter runs between start and finish")
+            raise RuntimeError("a converter runs between begin and finish")
         return self._source

@@ -26,6 +26,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from qbench.errors import ExportError, GraphError, ModelError, shown
+from qbench.ir.bits import packed, signed, unpacked
 from qbench.ir.dtypes import DType, numpy_dtype
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import BARE, Graph, check_graph, print_graph
@@ -136,9 +137,9 @@ def _write(graph: Graph, folder: Path) -> None:
     text = print_graph(graph).encode()
     (folder / _TEXT).write_bytes(text)
     tensors = {name: _tensor(constant, _key(name, i)) for i, (name, constant) in enumerate(graph.constants.items())}
-    packed = {one.key: _packed(graph.constants[name]) for name, one in tensors.items() if one.key is not None}
-    (folder / _TENSORS).write_bytes(safetensors.numpy.save(packed))
-    version = VERSION if len(packed) < len(tensors) else 1
+    arrays = {one.key: _packed(graph.constants[name]) for name, one in tensors.items() if one.key is not None}
+    (folder / _TENSORS).write_bytes(safetensors.numpy.save(arrays))
+    version = VERSION if len(arrays) < len(tensors) else 1
     sha256 = hashlib.sha256(text).hexdigest()
     manifest = _Manifest(
         version=version, name=graph.name, file=graph.file or None, graph_sha256=sha256, constants=tensors
@@ -224,8 +225,7 @@ def _packed(constant: Constant) -> NDArray[np.generic]:
         return constant.array.view(np.uint16)
     if constant.dtype not in ("int4", "uint4"):
         return constant.array
-    halves = constant.array.astype(np.int8).view(np.uint8).ravel() & 15
-    return halves[0::2] | np.append(halves[1::2], np.zeros(halves.size % 2, np.uint8)) << 4
+    return packed(constant.array.astype(np.int8).view(np.uint8).ravel() & 15)
 
 
 def _unpacked(stored: NDArray[Any], dtype: DType, shape: tuple[int, ...]) -> NDArray[np.generic]:
@@ -234,7 +234,5 @@ def _unpacked(stored: NDArray[Any], dtype: DType, shape: tuple[int, ...]) -> NDA
         return stored.view(wanted).reshape(shape)
     if dtype not in ("int4", "uint4"):
         return stored.astype(wanted, casting="no", copy=False).reshape(shape)
-    halves = np.stack([stored & 15, stored >> 4], axis=-1).ravel()[: math.prod(shape)]
-    if dtype == "int4":
-        halves = (halves ^ 8).astype(np.int8) - 8
-    return halves.astype(wanted).reshape(shape)
+    halves = unpacked(stored)[: math.prod(shape)]
+    return (signed(halves) if dtype == "int4" else halves).astype(wanted).reshape(shape)

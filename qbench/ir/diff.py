@@ -135,8 +135,8 @@ def _nodes(left: Graph, right: Graph) -> Iterator[Entry]:
     for a, b in align([_node_keys(n) for n in left.nodes], [_node_keys(n) for n in right.nodes]):
         old = None if a is None else left.nodes[a]
         new = None if b is None else right.nodes[b]
-        old_line = "" if old is None else print_node(left, old, short=True)
-        new_line = "" if new is None else print_node(right, new, short=True)
+        old_line = "" if old is None else print_node(left, old)
+        new_line = "" if new is None else print_node(right, new)
         if old is not None and new is not None:
             changes = tuple(_node_changes(left, old, right, new))
             yield Entry("node", "changed" if changes else "same", old.name, new.name, old_line, new_line, changes)

@@ -219,9 +219,9 @@ def print_graph(graph: Graph, *, short: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def print_node(graph: Graph, node: Node, *, short: bool = False) -> str:
-    """The line of one node; types and qparams that the graph lacks are left out."""
-    return f"{_code(graph, node, short)}  // {_note(graph, node, short)}"
+def print_node(graph: Graph, node: Node) -> str:
+    """The short line of one node; types and qparams that the graph lacks are left out."""
+    return f"{_code(graph, node, True)}  // {_note(graph, node, True)}"
 
 
 def value_line(graph: Graph, name: str, *, short: bool = False) -> str:

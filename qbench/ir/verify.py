@@ -99,5 +99,5 @@ def _check_qparams(value: str, kind: TensorType, qparams: QParams) -> None:
 
 def _around(graph: Graph, index: int) -> str:
     first = max(0, index - _AROUND)
-    lines = [print_node(graph, node, short=True) for node in graph.nodes[first : index + _AROUND + 1]]
+    lines = [print_node(graph, node) for node in graph.nodes[first : index + _AROUND + 1]]
     return "\n".join(f"{'>' if first + i == index else ' '} {line}" for i, line in enumerate(lines))

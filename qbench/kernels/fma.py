@@ -25,9 +25,4 @@ def _fma(context, a, b, c):
     return types.float32(types.float32, types.float32, types.float32), generate
 
 
-@overload(fma)
-def _compiled(a, b, c):
-    def call(a, b, c):
-        return _fma(a, b, c)
-
-    return call
+overload(fma)(lambda a, b, c: lambda a, b, c: _fma(a, b, c))

@@ -14,7 +14,7 @@ from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
 from qbench.kernels.memory import address_of, view
 from qbench.kernels.rescale import RESCALES
-from qbench.kernels.rounding import finisher
+from qbench.kernels.rounding import PARAMETERS, finisher
 from qbench.kernels.rows import loop, store_codes
 from qbench.kernels.split import at as index
 from qbench.kernels.split import share
@@ -28,9 +28,6 @@ _WINDOW = dict.fromkeys(
 )  # fmt: skip
 """References, sizes, strides in elements; the window kh, kw moves by sh, sw, its taps lie dh, dw apart, and the first
 one of the first window is at -top, -left."""
-
-_PARAMETERS = dict.fromkeys(("mantissa", "shift", "multiplier", "zero_point", "low", "high"), "i8")
-"""Of the requantize that ends a sum: one mantissa, shift and multiplier for each channel."""
 
 _ENDS = dict.fromkeys(("scales", "zero_point", "low", "high"), "i8")
 """The same for vector code."""
@@ -331,7 +328,7 @@ def sum_pool_kernel(
                 y[c] = finish(sums[c] * scale, mantissa[k], shift[k], multiplier[k], zero_point, low, high)
 
     name = f"sum_pool.{x}.{y}.{rounding}{'.plain' if plain else ''}"
-    return Kernel(name, record(**_WINDOW, **_PARAMETERS, zero="i8", factor="i8"), pool)
+    return Kernel(name, record(**_WINDOW, **PARAMETERS, zero="i8", factor="i8"), pool)
 
 
 @makes_kernels
@@ -380,4 +377,4 @@ def sum_kernel(
 
     sizes = dict.fromkeys(("x", "y", "outer", "middle", "inner", "x_outer", "x_middle", "y_outer", "zero"), "i8")
     name = f"sum.{x}.{y}.{rounding}{'.plain' if plain else ''}"
-    return Kernel(name, record(**sizes, **_PARAMETERS), total)
+    return Kernel(name, record(**sizes, **PARAMETERS), total)

@@ -7,15 +7,13 @@ import numpy as np
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.memory import view
-from qbench.kernels.rounding import finisher
+from qbench.kernels.rounding import PARAMETERS, finisher
 from qbench.kernels.split import at, share
 from qbench.kernels.walk import extent, extents, index_of, onward, stretch
 from qbench.quant.rounding import Rounding
 
 Narrow = Literal["u1", "i2"]
 Wide = Literal["u1", "i2", "i4", "i8"]
-
-_PARAMETERS = dict.fromkeys(("mantissa", "shift", "multiplier", "zero_point", "low", "high"), "i8")
 
 
 @makes_kernels
@@ -59,7 +57,7 @@ def requantize_kernel(x: Wide, y: Wide, rounding: Rounding, plain: bool) -> Kern
             place, count = onward(sizes, place, end - first)
 
     name = f"requantize.{x}.{y}.{rounding}{'.plain' if plain else ''}"
-    return Kernel(name, record(x="i8", y="i8", **extents("x", "m", "y"), zero="i8", **_PARAMETERS), requantize)
+    return Kernel(name, record(x="i8", y="i8", **extents("x", "m", "y"), zero="i8", **PARAMETERS), requantize)
 
 
 @makes_kernels
@@ -114,6 +112,6 @@ def multiply_kernel(
             first += count
             place, count = onward(sizes, place, end - first)
 
-    fields = record(a="i8", b="i8", y="i8", **extents("a", "b", "m", "y"), zero_a="i4", zero_b="i4", **_PARAMETERS)
+    fields = record(a="i8", b="i8", y="i8", **extents("a", "b", "m", "y"), zero_a="i4", zero_b="i4", **PARAMETERS)
     mode = f"{rounding}{'.plain' if plain else ''}{'' if offset is None else f'.first{offset}'}"
     return Kernel(f"multiply.{a}.{b}.{y}.{mode}", fields, multiply)

@@ -14,6 +14,11 @@ from qbench.kernels.fixed_functions import divide_by_power, high_multiply
 from qbench.kernels.jit import register_jitable
 from qbench.quant.rounding import ROUNDINGS, Rounding
 
+NUMBERS = ("mantissa", "shift", "multiplier")
+"""Fields of kernels that rescale: a number for each channel."""
+PARAMETERS = dict.fromkeys((*NUMBERS, "zero_point", "low", "high"), "i8")
+"""All that a requantize needs at the end of a kernel."""
+
 _TFLITE_DOUBLE = ROUNDINGS.index("tflite_double")
 _TFLITE_SINGLE = ROUNDINGS.index("tflite_single")
 _TVM_TONEAREST = ROUNDINGS.index("tvm_tonearest")

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self, TypeVar, cast, get_args
 import numpy as np
 from pydantic import AfterValidator, PlainSerializer, model_validator
 
-from qbench.errors import ConfigError, ExportError, nearest, shown
-from qbench.files import write_text
+from qbench.errors import ConfigError, nearest, shown
+from qbench.files import exported, write_text
 from qbench.ir.dtypes import DType
 from qbench.ir.frozen import FrozenMap
 from qbench.quant.config_paths import format_path, parse_path, with_part
@@ -141,10 +141,8 @@ class QuantConfig(StrictModel):
 
     def save(self, path: str | Path) -> None:
         """Write the JSON to a file, whole or not at all; ExportError where that fails."""
-        try:
+        with exported(path, "the config to "):
             write_text(Path(path), self.to_json())
-        except OSError as error:
-            raise ExportError(f"cannot write the config to {shown(str(path))}: {error.strerror or error}") from error
 
     def with_value(self, path: str, value: Any) -> Self:
         """A copy with another value at a path such as ``weights.axis`` or ``tensors["conv1.out"].threshold``.

@@ -55,10 +55,10 @@ def _json_string(quoted: str, text: str) -> str:
         raise ConfigError(f"path {shown(text)}: {shown(quoted)} is not a JSON string") from None
 
 
-def shown_path(path: Path, limit: int = 200) -> str:
+def shown_path(path: Path) -> str:
     """The text of a path for a message, which a key of 10,000 letters cannot spoil."""
     text = format_path(path)
-    return text if len(text) <= limit else shown(text)
+    return text if len(text) <= 200 else shown(text)
 
 
 def with_part(data: Any, path: Path, value: Any) -> Any:

@@ -262,7 +262,7 @@ class Schedule:
             fields = {"depth": depth, "apart": apart, "sizes": (*limits, *[1] * (DEPTH - depth)), "found": found}
             for begins, walk in walks(shape, x=strides):
                 x = place.reference + begins["x"] * place.dtype.itemsize
-                self._add(step, name, beyond_kernel(place.dtype.str[1:]), x=x, **fields, **walk)
+                self._add(step, name, beyond_kernel(place.letters), x=x, **fields, **walk)
 
     def _tally(self, step: Step, name: str) -> bool:
         """Count a value where it lies; False where kernels cannot."""

@@ -60,6 +60,11 @@ class Place:
         return 1 << (8 * self.dtype.itemsize - 1)
 
     @property
+    def letters(self) -> Any:
+        """The type of an element in NumPy's letters, as kernels are made for."""
+        return self.dtype.str[1:]
+
+    @property
     def natural_shape(self) -> tuple[int, ...]:
         """The value's own."""
         return tuple(self.shape[self.axes.index(axis)] for axis in range(len(self.axes)))

@@ -9,8 +9,8 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qbench.errors import DataError, ExportError, shown
-from qbench.files import write_text
+from qbench.errors import DataError
+from qbench.files import exported, write_text
 from qbench.quant.config import QuantConfig
 from qbench.search.judge import noise
 
@@ -207,10 +207,8 @@ class Front:
 
     def save(self, path: str | Path) -> None:
         """Write ``front.json``; ExportError where that fails."""
-        try:
+        with exported(path, "the front to "):
             write_text(Path(path), self.to_json())
-        except OSError as error:
-            raise ExportError(f"cannot write the front to {shown(str(path))}: {error.strerror or error}") from error
 
     def __str__(self) -> str:
         best = self.best

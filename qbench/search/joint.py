@@ -55,11 +55,6 @@ class Joint:
         return gain_db(self.before, self.after)
 
     @property
-    def interaction_db(self) -> float:
-        """What the groups give together beyond the sum of what each gives alone."""
-        return self.gain_db - sum(self.alone_db)
-
-    @property
     def score(self) -> float:
         """Share of the error's power that goes, for the time that it costs."""
         return score(self.before, self.after)

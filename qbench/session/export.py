@@ -8,6 +8,7 @@ from pathlib import Path
 from qbench.errors import ExportError, check_kind, listed, shown
 from qbench.exporters import write_onnx, write_tensor_quant_overrides
 from qbench.exporters.tflite import inexpressible, write_tflite
+from qbench.files import exported
 from qbench.ir.graph import Graph
 from qbench.passes.groups import Group
 from qbench.quant.config import QuantConfig
@@ -171,15 +172,14 @@ def export_all(session: Session, folder: str | PathLike[str], files: Collection[
         "overrides.json": lambda path: export_overrides(session, path),
     }
     written: list[Path] = []
-    try:
+    with exported(folder, "to "):
         folder.mkdir(parents=True, exist_ok=True)
-        for name in files:
-            writers[name](folder / name)
-            written.append(folder / name)
-    except OSError as error:
-        raise ExportError(f"cannot write to {shown(str(folder))}: {error.strerror or error}") from error
-    except ExportError as error:
-        if written:
-            error.add_note(f"Written before that: {', '.join(path.name for path in written)}.")
-        raise
+        try:
+            for name in files:
+                writers[name](folder / name)
+                written.append(folder / name)
+        except ExportError as error:
+            if written:
+                error.add_note(f"Written before that: {', '.join(path.name for path in written)}.")
+            raise
     return written

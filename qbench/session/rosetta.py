@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qbench.errors import ConfigError, ExportError, check_kind, nearest, shown
 from qbench.exporters.rosetta import Facts, format_of
-from qbench.files import write_bytes
+from qbench.files import exported, write_bytes
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.graph import Graph, check_graph
 from qbench.ir.memo import Memo
@@ -44,10 +44,8 @@ def export_encodings(session: Session, path: str | PathLike[str], *, format: str
     """
     check_kind(session, Session, ExportError, "encodings are exported from a session, not {}")
     writer, path = format_of(format).write, Path(path)
-    try:
+    with exported(path):
         write_bytes(path, writer(_facts(session)))
-    except OSError as error:
-        raise ExportError(f"cannot write {shown(str(path))}: {error.strerror or error}") from error
     return path
 
 

@@ -10,8 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from qbench.errors import ExportError, shown
-from qbench.files import write_text
+from qbench.files import exported, write_text
 from qbench.widgets.modules import FOLDER, page_module, style
 
 # Nothing is fetched, and only the one script runs whose digest is said here, and workers that it makes: names from
@@ -81,10 +80,8 @@ def _about(data: Mapping[str, Any]) -> str:
 def write_page(path: str | PathLike[str], text: str) -> Path:
     """Write a page; ExportError where that fails."""
     path = Path(path)
-    try:
+    with exported(path, "the page to "):
         write_text(path, text)
-    except OSError as error:
-        raise ExportError(f"cannot write the page to {shown(str(path))}: {error.strerror or error}") from error
     return path
 
 

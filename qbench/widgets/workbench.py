@@ -8,7 +8,8 @@ import traitlets
 from matplotlib.figure import Figure
 
 from qbench import views
-from qbench.errors import ExportError, SessionError, shown
+from qbench.errors import SessionError, shown
+from qbench.files import exported
 from qbench.parity.comparison import Comparison
 from qbench.plots import workbench_figure
 from qbench.quant.config import QuantConfig
@@ -118,10 +119,8 @@ class Workbench(SessionWidget):
         written = export_all(self._session, where, wanted) if wanted or not files else []
         if not files or _PAGE not in files:
             return written
-        try:
+        with exported(where, "to "):
             where.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ExportError(f"cannot write to {shown(str(where))}: {error.strerror or error}") from error
         return [*written, self.export_html(where / _PAGE)]
 
     def view(self) -> views.WorkbenchView:

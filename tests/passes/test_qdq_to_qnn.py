@@ -414,14 +414,6 @@ def test_a_bias_on_its_own_is_added_in_finer_units_where_the_runtime_has_integer
     assert "a bias on its own" in next(node for node in real.nodes if node.op == "nn.bias_add").reason
 
 
-def test_without_onnxruntimes_kernels_sums_and_products_are_those_of_float32() -> None:
-    for op in ("add", "multiply"):
-        graph = two(op, q(0.31, 3), q(0.77, -9), q(0.9, 11))
-        converted = QdqToQnnPass(fused=False)(graph)
-        assert ops(converted) == {"binary": 1}
-        assert_equal(graph, converted)
-
-
 def test_scales_too_far_apart_for_float32_stay_float() -> None:
     graph = QdqToQnnPass()(conv(x=q(1e30), w=q(1e30), out=q(1e-30), bias="float"))
     (node,) = (node for node in graph.nodes if node.op == "nn.conv2d")

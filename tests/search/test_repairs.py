@@ -128,7 +128,6 @@ def test_what_is_not_needed_is_left_out_and_interaction_is_told():
     assert first.groups == ("a", "b")
     assert first.gain_db == effect[frozenset("ab")]
     assert first.alone_db == (0.5, 0.5)
-    assert first.interaction_db == 9.0
 
 
 @pytest.mark.parametrize(("before", "after", "gain"), [(-math.inf, 12.0, math.inf), (-math.inf, -math.inf, 0.0)])

@@ -117,7 +117,7 @@ def test_as_many_weights_as_the_limit_asks_for_are_narrowed_first_and_with_care(
     graph = build("pair", {"x": TensorType(("N", 6, 16), "float32")}, ["y"], nodes, constants)
     s = Session(graph, rng.normal(size=(48, 6, 16)).astype(np.float32), preset="int8")
     start = s.search(seconds=1e-9).rows[0]
-    front = s.search(max_bytes=start.bytes - 100)
+    front = s.search(max_bytes=start.bytes - 100, **until("int4 weights"))
     assert front.met
     assert front.rows[1].label.startswith("round weights sequentially, int4 weights")
     assert front.rows[1].bytes <= start.bytes - 100

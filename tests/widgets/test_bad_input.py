@@ -73,7 +73,7 @@ def test_one_layer():
 
 
 def test_five_hundred_layers():
-    session = Session(mlp(sizes=(12,) * 168), samples(4))
+    session = Session(mlp(sizes=(12,) * 168), samples(4), preset="int8")
     bench = Workbench(session)
     assert len(bench.layers["rows"]) == 501
     send(bench, do="override", layer="relu_80", part="activation", settings={"threshold": 0.5})

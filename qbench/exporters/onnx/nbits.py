@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from qbench.exporters.onnx.writer import Array, Writer
+from qbench.exporters.onnx.writer import Writer
+from qbench.ir.bits import packed
 from qbench.ir.graph import Node
 from qbench.quant.arithmetic import quantize
 
@@ -35,22 +36,14 @@ def matmul_nbits(writer: Writer, node: Node, bias: Node | None) -> None:
     zeros = np.asarray(q.zero_points, np.int64).reshape(-1, blocks if q.block else 1) - min(q.qmin, 0)
     inputs = [
         writer.read(data),
-        writer.store(f"{name}.packed", _packed(padded, bits).reshape(units, blocks, -1)),
+        writer.store(f"{name}.packed", packed(padded, bits).reshape(units, blocks, -1)),
         writer.store(f"{name}.scales", np.ascontiguousarray(scales).reshape(-1)),
     ]
     if (zeros != 2 ** (bits - 1)).any():
         table = np.broadcast_to(zeros, (units, blocks)).astype(np.uint8)
-        inputs.append(writer.store(f"{name}.zero_points", _packed(table, bits).reshape(-1)))
+        inputs.append(writer.store(f"{name}.zero_points", packed(table, bits).reshape(-1)))
     product = node.output if bias is None else writer.fresh(f"{bias.output}.product")
     attrs = {"K": depth, "N": units, "bits": bits, "block_size": block, "accuracy_level": _FLOAT32}
     writer.emit("MatMulNBits", inputs, [product], node.name, domain=DOMAIN, **attrs)
     if bias is not None:
         writer.emit("Add", [product, writer.read(bias.inputs[1])], bias.outputs, bias.name)
-
-
-def _packed(numbers: Array, bits: int) -> Array:
-    """uint8 with the numbers along the last axis, the first in the lowest bits."""
-    if bits == 8:
-        return numbers
-    even = np.pad(numbers, ((0, 0), (0, numbers.shape[-1] % 2)))
-    return np.ascontiguousarray(even[:, ::2] | even[:, 1::2] << 4)

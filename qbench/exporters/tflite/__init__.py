@@ -8,7 +8,7 @@ from pkgutil import walk_packages
 
 from qbench.errors import ExportError, shown
 from qbench.exporters.tflite.writer import EXPORTERS, Inexpressible, Writer
-from qbench.files import write_bytes
+from qbench.files import exported, write_bytes
 from qbench.ir.build import TAIL
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import is_op
@@ -34,10 +34,8 @@ def write_tflite(graph: Graph, path: str | PathLike[str]) -> Path:
         What TFLite cannot express, all of it; the extra ``tflite`` is missing; or a path that cannot be written.
     """
     path, data = Path(path), tflite_model(graph)
-    try:
+    with exported(path):
         write_bytes(path, data)
-    except OSError as error:
-        raise ExportError(f"cannot write {shown(str(path))}: {error.strerror or error}") from error
     return path
 
 

@@ -25,19 +25,8 @@ def load_onnx(
     *,
     values: Mapping[str, ArrayLike] | None = None,
     outputs: Sequence[str] | None = None,
-    fused: bool = True,
 ) -> Graph:
-    """Read an ONNX file (opsets 7 to 28) into a graph; see :func:`qbench.frontends.load`.
-
-    Parameters
-    ----------
-    path, shapes, semantics, values, outputs
-        As there.
-    fused
-        What is quantized gets the arithmetic of onnxruntime's default optimizations, which a file of QLinear ops has
-        without them too; see :class:`~qbench.passes.qdq_to_qnn.QdqToQnnPass`.
-    """
+    """Read an ONNX file (opsets 7 to 28) into a graph; see :func:`qbench.frontends.load`."""
     source = read_model(path)
     source = source if outputs is None else source.with_outputs(outputs)
-    fused = fused or any(node.op.startswith("QLinear") for node in source.nodes)
-    return QdqToQnnPass(semantics, fused)(import_model(source, shapes, values))
+    return QdqToQnnPass(semantics)(import_model(source, shapes, values))

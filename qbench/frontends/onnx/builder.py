@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbench.errors import ModelError, UnsupportedOpsError, shown
-from qbench.frontends.growth import Growth, has_damage
-from qbench.frontends.onnx.source import Array, SourceNode
+from qbench.errors import ModelError, shown
+from qbench.frontends.growth import Grown, Growth, Open, Unsupported, has_damage
+from qbench.frontends.onnx.source import Array
 from qbench.frontends.onnx.stored import Stored
 from qbench.frontends.sizes import dim_of
 from qbench.ir.dtypes import DTYPES, is_dtype
@@ -21,26 +21,13 @@ from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
 
 
-class Unsupported(UnsupportedOpsError):
-    """One node that cannot be converted, with the reason; the importer collects them all."""
-
-
-class Open(Unsupported):
-    """One node whose sizes only the run knows: the graph can end before it, and the rest be kept as it is."""
-
-
 @dataclass(frozen=True, eq=False)
-class Value:
-    """What an ONNX tensor became: a value of the graph, or an array known while importing.
+class Value(Grown):
+    """What an ONNX tensor became.
 
-    The array may have dtype object and hold sizes that are known only at run time. Real numbers that the file stores as
-    integers have no array, but `stored`; a sequence of tensors has `items`.
+    Real numbers that the file stores as integers have no array, but `stored`; a sequence of tensors has `items`.
     """
 
-    name: str
-    shape: tuple[Dim, ...]
-    dtype: str
-    array: Array | None = None
     stored: Stored | None = None
     items: tuple[Value, ...] = ()
     """The tensors of a sequence; it has no others, as its length is known."""
@@ -59,25 +46,9 @@ class Value:
         return Value(name, tuple(stored.integers.shape), stored.dtype, stored=stored)
 
     @property
-    def rank(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    @property
     def fixed(self) -> bool:
         """Whether its elements are known, as real numbers or as integers that stand for them."""
         return self.stored is not None or self.constant is not None
-
-    @property
-    def constant(self) -> Array | None:
-        """The array, where it is known and all its elements are plain numbers."""
-        return None if self.array is None or self.array.dtype == object else self.array
-
-    def axis(self, axis: int) -> int:
-        """An axis counted from the front; ModelError where there is none such."""
-        if not -self.rank <= axis < self.rank:
-            raise ModelError(f"axis {axis} is outside {shown(self.name)}, which has {self.rank} dimensions")
-        return axis % self.rank
 
     def size(self, axis: int) -> int:
         """A size that must be known; Unsupported where it is symbolic."""
@@ -85,12 +56,6 @@ class Value:
         if not isinstance(size, int):
             raise Unsupported(f"size {axis} of {shown(self.name)} is {size}, but must be known: fix it with shapes=")
         return size
-
-    def integers(self) -> tuple[int, ...]:
-        """The elements of a known list of ints; Unsupported where it is computed at run time."""
-        if self.constant is None:
-            raise Open(f"{shown(self.name)} must be constant")
-        return tuple(int(element) for element in self.constant.ravel())
 
     def number(self) -> float:
         """The one element of a known array; Unsupported where it is computed at run time."""
@@ -116,7 +81,7 @@ class Value:
 
 
 class Builder(Growth):
-    """The graph so far. Converters emit nodes into it; the importer calls `start` and `finish` around each of them."""
+    """The graph so far. Converters emit nodes into it; the importer calls `begin` and `finish` around each of them."""
 
     def __init__(self, inputs: Mapping[str, TensorType], taken: Iterable[str]) -> None:
         super().__init__(inputs, taken)
@@ -127,10 +92,6 @@ class Builder(Growth):
         self._constants: dict[int, tuple[Array, Constant]] = {}
         self._transposed: dict[int, tuple[Array, Array]] = {}
         """By identity of an array, which stays for as long: what is made of it once, however many nodes read it."""
-
-    def start(self, source: SourceNode) -> None:
-        """Begin to convert a node."""
-        self.begin(source)
 
     def emit(self, op: str, *operands: Value | Array, **attrs: Attr) -> Value:
         """Add a node with one output."""

@@ -12,6 +12,7 @@ from qbench.frontends.onnx.same import same
 from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.stored import Stored
 from qbench.frontends.onnx.table import converter
+from qbench.ir.bits import unpacked
 from qbench.ir.dtypes import numpy_dtype
 from qbench.ir.qparams import QParams
 
@@ -137,12 +138,12 @@ def matmul_nbits(
     if bits not in (2, 4, 8) or block < 1:
         raise ModelError(f"node {node}: bits={bits}, block_size={block}")
     blocks = -(-depth // block)
-    whole = _unpacked(packed.constant, bits).reshape(units, -1)[:, :depth]
+    whole = unpacked(packed.constant, bits).astype(np.float32).reshape(units, -1)[:, :depth]
     scale = scales.constant.astype(np.float32).reshape(units, blocks)
     zero: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = np.full((units, blocks), 2 ** (bits - 1), np.float32)
     if zero_points is not None and zero_points.constant is not None:
         given = zero_points.constant
-        numbers = given if given.dtype != np.uint8 else _unpacked(given.reshape(units, -1), bits)[:, :blocks]
+        numbers = given if given.dtype != np.uint8 else unpacked(given.reshape(units, -1), bits)[:, :blocks]
         zero = numbers.astype(np.float32).reshape(units, blocks)
     if bits in (4, 8) and depth % block == 0 and (zero == np.rint(zero)).all() and scales.dtype == x.dtype == "float32":
         q = QParams(
@@ -159,12 +160,3 @@ def matmul_nbits(
         weight = builder.known(packed, ((whole - zero) * scale).astype(x.dtype))
     y = builder.emit("nn.dense", x, weight)
     return y if bias is None else builder.emit("nn.bias_add", y, bias, axis=y.rank - 1)
-
-
-def _unpacked(
-    packed: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], bits: int
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """The numbers along the last axis, the first in the lowest bits."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    parts = (packed[..., None] >> shifts) & np.uint8(2**bits - 1)
-    return parts.reshape(*packed.shape[:-1], -1).astype(np.float32)

@@ -164,12 +164,12 @@ class _Importer:
         if node.op in NUMBERS:
             values = [_real(value) for value in values]
         try:
-            self.builder.start(node)
+            self.builder.begin(node)
             return self.builder.finish(convert(self.builder, node, values))
         except Unsupported:
             if all(value is None or value.stored is None for value in values):
                 raise
-            self.builder.start(node)
+            self.builder.begin(node)
             return self.builder.finish(convert(self.builder, node, [_real(value) for value in values]))
 
     def _moved(self, node: SourceNode, values: list[Value | None]) -> dict[str, Value] | None:
@@ -224,7 +224,7 @@ class _Importer:
         if self.unsupported != before and told:
             self.unsupported = before
             raise Unsupported(f"its branches cannot both be computed; {ways}")
-        self.builder.start(node)
+        self.builder.begin(node)
         one = self.builder.emit("reshape", condition, newshape=()) if condition.rank else condition
         return self.builder.finish(
             [self._either(one, yes[name], no[name], ways) for name in node.outputs if name in yes]
@@ -298,7 +298,7 @@ class _Importer:
             return builder.materialize(value)
         if any(name in node.outputs for node in builder.nodes):  # some node reads them as well
             return dataclasses.replace(value, array=None)
-        builder.start(next(node for node in self.source.nodes if name in node.outputs))
+        builder.begin(next(node for node in self.source.nodes if name in node.outputs))
         made = builder.materialize(value)
         builder.settle({})
         return made

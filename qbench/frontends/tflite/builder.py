@@ -8,9 +8,9 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from qbench.errors import ModelError, UnsupportedOpsError, shown
+from qbench.errors import ModelError, shown
 from qbench.formats.tflite import TO_NCHW, TO_NHWC
-from qbench.frontends.growth import MAX_ELEMENTS, Growth, has_damage
+from qbench.frontends.growth import MAX_ELEMENTS, Grown, Growth, Unsupported, has_damage
 from qbench.frontends.sizes import Size, dim_of
 from qbench.frontends.tflite.source import Array, SourceOperator, SourceTensor
 from qbench.ir.dtypes import is_dtype, is_float
@@ -22,49 +22,25 @@ from qbench.ir.types import Dim, TensorType, numel
 from qbench.quant.semantics import Semantics
 
 
-class Unsupported(UnsupportedOpsError):
-    """One operator that cannot be converted, with the reason; the importer collects them all."""
-
-
 @dataclass(frozen=True, eq=False)
-class Value:
-    """What a tensor became: a value of the graph, or an array known while importing.
+class Value(Grown):
+    """What a tensor became: its shape is in this value's layout, its array in the file's.
 
     Parameters
     ----------
-    name
-        Of the value in the graph.
-    shape
-        In this value's layout.
     q
         qparams, where it is quantized.
     nchw
         Whether this is an image with its channels moved to the front; else axes are the file's.
-    array
-        In the file's layout. It may have dtype object and hold sizes that are known only at run time.
     """
 
-    name: str
-    shape: tuple[Dim, ...]
-    dtype: str
     q: QParams | None = None
     nchw: bool = False
-    array: Array | None = None
-
-    @property
-    def rank(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
 
     @property
     def file_shape(self) -> tuple[Dim, ...]:
         """The shape in the file's layout."""
         return tuple(self.shape[axis] for axis in TO_NHWC) if self.nchw else self.shape
-
-    @property
-    def constant(self) -> Array | None:
-        """The array, where it is known and all its elements are plain numbers."""
-        return None if self.array is None or self.array.dtype == object else self.array
 
     @property
     def is_float(self) -> bool:
@@ -73,15 +49,8 @@ class Value:
 
     def axis(self, axis: int) -> int:
         """An axis of the file's layout as one of this value's; ModelError where there is none such."""
-        if not -self.rank <= axis < self.rank:
-            raise ModelError(f"axis {axis} is outside {shown(self.name)}, which has {self.rank} dimensions")
-        return TO_NCHW.index(axis % 4) if self.nchw else axis % self.rank
-
-    def integers(self) -> tuple[int, ...]:
-        """The elements of a known list of ints; Unsupported where it is computed at run time."""
-        if self.constant is None:
-            raise Unsupported(f"{shown(self.name)} must be constant")
-        return tuple(int(element) for element in self.constant.ravel())
+        axis = super().axis(axis)
+        return TO_NCHW.index(axis) if self.nchw else axis
 
     def dims(self) -> tuple[Dim | None, ...]:
         """The elements of a known list of sizes; None for those that only the run can tell."""
@@ -188,7 +157,7 @@ class Builder(Growth):
         outputs = tuple(self.fresh(base) for _ in qparams)
         types = self.add(op, [(value.name, type_of(value)) for value in values], attrs, outputs, qparams)
         made = zip(outputs, types, qparams, strict=True)
-        return tuple(Value(name, t.shape, t.dtype, q, nchw) for name, t, q in made)
+        return tuple(Value(name, t.shape, t.dtype, q=q, nchw=nchw) for name, t, q in made)
 
     def _need(self, op: str, attrs: Mapping[str, Attr]) -> None:
         """An op, or a semantics of it, that qbench does not have is the operator's fault, not the file's."""
@@ -203,7 +172,7 @@ class Builder(Growth):
         if value.name not in self._reals:
             name = self.fresh(f"{value.name}.dequantized")
             kind = self.add("qnn.dequantize", [(value.name, type_of(value))], {}, (name,))[0]
-            self._reals[value.name] = Value(name, kind.shape, kind.dtype, None, value.nchw)
+            self._reals[value.name] = Value(name, kind.shape, kind.dtype, nchw=value.nchw)
         return self._reals[value.name]
 
     def natural(self, value: Value) -> Value:
@@ -233,7 +202,7 @@ class Builder(Growth):
             wish = f"{value.name}.{'nhwc' if value.nchw else 'nchw'}"
             name = self.fresh(wish)
             kind = self.add("transpose", [(value.name, type_of(value))], {"axes": axes}, (name,), (value.q,))[0]
-            self._pair(value, Value(name, kind.shape, kind.dtype, value.q, not value.nchw))
+            self._pair(value, Value(name, kind.shape, kind.dtype, q=value.q, nchw=not value.nchw))
         return self._laid_out[value.name]
 
     def _pair(self, one: Value, other: Value) -> None:
@@ -242,7 +211,7 @@ class Builder(Growth):
     def known(self, array: Array, name: str = "", q: QParams | None = None) -> Value:
         """A constant in the file's layout; without a name it is called after the operator."""
         dtype = "int64" if array.dtype == object else array.dtype.name
-        return Value(name or self.fresh(f"{self.result.name}.constant"), tuple(array.shape), dtype, q, False, array)
+        return Value(name or self.fresh(f"{self.result.name}.constant"), tuple(array.shape), dtype, array, q)
 
     def materialize(self, value: Value) -> Value:
         """Make sure that a value is in the graph: a known array becomes a constant."""
@@ -263,7 +232,7 @@ class Builder(Growth):
         name = self.constant(name, constant)
         if value.q is not None:
             self.qparams[name] = value.q
-        return Value(name, constant.shape, constant.dtype, value.q, value.nchw)
+        return Value(name, constant.shape, constant.dtype, q=value.q, nchw=value.nchw)
 
     def finish(self, results: Sequence[Value]) -> list[Value]:
         """Name what was emitted: the first main node gets the source's name, the results those of the tensors.

@@ -4,13 +4,11 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import ml_dtypes
-import numpy as np
-
 from qbench.errors import ModelError, QParamsError, shown
 from qbench.frontends.tflite.guard import Budget
 from qbench.frontends.tflite.options import array_of
 from qbench.frontends.tflite.source import Array
+from qbench.ir.bits import signed, unpacked
 from qbench.ir.dtypes import is_dtype, is_integer, numpy_dtype
 from qbench.ir.qparams import QParams
 
@@ -31,8 +29,8 @@ def read_array(content: Array, name: str, shape: tuple[int, ...], dtype: str, bu
     kind = numpy_dtype(dtype)
     if math.prod(size for size in shape if size) * kind.itemsize >= 2**63:  # NumPy refuses it though one size is 0
         raise ModelError(f"tensor {shown(name)} has the shape {shape}, which is too large")
-    packed = dtype == "int4"
-    wanted = (count + 1) // 2 if packed else count * kind.itemsize
+    halves = dtype == "int4"
+    wanted = (count + 1) // 2 if halves else count * kind.itemsize
     if content.size != wanted:
         raise ModelError(
             f"tensor {shown(name)}: shape {shape} of {dtype} takes {wanted} bytes, but its buffer has {content.size}"
@@ -40,10 +38,9 @@ def read_array(content: Array, name: str, shape: tuple[int, ...], dtype: str, bu
     budget.spend(content.size)
     if dtype == "bool":
         return (content != 0).reshape(shape)
-    if not packed:
+    if not halves:
         return content.view(kind).reshape(shape)
-    nibbles = np.stack([content & 15, content >> 4], axis=1).reshape(-1)[:count].astype(np.int8)
-    return np.where(nibbles > 7, nibbles - 16, nibbles).astype(ml_dtypes.int4).reshape(shape)
+    return signed(unpacked(content)[:count]).astype(kind).reshape(shape)
 
 
 def read_qparams(table: Any, name: str, shape: tuple[int, ...], dtype: str) -> QParams | None:

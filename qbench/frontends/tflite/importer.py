@@ -68,9 +68,9 @@ class _Importer:
         for number in source.inputs:
             tensor = source.tensors[number]
             kind = _input_type(tensor, shapes.get(tensor.name), known)
-            value = Value(tensor.name, kind.shape, kind.dtype, tensor.qparams)
+            value = Value(tensor.name, kind.shape, kind.dtype, q=tensor.qparams)
             if to_nchw and kind.rank == 4:
-                value = Value(tensor.name, tuple(kind.shape[i] for i in TO_NCHW), kind.dtype, tensor.qparams, True)
+                value = replace(value, shape=tuple(kind.shape[i] for i in TO_NCHW), nchw=True)
             self.values[number] = value
         inputs = {
             self.values[n].name: TensorType(self.values[n].shape, _input_type(source.tensors[n], None, known).dtype)

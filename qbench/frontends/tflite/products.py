@@ -154,7 +154,7 @@ def _weight(w: Value, array: Array | None, axis: int, to: int) -> Value:
                 f"weights {shown(w.name)} have scales along axis {q.axis}; the operator's are along {axis}"
             )
         q = dataclasses.replace(q, axis=to)
-    return Value(w.name, tuple(array.shape), w.dtype, q, False, np.ascontiguousarray(array))
+    return Value(w.name, tuple(array.shape), w.dtype, np.ascontiguousarray(array), q)
 
 
 def _summed(
@@ -178,4 +178,4 @@ def _vector(bias: Value, axis: int | None) -> Value:
     if bias.constant is None or axis is None:
         raise Unsupported(f"the bias {shown(bias.name)} must be constant")
     array = bias.constant.ravel()
-    return Value(bias.name, (array.size,), bias.dtype, bias.q, False, array)
+    return Value(bias.name, (array.size,), bias.dtype, array, bias.q)

@@ -79,7 +79,7 @@ def _emitted(
             return operands[given]
         assert bias is not None
         dtype = given.array.dtype.name
-        return Value(bias.name, tuple(given.array.shape), dtype, given.q, False, given.array)
+        return Value(bias.name, tuple(given.array.shape), dtype, given.array, given.q)
 
     for step in form.steps:
         if step.q is not None and step.q.dtype == "int64" and operands[0].dtype != "int16":

@@ -236,57 +236,10 @@ def _square(b: ir.IRBuilder, x: Any, mean: Any) -> Any:
 _total, _squares = _sum_of(lambda b, x, _: x), _sum_of(_square)
 
 
-@overload(total)
-def _compiled_total(x):
-    def call(x):
-        return _total(x, np.float32(0))
-
-    return call
-
-
-@overload(squares)
-def _compiled_squares(x, mean):
-    def call(x, mean):
-        return _squares(x, mean)
-
-    return call
-
-
-@overload(largest)
-def _compiled_largest(x):
-    def call(x):
-        return _largest(x)
-
-    return call
-
-
-@overload(smallest)
-def _compiled_smallest(x):
-    def call(x):
-        return _smallest(x)
-
-    return call
-
-
-@overload(powers)
-def _compiled_powers(x, above, y):
-    def call(x, above, y):
-        return _powers(x, above, y)
-
-    return call
-
-
-@overload(first_greatest)
-def _compiled_first_greatest(x):
-    def call(x):
-        return _first_greatest(x)
-
-    return call
-
-
-@overload(first_least)
-def _compiled_first_least(x):
-    def call(x):
-        return _first_least(x)
-
-    return call
+overload(total)(lambda x: lambda x: _total(x, np.float32(0)))
+overload(squares)(lambda x, mean: lambda x, mean: _squares(x, mean))
+overload(largest)(lambda x: lambda x: _largest(x))
+overload(smallest)(lambda x: lambda x: _smallest(x))
+overload(powers)(lambda x, above, y: lambda x, above, y: _powers(x, above, y))
+overload(first_greatest)(lambda x: _first_greatest)
+overload(first_least)(lambda x: _first_least)

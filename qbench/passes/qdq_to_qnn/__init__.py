@@ -24,21 +24,17 @@ class QdqToQnnPass:
     ----------
     semantics
         Whose arithmetic the integers get.
-    fused
-        For ``onnx``: sums, products and softmax as the 8-bit kernels compute them that onnxruntime's default
-        optimizations put in place of dequantize, op, quantize. Otherwise in float32, as without optimizations.
     """
 
     name: ClassVar[str] = "qdq-to-qnn"
     semantics: Semantics = "onnx"
-    fused: bool = True
 
     def __call__(self, graph: Graph) -> Graph:
         rw = Rewriter(graph)
         if not any(node.op in ("qnn.dequantize", "qnn.quantize") for node in graph.nodes):
             return graph
         _merge_equal_quantizes(rw)
-        arithmetic = Arithmetic(self.semantics, fused=self.fused)
+        arithmetic = Arithmetic(self.semantics)
         for name in [node.name for node in rw]:
             node = rw.find(name)
             if node is not None:

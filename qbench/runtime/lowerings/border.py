@@ -61,7 +61,7 @@ class QuantizeLowering(_Border):
             "high": q.qmax + code,
         }
         if x.axes == _ROW_MAJOR and x.contiguous and out.axes == CHANNELS_LAST.axes and out.strides[3] == 1:
-            kernel = quantize_image_kernel(_letters(out), self.ties)
+            kernel = quantize_image_kernel(out.letters, self.ties)
             return [_quantize_image(kernel, x, out, site.layouts[self.output], how)]
         source = gapless(site, self.data)
         target = gapless(site, self.output, source.place.axes, output=True)
@@ -69,7 +69,7 @@ class QuantizeLowering(_Border):
         pitches = {"x": 4 * columns, "out": out.dtype.itemsize * columns}
         cut = Rows(1, math.prod(rows), {"x": ()}, "out", pitches, {"count": columns})
         made = instruction(
-            quantize_kernel(_letters(out), self.ties), self.output, cut, x=source.place.reference,
+            quantize_kernel(out.letters, self.ties), self.output, cut, x=source.place.reference,
             out=target.place.reference, rows=1, count=x.nbytes // 4, x_pitch=0, out_pitch=0, **how,
         )  # fmt: skip
         return [*source.copies, made, *target.copies]
@@ -106,7 +106,7 @@ class DequantizeLowering(_Border):
             per_axis = q.axis == 1
             if q.axis in (None, 1):
                 made = instruction(
-                    dequantize_image_kernel(_letters(x)), self.output, x=x.reference, out=out.reference, n=n, c=c, h=h,
+                    dequantize_image_kernel(x.letters), self.output, x=x.reference, out=out.reference, n=n, c=c, h=h,
                     w=w, pitch=pitch, row=row, image=image,
                     scale=site.constant(scales if per_axis else np.repeat(scales, c)),
                     zero_point=site.constant(zero_points if per_axis else np.repeat(zero_points, c)),
@@ -120,7 +120,7 @@ class DequantizeLowering(_Border):
             sizes = source.place.shape
             outer, channels, inner = (int(np.prod(part)) for part in (sizes[:along], sizes[along], sizes[along + 1 :]))
         made = instruction(
-            dequantize_kernel(_letters(x)), self.output, x=source.place.reference, out=target.place.reference,
+            dequantize_kernel(x.letters), self.output, x=source.place.reference, out=target.place.reference,
             outer=outer, channels=channels, inner=inner, x_pitch=channels * inner, out_pitch=channels * inner,
             scale=site.constant(scales), zero_point=site.constant(zero_points),
         )  # fmt: skip
@@ -131,10 +131,6 @@ def _turns(x: Place, out: Place, layout: Layout) -> bool:
     """Whether channels-last becomes row-major, and the output has nothing around it."""
     turned = x.axes == CHANNELS_LAST.axes and x.strides[3] == 1 and out.axes == _ROW_MAJOR
     return turned and out.contiguous and not any(layout.border)
-
-
-def _letters(place: Place) -> Any:
-    return place.dtype.str[1:]
 
 
 def _known(graph: Graph, value: str, dtypes: Sequence[str]) -> QParams:

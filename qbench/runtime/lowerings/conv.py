@@ -19,6 +19,7 @@ from qbench.kernels.isa.amx import BYTES
 from qbench.kernels.levels import Level
 from qbench.kernels.matrix import MATRIX, pack_matrix, steps_of
 from qbench.kernels.pack import pack_channels, pack_each, pack_scales, pack_weights, packing
+from qbench.kernels.rounding import NUMBERS
 from qbench.kernels.shape import EACH, choose_chunk, choose_groups, choose_tile, widens
 from qbench.kernels.tile import Tile
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
@@ -52,7 +53,7 @@ class Geometry:
     """Reference of what offsets count from."""
 
 
-_PER_CHANNEL = ("bias", "mantissa", "shift", "multiplier", "scales")
+_PER_CHANNEL = ("bias", *NUMBERS, "scales")
 """Fields of the kernel; all but the first only where sums are rescaled."""
 
 
@@ -139,7 +140,7 @@ class Tiled(Lowering):
         found, bias, reals = self.products.rescaling, self.products.bias, self.products.reals
         made = {"bias": pack_channels(bias if epilogue == "exact" else bias.astype(np.int32), groups, tile, lanes)}
         if found is not None:
-            for name in ("mantissa", "shift", "multiplier"):
+            for name in NUMBERS:
                 made[name] = pack_channels(getattr(found, name), groups, tile, lanes)
         if found is not None or reals is not None:
             numbers = None if found is None else found.numbers(self.y == "u1")

@@ -13,14 +13,13 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
 from qbench.kernels.general_conv import general_conv_kernel, pack_general
 from qbench.kernels.levels import Level
-from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerConv2d, IntegerDense
 from qbench.ops.numeric.exact import centred
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, row_major
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, flip, reach, rescale_fields, rescaling
 from qbench.runtime.step import Instruction
 
 _LARGEST = 2**62
@@ -76,19 +75,14 @@ class GeneralLowering(Lowering):
         where, found = shown(self.step.head.name), self.found
         if self.bound >= _LARGEST:
             raise Refused(f"the sums of {where} could reach {self.bound}, beyond 62 bits")
-        small = self.bound < 2**31
         if found is None:
             dtype = self.graph.types[self.output].dtype
             if dtype not in ("int32", "int64") or len(self.step.nodes) > 1 + self._has_bias:
                 raise Refused("its sums are clamped but not rescaled")
-            if dtype == "int32" and not small:
+            if dtype == "int32" and self.bound >= 2**31:
                 raise Refused(f"the sums of {where} could reach {self.bound}, beyond 32 bits")
             return None, False
-        if found.dtype not in ELEMENTS:
-            raise Refused(f"its result is {found.dtype}")
-        if found.rounding == "tflite_double" and not small:
-            raise Refused(f"the sums of {where} could reach {self.bound}, too much for tflite_double")
-        return found.rounding, small and is_plain(found.shift, found.rounding)
+        return found.mode(self.bound, f"the sums of {where} could reach {self.bound}, too much for tflite_double")
 
     @property
     def _has_bias(self) -> bool:
@@ -110,12 +104,12 @@ class GeneralLowering(Lowering):
         out, depth, kh, kw = self._weights().shape
         source, target = gapless(site, self.data), gapless(site, self.output, output=True)
         x, y = source.place, target.place
-        letters: Any = x.dtype.str[1:], packed.dtype.str[1:], y.dtype.str[1:]
+        letters: Any = x.letters, packed.dtype.str[1:], y.letters
         made = instruction(
             general_conv_kernel(*letters, *self.mode), self.output, x=x.reference, y=y.reference,
             weights=site.constant(packed), bias=site.constant(self.bias), groups=groups, channels=out // groups,
             depth=depth, kh=kh, kw=kw, run=self.run, zero=self.op.data_zero_point + flip(self.dtype),
-            **self._geometry(x.natural_shape, y.natural_shape), **_parameters(site, self.found, out),
+            **self._geometry(x.natural_shape, y.natural_shape), **rescale_fields(site, self.found, out, out),
         )  # fmt: skip
         return [*source.copies, made, *target.copies]
 
@@ -135,14 +129,3 @@ class GeneralLowering(Lowering):
             "y_pitch": out_channels, "sh": strides[0], "sw": strides[1], "dh": dilation[0], "dw": dilation[1],
             "top": padding[0], "left": padding[1],
         }  # fmt: skip
-
-
-def _parameters(site: Site, found: Rescaling | None, channels: int) -> dict[str, int]:
-    if found is None:
-        nothing = site.constant(np.zeros(channels, np.int32))
-        return {**dict.fromkeys(("mantissa", "shift", "multiplier"), nothing), "zero_point": 0, "low": 0, "high": 0}
-    return {
-        "mantissa": site.constant(found.mantissa), "shift": site.constant(found.shift),
-        "multiplier": site.constant(found.multiplier), "zero_point": found.zero_point, "low": found.low,
-        "high": found.high,
-    }  # fmt: skip

@@ -183,7 +183,7 @@ class LookupLowering(Lowering):
         self, site: Site, x: Any, out: Any, outer: int, channels: int, inner: int, x_pitch: int, out_pitch: int
     ) -> Instruction:
         return instruction(
-            table_kernel(site.level, x.dtype.str[1:], out.dtype.itemsize), self.step.outputs[0], x=x.reference,
+            table_kernel(site.level, x.letters, out.dtype.itemsize), self.step.outputs[0], x=x.reference,
             out=out.reference, table=site.constant(self.table), outer=outer, channels=channels, inner=inner,
             x_pitch=x_pitch, out_pitch=out_pitch,
         )  # fmt: skip

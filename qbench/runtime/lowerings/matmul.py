@@ -12,13 +12,12 @@ from qbench.ir.graph import Graph
 from qbench.ir.op import Epilogue, bind
 from qbench.kernels.levels import Level
 from qbench.kernels.matmul import matmul_kernel
-from qbench.kernels.rounding import is_plain
 from qbench.ops.integer.products import IntegerBatchMatmul
 from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import Layout, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import as_stored, gapless
-from qbench.runtime.lowerings.rescaling import ELEMENTS, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, flip, reach, rescale_fields, rescaling
 from qbench.runtime.step import Instruction
 from qbench.runtime.step import row_major as dense_strides
 
@@ -69,17 +68,13 @@ class MatmulLowering(Lowering):
         return bias
 
     def _mode(self, bound: int) -> tuple[Any, bool]:
-        found, small = self.found, bound < 2**31
+        found = self.found
         if found is None:
             dtype = self.graph.types[self.step.integers].dtype
-            if dtype not in ("int32", "int64") or (dtype == "int32" and not small):
+            if dtype not in ("int32", "int64") or (dtype == "int32" and bound >= 2**31):
                 raise Refused(f"sums that could reach {bound} are kept as {dtype}")
             return None, False
-        if found.dtype not in ELEMENTS:
-            raise Refused(f"its result is {found.dtype}")
-        if found.rounding == "tflite_double" and not small:
-            raise Refused(f"its sums could reach {bound}, too much for tflite_double")
-        return found.rounding, small and is_plain(found.shift, found.rounding)
+        return found.mode(bound, f"its sums could reach {bound}, too much for tflite_double")
 
     def layouts(self, home: Mapping[str, Layout]) -> Layouts:
         inputs = {name: row_major(self.graph.types[name].rank) for name in self.step.inputs(self.graph)}
@@ -92,7 +87,7 @@ class MatmulLowering(Lowering):
             return Side(site.constant(array), array.dtype.str[1:], array.shape)
         source = gapless(site, name)
         copies += source.copies
-        return Side(source.place.reference, source.place.dtype.str[1:], source.place.natural_shape)
+        return Side(source.place.reference, source.place.letters, source.place.natural_shape)
 
     def steps(self, a: Side, b: Side) -> tuple[tuple[int, int], tuple[int, int]]:
         """Elements from row to row and along the depth on the left; along the depth and the columns on the right."""
@@ -111,20 +106,15 @@ class MatmulLowering(Lowering):
         target = gapless(site, self.output, output=True)
         (a_row, a_step), (b_step, b_column) = self.steps(a, b)
         starts = [site.constant(self.starts(shape)) for shape in (a.shape, b.shape, self.shape)]
-        nothing = np.zeros(1, np.int32)
-        letters: Any = a.letters, b.letters, target.place.dtype.str[1:]
+        letters: Any = a.letters, b.letters, target.place.letters
         made = instruction(
             matmul_kernel(*letters, *self.mode), self.output, a=a.reference, b=b.reference, y=target.place.reference,
             bias=site.constant(self.bias - found.before if found else self.bias),
-            mantissa=site.constant(found.mantissa if found else nothing),
-            shift=site.constant(found.shift if found else nothing),
-            multiplier=site.constant(found.multiplier if found else nothing), a_starts=starts[0], b_starts=starts[1],
-            y_starts=starts[2], batch=math.prod(self.shape[:-2]), rows=self.shape[-2], columns=self.shape[-1],
-            depth=self.depth, a_row=a_row, a_step=a_step, b_step=b_step, b_column=b_column, y_row=self.shape[-1],
-            a_extent=math.prod(a.shape), b_extent=math.prod(b.shape), zero_a=op.lhs_zero_point + flip(self.dtypes[0]),
-            zero_b=op.rhs_zero_point + flip(self.dtypes[1]), run=self.run,
-            zero_point=found.zero_point if found else 0, low=found.low if found else 0,
-            high=found.high if found else 0,
+            a_starts=starts[0], b_starts=starts[1], y_starts=starts[2], batch=math.prod(self.shape[:-2]),
+            rows=self.shape[-2], columns=self.shape[-1], depth=self.depth, a_row=a_row, a_step=a_step, b_step=b_step,
+            b_column=b_column, y_row=self.shape[-1], a_extent=math.prod(a.shape), b_extent=math.prod(b.shape),
+            zero_a=op.lhs_zero_point + flip(self.dtypes[0]), zero_b=op.rhs_zero_point + flip(self.dtypes[1]),
+            run=self.run, **rescale_fields(site, found, 1, 1),
         )  # fmt: skip
         return [*copies, made, *target.copies]
 

@@ -172,7 +172,7 @@ def operand(site: Site, name: str, result: Place) -> Operand:
     if constant is None:
         place = site.places[name]
         shape, strides = place.natural_shape, place.natural_strides
-        return Operand(place.reference, place.dtype.str[1:], spread(shape, strides, result))
+        return Operand(place.reference, place.letters, spread(shape, strides, result))
     array = as_stored(constant.array)
     array, strides = repeated(array, spread(array.shape, row_major(array.shape), result), result)
     return Operand(site.constant(array), array.dtype.str[1:], strides)

@@ -41,7 +41,7 @@ class ArgLowering(LinesLowering):
         y = lines_of(y, self.axis, data.axes) if self.keeps else in_order(y, x.axes)
         memory = {key: (place.reference, place.dtype.itemsize) for key, place in (("x", x), ("y", y))}
         along = {"depth": data.natural_shape[self.axis], "step": data.natural_strides[self.axis]}
-        kernel = arg_kernel(data.dtype.str[1:], self.largest, site.level)
+        kernel = arg_kernel(data.letters, self.largest, site.level)
         found = walks_of(y.shape, memory, x=x.strides, y=y.strides)
         return [instruction(kernel, name, **walk, **along) for walk in found]
 
@@ -65,6 +65,6 @@ class TopKLowering(LinesLowering):
         shape, k = lines["x"].shape, places["i"].natural_shape[axis]
         along = {f"{key}_step": place.natural_strides[axis] for key, place in places.items()}
         along |= {"depth": places["x"].natural_shape[axis], "k": k, "heap": site.workspace(8 * k * math.prod(shape))}
-        kernel = topk_kernel(places["x"].dtype.str[1:], op.largest, site.level)
+        kernel = topk_kernel(places["x"].letters, op.largest, site.level)
         found = walks_of(shape, memory, **{key: place.strides for key, place in lines.items()})
         return [instruction(kernel, name, **walk, **along) for walk in found]

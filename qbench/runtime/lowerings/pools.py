@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qbench.ir.dtypes import DType, integer_range
 from qbench.ir.graph import Graph
@@ -24,7 +23,6 @@ from qbench.kernels.pool import (
     sum_pool_codes_kernel,
     sum_pool_kernel,
 )
-from qbench.kernels.rounding import is_plain
 from qbench.kernels.tile import Tile
 from qbench.ops.float.pool import GlobalMaxPool2d, MaxPool2d, Pool2d
 from qbench.ops.integer.window import IntegerSum, IntegerSumPool2d
@@ -35,7 +33,7 @@ from qbench.runtime.fuse import Fused
 from qbench.runtime.layout import CHANNELS_LAST, Layout, kept_first, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering, Refused, Site, instruction, lowers
 from qbench.runtime.lowerings.operands import gapless
-from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, clamp, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, clamp, flip, reach, rescale_fields, rescaling
 from qbench.runtime.step import Instruction, Place
 
 _VECTOR = 64
@@ -90,7 +88,7 @@ class MaxPoolLowering(_Pool):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         lowest = integer_range(self.dtype)[0] + flip(self.dtype)
-        kernel = max_pool_kernel(site.level, _letters(site.places[self.data]))
+        kernel = max_pool_kernel(site.level, site.places[self.data].letters)
         return [instruction(kernel, self.output, **self.places(site), lowest=lowest)]
 
 
@@ -113,7 +111,7 @@ class AveragePoolLowering(_Pool):
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
         low, high = clamp(self.step, self.dtype)
-        kernel: Any = average_pool_kernel(_letters(site.places[self.data]))
+        kernel: Any = average_pool_kernel(site.places[self.data].letters)
         ends = {"zero": flip(self.dtype), "low": low, "high": high}
         return [instruction(kernel, self.output, **self.places(site), **ends)]
 
@@ -161,20 +159,13 @@ class _Summed(Lowering):
         found = rescaling(self.graph, self.step, node, channels, axis) if node else None
         if found is None and self.graph.types[self.step.outputs[0]].dtype not in ("int32", "int64"):
             raise Refused("its sums are clamped but not rescaled")
-        if found is not None and found.dtype not in ELEMENTS:
-            raise Refused(f"its result is {found.dtype}")
         if found is not None and found.before:
             raise Refused("its sums have a zero point")
         return found
 
     def finish(self, found: Rescaling | None, bound: int) -> tuple[Any, bool]:
         """The rounding mode and whether it is plain; Refused where the mode does not take sums as large as `bound`."""
-        if found is None:
-            return None, False
-        small = bound < 2**31
-        if not small and found.rounding == "tflite_double":
-            raise Refused(f"its sums could reach {bound}, beyond 32 bits")
-        return found.rounding, small and is_plain(found.shift, found.rounding)
+        return (None, False) if found is None else found.mode(bound, f"its sums could reach {bound}, beyond 32 bits")
 
 
 @lowers(IntegerSumPool2d)
@@ -197,7 +188,7 @@ class SumPoolLowering(_Pool, _Summed):
         return self.op.window
 
     def instructions(self, site: Site) -> Sequence[Instruction]:
-        letters: Any = _letters(site.places[self.data]), _letters(site.places[self.output])
+        letters: Any = site.places[self.data].letters, site.places[self.output].letters
         in_vectors = _in_vectors(site, letters, self.found, self.bound, self.channels)
         kernel, fields = in_vectors or (
             sum_pool_kernel(*letters, *self.end), _parameters(site, self.found, self.channels)
@@ -274,7 +265,7 @@ class SumLowering(_Summed):
         target = gapless(site, self.output, output=True, plain=self.plain)
         x, y, zero = source.place, target.place, self.op.data_zero_point + flip(self.dtype)
         made = self._in_vectors(site, x, y, zero) or instruction(
-            sum_kernel(_letters(x), _letters(y), *self.end), self.output, x=x.reference, y=y.reference, outer=outer,
+            sum_kernel(x.letters, y.letters, *self.end), self.output, x=x.reference, y=y.reference, outer=outer,
             middle=middle, inner=inner, x_outer=middle * inner, x_middle=inner, y_outer=inner, zero=zero,
             **_parameters(site, self.found, inner),
         )  # fmt: skip
@@ -283,7 +274,7 @@ class SumLowering(_Summed):
     def _in_vectors(self, site: Site, x: Place, y: Place, zero: int) -> Instruction | None:
         """A pool whose window is the whole of the middle axis."""
         outer, middle, inner = self.sizes
-        found = _in_vectors(site, (_letters(x), _letters(y)), self.found, self.bound, inner)
+        found = _in_vectors(site, (x.letters, y.letters), self.found, self.bound, inner)
         if found is None or inner == 1:
             return None
         kernel, fields = found
@@ -312,21 +303,5 @@ def _in_vectors(
 
 
 def _parameters(site: Site, found: Rescaling | None, channels: int) -> dict[str, Any]:
-    """The fields of the requantize, spread over the channels."""
-    count = -(-channels // _VECTOR) * _VECTOR
-    if found is None:
-        nothing = site.constant(np.zeros(count, np.int32))
-        return {**dict.fromkeys(("mantissa", "shift", "multiplier"), nothing), "zero_point": 0, "low": 0, "high": 0}
-
-    def spread(values: NDArray[Any]) -> int:
-        every = np.repeat(values, channels) if values.size == 1 else values
-        return site.constant(np.pad(every, (0, count - channels)))
-
-    return {
-        "mantissa": spread(found.mantissa), "shift": spread(found.shift), "multiplier": spread(found.multiplier),
-        "zero_point": found.zero_point, "low": found.low, "high": found.high,
-    }  # fmt: skip
-
-
-def _letters(place: Place) -> Any:
-    return place.dtype.str[1:]
+    """The fields of the requantize, in memory of whole vectors."""
+    return rescale_fields(site, found, channels, -(-channels // _VECTOR) * _VECTOR)

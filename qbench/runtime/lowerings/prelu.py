@@ -71,7 +71,7 @@ class PreluLowering(Lowering):
             "zero": op.data_zero_point + flip(self.dtype), "zero_point": op.zero_point + shift, "low": low + shift,
             "high": high + shift,
         }  # fmt: skip
-        letters: tuple[Any, Any] = x.dtype, out.dtype.str[1:]
+        letters: tuple[Any, Any] = x.dtype, out.letters
         made = list[Instruction]()
         for walk in walks_of(out.shape, memory, x=x.strides, m=strides, y=out.strides):
             ahead = walk.pop("m")

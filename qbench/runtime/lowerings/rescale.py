@@ -14,7 +14,7 @@ from qbench.kernels.levels import Level
 from qbench.kernels.requantize import multiply_kernel, requantize_kernel
 from qbench.kernels.rescale import RESCALES
 from qbench.kernels.rescale_elements import rescale_elements_kernel
-from qbench.kernels.rounding import is_plain
+from qbench.kernels.rounding import NUMBERS
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import Requantize
 from qbench.ops.numeric.exact import centred
@@ -31,10 +31,9 @@ from qbench.runtime.lowerings.operands import (
     spread,
     walks_of,
 )
-from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, reach, rescaling
+from qbench.runtime.lowerings.rescaling import ELEMENTS, Rescaling, flip, reach, rescale_fields, rescaling
 from qbench.runtime.step import Instruction, Place, row_major
 
-_WALKED = ("mantissa", "shift", "multiplier")
 _PARAMETER = 4  # bytes of each of them
 
 
@@ -56,12 +55,7 @@ class _Rescaled(Lowering):
         self.axis = self._axis(node)
         channels = 1 if self.axis is None else self.shape[self.axis]
         self.found = found = rescaling(self.graph, self.step, node, channels, self.axis or 0)
-        if found.dtype not in ELEMENTS:
-            raise Refused(f"its result is {found.dtype}")
-        small = bound < 2**31
-        if not small and found.rounding == "tflite_double":
-            raise Refused(f"tflite_double rescales 32-bit integers, these could reach {bound}")
-        return found.rounding, small and is_plain(found.shift, found.rounding)
+        return found.mode(bound, f"tflite_double rescales 32-bit integers, these could reach {bound}")
 
     def _axis(self, node: Node) -> int | None:
         shapes = [self.graph.constants[name].array.shape for name in node.inputs[1:]]
@@ -76,18 +70,9 @@ class _Rescaled(Lowering):
 
     def parameters(self, site: Site, out: Place) -> tuple[dict[str, Any], tuple[int, ...]]:
         """The fields of the requantize, and the strides of its parameters along the result's memory."""
-        found = self.found
-        if found is None:
-            nothing = site.constant(np.zeros(1, np.int32))
-            fields: dict[str, Any] = dict.fromkeys(_WALKED, nothing)
-            return {**fields, "zero_point": 0, "low": 0, "high": 0}, (0,) * len(self.shape)
+        channels = 1 if self.found is None else self.found.mantissa.size
         steps = [int(axis == self.axis) for axis in range(len(self.shape))]
-        fields = {
-            "mantissa": site.constant(found.mantissa), "shift": site.constant(found.shift),
-            "multiplier": site.constant(found.multiplier), "zero_point": found.zero_point, "low": found.low,
-            "high": found.high,
-        }  # fmt: skip
-        return fields, spread(self.shape, steps, out)
+        return rescale_fields(site, self.found, channels, channels), spread(self.shape, steps, out)
 
     def target(self, site: Site) -> tuple[Place, Sequence[Instruction]]:
         """Where the results go, with its last axis in one piece."""
@@ -105,14 +90,14 @@ class _Rescaled(Lowering):
         made: list[dict[str, Any]] = []
         for walk in walks_of(out.shape, memory, **strides, m=steps, y=out.strides):
             ahead = walk.pop("m")
-            made.append({**parameters, **walk, **{name: parameters[name] + ahead for name in _WALKED}})
+            made.append({**parameters, **walk, **{name: parameters[name] + ahead for name in NUMBERS}})
         return made
 
     def vectors(
         self, site: Site, a: Operand, b: Operand | None, zeros: tuple[int, int], bound: int, out: Place
     ) -> list[Instruction]:
         """The step, of one operand or two, as vector code; nothing where there is none."""
-        found, second, stored = self.found, b or a, out.dtype.str[1:]
+        found, second, stored = self.found, b or a, out.letters
         memory = {name: (one.reference, np.dtype(one.dtype).itemsize) for name, one in (("a", a), ("b", second))}
         memory["y"] = out.reference, out.dtype.itemsize
         walks = walks_of(out.shape, memory, a=a.strides, b=second.strides, y=out.strides)
@@ -129,9 +114,9 @@ class _Rescaled(Lowering):
         bits = [number if number.dtype == np.float32 else number.astype(np.int32) for number in packed]
         kernel = rescale_elements_kernel(site.level, kind, _any(a.dtype), _any(b and b.dtype), _any(stored))
         scales = site.constant(np.concatenate([number.view(np.int32) for number in bits]))
-        fields: dict[str, Any] = {"zero_a": zeros[0], "zero_b": zeros[1], "scales": scales}
-        fields |= {"zero_point": found.zero_point, "low": found.low, "high": found.high}
-        return [instruction(kernel, self.output, **fields, **walk) for walk in walks]
+        ends: dict[str, Any] = {"zero_a": zeros[0], "zero_b": zeros[1], "scales": scales}
+        ends |= {"zero_point": found.zero_point, "low": found.low, "high": found.high}
+        return [instruction(kernel, self.output, **ends, **walk) for walk in walks]
 
 
 @lowers(Requantize, rank=1)
@@ -160,7 +145,7 @@ class RequantizeLowering(_Rescaled):
         x, zero = operand(site, self.data, out), self.found.before + flip(self.dtype)
         made = self.vectors(site, x, None, (zero, 0), self.bound, out)
         if not made:
-            kernel = requantize_kernel(_any(x.dtype), _any(out.dtype.str[1:]), *self.mode)
+            kernel = requantize_kernel(_any(x.dtype), _any(out.letters), *self.mode)
             made = [instruction(kernel, self.output, zero=zero, **walk) for walk in self.walks(site, out, x=x)]
         return [*made, *copies]
 
@@ -209,7 +194,7 @@ class MultiplyLowering(_Rescaled):
         left, right = self.step.head.inputs
         out, copies = self.target(site)
         a, (b, zero_b) = operand(site, left, out), self._right(site, right, out)
-        letters = [_any(kind) for kind in (a.dtype, b.dtype, out.dtype.str[1:])]
+        letters = [_any(kind) for kind in (a.dtype, b.dtype, out.letters)]
         offset = self.found and self.found.offset
         made = self.vectors(site, a, b, (self.zeros[0], zero_b), self.bound, out)
         if not made:

@@ -14,7 +14,7 @@ from qbench.ir.dtypes import DType, integer_range, numpy_dtype
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import Array, Epilogue, bind, is_op
 from qbench.kernels.isa import Element
-from qbench.kernels.rounding import two_parts
+from qbench.kernels.rounding import NUMBERS, is_plain, two_parts
 from qbench.ops.integer.products import IntegerMultiply
 from qbench.ops.integer.requantize import (
     IntegerRequantize,
@@ -24,10 +24,9 @@ from qbench.ops.integer.requantize import (
 )
 from qbench.quant.rounding import ROUNDINGS, Rounding
 from qbench.runtime.fuse import Fused
-from qbench.runtime.lowerings.lowering import Refused
+from qbench.runtime.lowerings.lowering import Refused, Site
 
 Int32s = NDArray[np.int32]
-
 
 ELEMENTS: Mapping[DType, Element] = {"int8": "u1", "uint8": "u1", "int16": "i2", "uint16": "i2"}
 """How narrow integers lie in memory: 8 bits as codes from 0, 16 bits with a sign, so that kernels are made for one type
@@ -85,6 +84,18 @@ class Rescaling:
     def code(self) -> int:
         """Number of the rounding mode."""
         return ROUNDINGS.index(self.rounding)
+
+    def mode(self, bound: int, told: str) -> tuple[Rounding, bool]:
+        """How a kernel rounds accumulators as large as `bound`, and whether without branches.
+
+        Refused where it cannot; `told` says that they are too large for the mode.
+        """
+        if self.dtype not in ELEMENTS:
+            raise Refused(f"its result is {self.dtype}")
+        small = bound < 2**31
+        if self.rounding == "tflite_double" and not small:
+            raise Refused(told)
+        return self.rounding, small and is_plain(self.shift, self.rounding)
 
     def numbers(self, are_codes: bool) -> tuple[Int32s, Int32s, NDArray[np.float32], int]:
         """Mantissa, shift and multiplier, and the zero point as far as rescaling adds it: to codes."""
@@ -149,6 +160,15 @@ def rescaling(graph: Graph, step: Fused, node: Node, channels: int, axis: int) -
         dtype=op.dtype,
         offset=flip(op.dtype) if isinstance(op, IntegerRequantizeFloat32) and op.zero_point_first else None,
     )
+
+
+def rescale_fields(site: Site, found: Rescaling | None, channels: int, room: int) -> dict[str, int]:
+    """What a kernel is told that rescales: numbers for each of the channels, in memory for more; zeros without any."""
+    if found is None:
+        nothing = site.constant(np.zeros(room, np.int32))
+        return {**dict.fromkeys(NUMBERS, nothing), "zero_point": 0, "low": 0, "high": 0}
+    numbers = zip(NUMBERS, map(site.constant, found.spread(channels).padded(room)), strict=True)
+    return {**dict(numbers), "zero_point": found.zero_point, "low": found.low, "high": found.high}
 
 
 def _per_channel(parameter: Array, rank: int, channels: int, axis: int) -> Array:

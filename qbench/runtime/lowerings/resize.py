@@ -67,7 +67,7 @@ class ResizeLinearLowering(Lowering):
         tables, bits = self._tables()
         fields |= {name: site.constant(table) for name, table in tables.items()}
         few = fields["channels"] if fields["channels"] <= FEW else 0
-        kernel = resize_linear_kernel(x.dtype.str[1:], self.mode, bits, few)
+        kernel = resize_linear_kernel(x.letters, self.mode, bits, few)
         made = instruction(
             kernel, self.output, x=x.reference, y=y.reference, out_height=y.natural_shape[2],
             out_width=y.natural_shape[3], zero=self.zero, **fields,

@@ -53,7 +53,7 @@ class AddLowering(Lowering):
             zero + flip(self.graph.types[name].dtype) for zero, name in zip(known, (left, right), strict=True)
         )
         zero_point = after + flip(self.op.dtype)
-        letters: tuple[Any, ...] = (a.dtype, b.dtype, out.dtype.str[1:])
+        letters: tuple[Any, ...] = (a.dtype, b.dtype, out.letters)
         sizes = (np.dtype(letter).itemsize for letter in letters)
         memory = dict(zip("aby", zip((a.reference, b.reference, out.reference), sizes, strict=True), strict=True))
         made = list[Instruction]()

@@ -40,7 +40,7 @@ def place_all(laid_out: LaidOut) -> Placement:
     return _PlaceAll(laid_out).run()
 
 
-def _new_place(buffer: int, shape: tuple[int, ...], layout: Layout, dtype: DType, as_given: bool) -> Place:
+def _new_place(shape: tuple[int, ...], layout: Layout, dtype: DType, as_given: bool) -> Place:
     memory_shape = tuple(shape[axis] for axis in layout.axes)
     top, left, bottom, right = layout.border
     outer = list(memory_shape)
@@ -51,7 +51,7 @@ def _new_place(buffer: int, shape: tuple[int, ...], layout: Layout, dtype: DType
     kind = np.dtype(numpy_dtype(dtype)) if as_given else storage(dtype)
     start = (top * strides[1] + left * strides[2]) * kind.itemsize if any(layout.border) else 0
     return Place(
-        buffer=buffer,
+        buffer=0,
         offset=start,
         dtype=kind,
         shape=memory_shape,
@@ -100,8 +100,7 @@ class _PlaceAll:
 
     def _new(self, name: str, external: bool = False) -> None:
         value, layout = self.laid_out.values[name], self.laid_out.layouts[name]
-        as_given = external
-        place = _new_place(0, shape_of(self.graph, value), layout, self.graph.types[value].dtype, as_given)
+        place = _new_place(shape_of(self.graph, value), layout, self.graph.types[value].dtype, external)
         size = 0 if external else _bytes(place, layout)
         number = self.result.buffer(size)
         if external:

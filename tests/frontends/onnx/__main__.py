@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 import onnx
 
 import qbench as qb
-from qbench.frontends.onnx import load_onnx
 from qbench.runtime.interpreter import run
 from tests.conftest import ROOT
 from tests.frontends.onnx.parity import INTEGERS, Compared, compare, compared, fused_ops, runtime_values
@@ -40,9 +39,7 @@ def _line(path: Path, form: Form) -> str:
         given = feeds(model, seed=5)
         theirs = runtime_values(model, graph, given)
         in_reals = fused_ops(model, graph)["Conv"]
-        plain = load_onnx(file, {}, fused=False)
-        without = compare(plain, runtime_values(model, plain, given, optimized=False), given)
-        parts = [_differences(compare(graph, theirs, given)), f"without optimizations {_differences(without)}"]
+        parts = [_differences(compare(graph, theirs, given))]
         parts += [f"{in_reals} convolutions summed in reals"] if in_reals else []
         ours = run(graph, given, keep=[value for value in theirs if value in graph.types])
         values = [

@@ -36,12 +36,10 @@ class Compared:
     """The largest difference."""
 
 
-def session(model: onnx.ModelProto, optimized: bool = True, saved: Path | None = None) -> onnxruntime.InferenceSession:
-    """onnxruntime, its default optimizations on or all of them off; what they make may be saved."""
+def session(model: onnx.ModelProto, saved: Path | None = None) -> onnxruntime.InferenceSession:
+    """onnxruntime with its default optimizations; what they make may be saved."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
-    if not optimized:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if saved is not None:
         options.optimized_model_filepath = str(saved)
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -58,11 +56,9 @@ def observed(model: onnx.ModelProto, graph: Graph) -> onnx.ModelProto:
     return wanted
 
 
-def runtime_values(
-    model: onnx.ModelProto, graph: Graph, feeds: Mapping[str, Array], optimized: bool = True
-) -> dict[str, Array]:
+def runtime_values(model: onnx.ModelProto, graph: Graph, feeds: Mapping[str, Array]) -> dict[str, Array]:
     """What onnxruntime computes for each integer value that is in the graph, and for the outputs."""
-    run = session(observed(model, graph), optimized)
+    run = session(observed(model, graph))
     keys = [output.name for output in run.get_outputs()]
     return dict(zip(keys, run.run(keys, dict(feeds)), strict=True))
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import onnx
 import pytest
 
 import qbench as qb
-from qbench.frontends.onnx import load_onnx
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
 from tests.frontends.onnx.parity import Compared, compare, compare_program, fused_ops, runtime_values
@@ -29,13 +29,31 @@ FORMS = (Form(True, True, False), Form(True, False, True), Form(False, True, Fal
 EXACT = ("conv2d", "dense", "pool", "sum")
 
 
+class Case(NamedTuple):
+    """A file as a graph, what it is fed with, what onnxruntime makes of that, and whether convolutions sum reals."""
+
+    graph: Graph
+    given: Mapping[str, Array]
+    theirs: Mapping[str, Array]
+    in_reals: bool
+
+
 @pytest.fixture(scope="module", params=[(model, form) for model in CHOSEN for form in FORMS], ids=str)
-def case(request: pytest.FixtureRequest, shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    model, form = request.param
-    return quantized(shared_data / "models" / model, form, tmp_path_factory.mktemp("quantized"))
+def case(
+    request: pytest.FixtureRequest,
+    shared_data: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    exact_onnxruntime: None,
+) -> Case:
+    name, form = request.param
+    path = quantized(shared_data / "models" / name, form, tmp_path_factory.mktemp("quantized"))
+    model, graph = onnx.load(path), qb.load(path)
+    given = feeds(model, seed=5)
+    in_reals = fused_ops(model, graph)["Conv"] > 0  # on x86 a convolution of int8 data is not fused: it sums reals
+    return Case(graph, given, runtime_values(model, graph, given), in_reals)
 
 
-def bounded(found: list[Compared], reals: bool = False) -> None:
+def bounded(found: list[Compared], reals: bool) -> None:
     """At most one step and 0.01 % of the elements of each op; 0 for products and pools, unless computed with reals."""
     assert len(found) > 3
     for op in {each.op for each in found}:
@@ -47,30 +65,13 @@ def bounded(found: list[Compared], reals: bool = False) -> None:
             assert different == 0, (op, values)
 
 
-@pytest.mark.usefixtures("exact_onnxruntime")
-def test_every_op_gives_onnxruntimes_integers(case: Path) -> None:
-    model, graph = onnx.load(case), qb.load(case)
-    given = feeds(model, seed=5)
-    theirs = runtime_values(model, graph, given)
-    in_reals = fused_ops(model, graph)["Conv"] > 0  # on x86 a convolution of int8 data is not fused: it sums reals
-    bounded(compare(graph, theirs, given), in_reals)
+def test_every_op_gives_onnxruntimes_integers(case: Case) -> None:
+    bounded(compare(case.graph, case.theirs, case.given), case.in_reals)
 
 
-@pytest.mark.usefixtures("exact_onnxruntime")
-def test_every_op_of_a_program_gives_onnxruntimes_integers(case: Path) -> None:
-    model, graph = onnx.load(case), qb.load(case)
-    given = feeds(model, seed=5)
-    theirs = runtime_values(model, graph, given)
-    program = qb.plan(graph, keep=list(theirs), sizes=sizes(graph, given))
-    in_reals = fused_ops(model, graph)["Conv"] > 0
-    bounded(compare_program(program, theirs, given), in_reals)
-
-
-@pytest.mark.usefixtures("exact_onnxruntime")
-def test_without_optimizations_it_is_a_step_at_most(case: Path) -> None:
-    model, graph = onnx.load(case), load_onnx(case, {}, fused=False)
-    given = feeds(model, seed=5)
-    bounded(compare(graph, runtime_values(model, graph, given, optimized=False), given), reals=True)
+def test_every_op_of_a_program_gives_onnxruntimes_integers(case: Case) -> None:
+    program = qb.plan(case.graph, keep=list(case.theirs), sizes=sizes(case.graph, case.given))
+    bounded(compare_program(program, case.theirs, case.given), case.in_reals)
 
 
 def sizes(graph: Graph, given: Mapping[str, Array]) -> dict[str, int]:

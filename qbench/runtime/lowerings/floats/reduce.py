@@ -124,7 +124,7 @@ class IntegerReduceLowering(_Reduce):
         source = gapless(site, self.data)
         target = gapless(site, self.output, output=True)
         outer, depth, inner = self.sizes(source.place)
-        kind: Any = source.place.dtype.str[1:]
+        kind: Any = source.place.letters
         made = instruction(
             integer_reduction_kernel(_OF_INTEGERS[type(bind(self.step.head))], kind), self.output,
             x=source.place.reference, y=target.place.reference, outer=outer, depth=depth, inner=inner,
