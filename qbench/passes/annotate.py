@@ -20,7 +20,7 @@ from qbench.passes.insert_points import Insertion
 from qbench.quant.points import Point
 from qbench.quant.specs import Mode
 
-_ONLY_FLOAT = "only float layers read it"
+_ONLY_FLOAT = "neighbour of float: only float layers read it"
 _MOST_AVERAGED = 2**44
 """Sums of 16-bit integers times more than this would not be safe in 64 bits."""
 
@@ -40,13 +40,15 @@ class AnnotatePass:
         Whether weights leave the smallest integer of their type unused.
     wide
         Tensors that 8 bits cannot hold, with the reason: what reads or makes them stays in float, but for layers with
-        weights, which read them in 16 bits, and sums of products, which make them so. None: 8 bits are taken to hold
-        everything.
+        weights, which read them in 16 bits, and sums of products, which make them so. Sums that only float layers read
+        are not rounded at all. None: 8 bits are taken to hold everything.
     included
         Nodes that run in integers even so.
     modes
         Nodes that stay in float and whose weights are stored as integers all the same, by mode: where that is static,
         they read integers, too.
+    named
+        Tensors that a config says something of: they are rounded whatever reads them.
     """
 
     name: ClassVar[str] = "annotate"
@@ -55,6 +57,7 @@ class AnnotatePass:
     wide: FrozenMap[str, str] | None = None
     included: frozenset[str] = frozenset()
     modes: FrozenMap[str, Mode] = field(default_factory=FrozenMap[str, Mode])
+    named: frozenset[str] = frozenset()
 
     def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
         """The annotated graph; it computes what the prepared one does until qparams are bound to its points."""
@@ -64,11 +67,13 @@ class AnnotatePass:
         layers = [group.head for group in groups if group.head.name not in reasons and is_layer(graph, group.head)]
         readers = [graph.node(name) for name, mode in self.modes.items() if mode == "static"]
         wide = {node.inputs[0]: too_wide[node.inputs[0]] for node in (*layers, *readers) if node.inputs[0] in too_wide}
+        real = set[str]()
         if self.wide is not None and _is_mixed(graph, reasons):
-            sums = (group.outputs[0] for group in groups if rule_of(group.head) == QuantRule.MAC)
+            sums = {group.outputs[0] for group in groups if _makes_sums(group) and group.head.name not in reasons}
             only_float = reasons.keys() - {node.name for node in readers}
-            wide |= {value: _ONLY_FLOAT for value in sums if _only_float_reads(graph, value, only_float)}
-        return Insertion(graph, groups, reasons, self.narrow_weights, wide, self.modes).annotated(
+            real = {value for value in sums - self.named if _only_float_reads(graph, value, only_float)}
+            reasons |= {name: _ONLY_FLOAT for value in real for name in _moved_on(graph, value, only_float)}
+        return Insertion(graph, groups, reasons, self.narrow_weights, wide, self.modes, real).annotated(
             memo or Memo(), (self.name, bool(self.excluded), self.wide is None)
         )
 
@@ -141,7 +146,7 @@ def _float_reasons(
         if not reason and group.head.name in before_softmax:
             reason = "neighbour of float: only a softmax reads it"
         if not reason and group.head.name in before_float - included:
-            reason = "neighbour of float: only float layers read it"
+            reason = _ONLY_FLOAT
         if not reason and included.isdisjoint(node.name for node in group.nodes):
             reason = _too_wide(graph, group, wide or {})
         if reason:
@@ -188,6 +193,18 @@ def _only_float_reads(graph: Graph, value: str, reasons: Collection[str]) -> boo
         )
         for reader in graph.consumers[value]
     )
+
+
+def _makes_sums(group: Group) -> bool:
+    """Whether sums of products, with a bias perhaps, come out of it."""
+    return rule_of(group.head) == QuantRule.MAC and all(rule_of(node) == QuantRule.BIAS for node in group.nodes[1:])
+
+
+def _moved_on(graph: Graph, value: str, reasons: Collection[str]) -> list[str]:
+    """The nodes that only move a value, or what others of them have made of it, and do not stay in float anyhow."""
+    movers = [node for node in graph.consumers[value] if node.name not in reasons]
+    further = (name for node in movers for made in node.outputs for name in _moved_on(graph, made, reasons))
+    return [*(node.name for node in movers), *further]
 
 
 def _is_mixed(graph: Graph, reasons: Mapping[str, str]) -> bool:

@@ -1,7 +1,7 @@
 """Where values become integers: a ``qnn.fake_quantize`` at every point of a graph whose nodes have been decided on."""
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 
 from qbench.ir.batch import batch_symbol
 from qbench.ir.build import rebuild
@@ -35,6 +35,8 @@ class Insertion:
         Tensors that get 16 bits, with the reason.
     modes
         Nodes that stay in float and whose weights are stored as integers all the same, by mode.
+    real
+        What integer nodes make that is not rounded: sums become real numbers.
     """
 
     def __init__(
@@ -45,9 +47,10 @@ class Insertion:
         narrow: bool,
         wide: Mapping[str, str],
         modes: Mapping[str, Mode],
+        real: Collection[str] = (),
     ) -> None:
         self._graph, self._groups, self._reasons = graph, groups, reasons
-        self._narrow, self._wide, self._modes = narrow, wide, modes
+        self._narrow, self._wide, self._modes, self._real = narrow, wide, modes, real
         self._names, self._batch = Rewriter(graph), batch_symbol(graph)
         self._stored = {name: _stored(graph.node(name)) for name in modes if name in reasons}
         self._moved = {value for group in groups if self._moves(group) for value in group.outputs}
@@ -88,7 +91,7 @@ class Insertion:
         self._add_points(operands)
         inputs = tuple(self._quantized.get(name, name) if name in operands else name for name in group.head.inputs)
         members = [dataclasses.replace(group.head, inputs=inputs), *group.nodes[1:]]
-        if not self._moves(group):
+        if not self._moves(group) and group.outputs[0] not in self._real:
             value = group.outputs[0]
             raw = self._names.fresh(f"{value}.raw") if value in self._graph.outputs else value
             members[-1] = dataclasses.replace(members[-1], outputs=(raw,))

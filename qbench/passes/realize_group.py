@@ -18,8 +18,9 @@ from qbench.passes.rewrite import joined_sources
 def realize_group(emitter: Emitter, group: Group, arithmetic: Arithmetic) -> None:
     """Emit the qnn nodes of an integer group; the float nodes, with the reason, where it has no integer form."""
     fake = None
-    if rule_of(group.head) != QuantRule.SAME:
-        fake = next(node for node in emitter.known.consumers[group.outputs[0]] if is_op(node, FakeQuantize))
+    if rule_of(group.head) != QuantRule.SAME:  # which has one, unless its sums become real numbers
+        readers = emitter.known.consumers[group.outputs[0]]
+        fake = next((node for node in readers if is_op(node, FakeQuantize)), None)
     try:
         form = form_of(_site(emitter, group, fake, arithmetic))
     except NoForm as why:
@@ -31,7 +32,8 @@ def realize_group(emitter: Emitter, group: Group, arithmetic: Arithmetic) -> Non
 def _site(emitter: Emitter, group: Group, fake: Node | None, arithmetic: Arithmetic) -> Site:
     head, known = group.head, emitter.known
     operands = tuple(emitter.operand(value) for value in head.inputs)
-    q = operands[0].q if fake is None else emitter.encoding(fake)
+    moved = operands[0].q if rule_of(head) == QuantRule.SAME else None
+    q = moved if fake is None else emitter.encoding(fake)
     bias = next((node for node in group.nodes if rule_of(node) == QuantRule.BIAS), None)
     return Site(
         head,
@@ -45,11 +47,12 @@ def _site(emitter: Emitter, group: Group, fake: Node | None, arithmetic: Arithme
 
 
 def _stay_float(emitter: Emitter, group: Group, fake: Node | None, arithmetic: Arithmetic, why: str) -> None:
-    if fake is not None:
+    if rule_of(group.head) != QuantRule.SAME:
         for node in group.nodes:
             rounded = arithmetic.semantics == "onnx" and rule_of(node) == QuantRule.BIAS
             emitter.float_node(_with_rounded_bias(emitter, group, node) if rounded else node, why)
-        emitter.point(fake, arithmetic.ties)
+        if fake is not None:
+            emitter.point(fake, arithmetic.ties)
         return
     head, q = group.head, emitter.q(group.head.inputs[0])
     outputs = tuple(emitter.fresh(f"{v}.raw") if v in emitter.known.outputs else v for v in head.outputs)

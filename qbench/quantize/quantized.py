@@ -161,7 +161,8 @@ def encode(
         least = UNMEASURED_DB if least == "measured" else least
         wide = wide_tensors(marked.values(), encodings, statistics, least, config.tensors, memo)
         wide = FrozenMap({**divided_by, **wide})
-        annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included, modes)
+        named = frozenset(config.tensors)
+        annotated, marked = annotate(prepared, excluded, memo, narrow, wide, included, modes, named)
         encodings = resolve(marked.values(), annotated, statistics, config, memo)
     return annotated, marked, encodings
 
@@ -181,19 +182,20 @@ def annotate(
     wide: FrozenMap[str, str] | None = None,
     included: frozenset[str] = frozenset(),
     modes: FrozenMap[str, Mode] = _STATIC,
+    named: frozenset[str] = frozenset(),
 ) -> tuple[Graph, dict[str, Point]]:
-    """The annotated graph, without qparams, and its points."""
+    """The annotated graph, without qparams, and its points; arguments as for `AnnotatePass`."""
     template = template_of(prepared)
 
     def work() -> tuple[Graph, dict[str, Point]]:
         if template is None:
-            annotated = AnnotatePass(excluded, narrow, wide, included, modes)(prepared.graph, memo)
+            annotated = AnnotatePass(excluded, narrow, wide, included, modes, named)(prepared.graph, memo)
         else:
             annotated = AnnotateTwinPass(template, excluded, narrow)(prepared.graph)
         return annotated, points(annotated)
 
     place = AnnotatePass.name, bool(excluded), narrow, wide is None
-    return memo.recall(place, (prepared.graph, excluded, wide, included, modes), work)
+    return memo.recall(place, (prepared.graph, excluded, wide, included, modes, named), work)
 
 
 def _rounded(prepared: Trace, config: QuantConfig, encodings: Encodings) -> FrozenMap[str, RoundedWeight]:
