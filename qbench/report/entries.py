@@ -145,8 +145,9 @@ class OutputLoss:
         output is no choice, or a text.
     varies_db
         As `sqnr_db`, of an output of a few numbers for each sample: the error of each number beside its variance over
-        samples, or of each sample beside that of its numbers (the lower of both). None where `sqnr_db` says as much
-        or next to nothing is lost, and for all others.
+        samples, or of each sample beside that of its numbers, or of an exponential the errors of logarithms beside
+        their variance (the lowest of all). None where `sqnr_db` says as much or next to nothing is lost, and for all
+        others.
     """
 
     name: str
