@@ -43,6 +43,26 @@ class Latency:
     samples: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """A tensor whose values lie beyond what calibration data said of it.
+
+    Parameters
+    ----------
+    tensor
+        Of the prepared float graph.
+    clipped
+        Fraction of its values that the encoding cannot say.
+    reaches, calibrated
+        Where it lies furthest beyond: its extreme value, and that of the calibration data on that side.
+    """
+
+    tensor: str
+    clipped: float
+    reaches: float
+    calibrated: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class LayerReport:
     """One node of the prepared float graph, and what quantization did to it.
