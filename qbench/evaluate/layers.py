@@ -12,6 +12,7 @@ from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
 from qbench.ir.op import OPS, QuantRule, is_op
 from qbench.ir.specialize import sized
+from qbench.ops.integer.recurrent import StoredRecurrent
 from qbench.ops.moves import moved_from
 from qbench.ops.products import macs
 from qbench.ops.qnn.dynamic import DynamicDense
@@ -127,8 +128,8 @@ def _runs_as(quantized: Quantized, node: Node, head: Node, encoded: str | None) 
     if runs is not None and OPS[runs.op].rule != QuantRule.INTERNAL and graph.qparams.keys().isdisjoint(runs.outputs):
         types = [graph.types[name] for name in (*runs.outputs, *runs.inputs)]
         return next((type.dtype for type in types if is_float(type.dtype)), "int32"), runs.reason or None
-    if is_op(runs, DynamicDense):
-        return "uint8", runs.reason if runs else None
+    if is_op(runs, DynamicDense, StoredRecurrent):
+        return "uint8" if is_op(runs, DynamicDense) else "int8", runs.reason if runs else None
     if runs is not None and rule == QuantRule.MAC:
         return graph.types[runs.inputs[0]].dtype, None
     if rule == QuantRule.BIAS and head is not node:
@@ -140,8 +141,8 @@ def _runs_as(quantized: Quantized, node: Node, head: Node, encoded: str | None) 
 
 
 def _weight(quantized: Quantized, node: Node) -> str | None:
-    """The constant that a sum of products multiplies by, where it is quantized."""
-    if OPS[node.op].rule != QuantRule.MAC:
+    """The constant that a layer multiplies by, where it is quantized."""
+    if OPS[node.op].rule != QuantRule.MAC and not OPS[node.op].reads_integers:
         return None
     constants, encodings = quantized.prepared.constants, quantized.encodings
     return next((name for name in node.inputs if name in constants and name in encodings), None)

@@ -115,6 +115,8 @@ class Op(ABC):
     """Names of the inputs, which say their roles (see `Role`); the last one may be ``*name`` for any number."""
     rule: ClassVar[QuantRule] = QuantRule.FLOAT
     float_reason: ClassVar[str] = "unsupported: no integer form of this op"
+    reads_integers: ClassVar[bool] = False
+    """Of an op that stays in float: its first operand and what may be `stored` are integers all the same."""
     by_choice: ClassVar[bool] = False
     """Of an op that stays in float: it has an integer form, for configs that say ``keep_float: false``."""
     form_of: ClassVar[str | None] = None
@@ -188,11 +190,11 @@ class Op(ABC):
         return Channels()
 
     @property
-    def stored(self) -> tuple[int, int] | None:
-        """What may be stored as integers although the op runs in float, a weight or a table: its index among the
-        operands, and the axis that its scales may run along."""
+    def stored(self) -> Mapping[int, int]:
+        """What may be stored as integers although the op runs in float, weights or a table: by its index among the
+        operands the axis that its scales may run along."""
         axis = self.channels.weight
-        return (1, axis) if self.has_weight() and axis is not None else None
+        return {1: axis} if self.has_weight() and axis is not None else {}
 
     def channel_axis_of(self, tensor: Literal["data", "weight", "output"], rank: int) -> int | None:
         """The axis that counts channels, from the front.

@@ -26,9 +26,10 @@ _CHOICES = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX", "NUMBA_O
 
 @cache
 def _sources() -> str:
-    """A digest of everything that compiled code is made from."""
-    digest = hashlib.sha256()
-    for file in (numba_folder() / "_version.py", *sorted(Path(__file__).parent.rglob("*.py"))):
+    """A digest of everything that compiled code is made from: `qbench.quant` says how it rounds."""
+    here = Path(__file__).parent
+    digest, rooms = hashlib.sha256(), (here, here.with_name("quant"))
+    for file in (numba_folder() / "_version.py", *sorted(path for room in rooms for path in room.rglob("*.py"))):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

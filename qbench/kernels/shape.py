@@ -1,5 +1,7 @@
 """Which tile suits a layer, and in which order its tiles are visited."""
 
+from collections.abc import Callable
+
 from qbench.kernels.isa import Element
 from qbench.kernels.levels import Level
 from qbench.kernels.matrix import MATRIX, blocks_at_once
@@ -62,7 +64,15 @@ def widens(level: Level, pixels: int, products: float) -> bool:
     return level is Level.AVX2 and pixels > _FEW_PIXELS and products >= _WIDENING
 
 
-def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element = "u1", lines: int = 0) -> Tile:
+def choose_tile(
+    level: Level,
+    pixels: int,
+    channels: int,
+    depth: int,
+    x: Element = "u1",
+    lines: int = 0,
+    fits: Callable[[Tile], bool] = lambda tile: True,
+) -> Tile:
     """The tile that takes least time.
 
     Parameters
@@ -73,8 +83,10 @@ def choose_tile(level: Level, pixels: int, channels: int, depth: int, x: Element
         Type of the input's elements.
     lines
         Cache lines of what the window of a pixel sees, if they do not lie one after the other: a matrix needs that.
+    fits
+        Whether a tile may be taken.
     """
-    return _fastest(level, pixels, channels, depth, x, lines)[1]
+    return _fastest(level, pixels, channels, depth, x, lines, fits)[1]
 
 
 def choose_groups(level: Level, pixels: int, groups: int, channels: int, taps: int, depth: int) -> int:
@@ -98,10 +110,13 @@ def choose_groups(level: Level, pixels: int, groups: int, channels: int, taps: i
     return min(few, key=cycles)
 
 
-def _fastest(level: Level, pixels: int, channels: int, depth: int, x: Element, lines: int) -> tuple[float, Tile]:
+def _fastest(
+    level: Level, pixels: int, channels: int, depth: int, x: Element, lines: int,
+    fits: Callable[[Tile], bool] = lambda tile: True,
+) -> tuple[float, Tile]:  # fmt: skip
     """What the tile that takes least time costs, in cycles, and the tile."""
     lanes, group = packing(level, x)
-    tiles = [tile for tile in TILE_COSTS[level] if tile != MATRIX or blocks_at_once(depth)]
+    tiles = [tile for tile in TILE_COSTS[level] if fits(tile) and (tile != MATRIX or blocks_at_once(depth))]
 
     def cycles(tile: Tile) -> float:
         each, besides = TILE_COSTS[level][tile]

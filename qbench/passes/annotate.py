@@ -1,6 +1,6 @@
 """Decide which nodes run in integers and which tensors are therefore quantized; mark both in the graph."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -45,7 +45,8 @@ class AnnotatePass:
     included
         Nodes that run in integers even so.
     modes
-        Excluded nodes whose weights are stored as integers all the same, by mode.
+        Nodes that stay in float and whose weights are stored as integers all the same, by mode: where that is static,
+        they read integers, too.
     """
 
     name: ClassVar[str] = "annotate"
@@ -61,10 +62,12 @@ class AnnotatePass:
         too_wide = _with_moved(groups, self.wide or {})
         reasons = _float_reasons(graph, groups, self.excluded, None if self.wide is None else too_wide, self.included)
         layers = [group.head for group in groups if group.head.name not in reasons and is_layer(graph, group.head)]
-        wide = {head.inputs[0]: too_wide[head.inputs[0]] for head in layers if head.inputs[0] in too_wide}
+        readers = [graph.node(name) for name, mode in self.modes.items() if mode == "static"]
+        wide = {node.inputs[0]: too_wide[node.inputs[0]] for node in (*layers, *readers) if node.inputs[0] in too_wide}
         if self.wide is not None and _is_mixed(graph, reasons):
             sums = (group.outputs[0] for group in groups if rule_of(group.head) == QuantRule.MAC)
-            wide |= {value: _ONLY_FLOAT for value in sums if _only_float_reads(graph, value, reasons)}
+            only_float = reasons.keys() - {node.name for node in readers}
+            wide |= {value: _ONLY_FLOAT for value in sums if _only_float_reads(graph, value, only_float)}
         return Insertion(graph, groups, reasons, self.narrow_weights, wide, self.modes).annotated(
             memo or Memo(), (self.name, bool(self.excluded), self.wide is None)
         )
@@ -104,6 +107,11 @@ def points(annotated: Graph) -> dict[str, Point]:
 def has_range(annotated: Graph, node: Node) -> bool:
     """Whether a node reads data that are rounded by the range of each run."""
     return is_op(annotated.producers.get(node.inputs[0]), DynamicFakeQuantize)
+
+
+def takes_integers(annotated: Graph, node: Node) -> bool:
+    """Whether a node that stays in float has weights in 8 bits, and reads integers."""
+    return OPS[node.op].reads_integers and is_op(annotated.producers.get(node.inputs[1]), FakeQuantize)
 
 
 def quantized_value(graph: Graph, tensor: str) -> str | None:
@@ -170,7 +178,7 @@ def _too_wide(graph: Graph, group: Group, wide: Mapping[str, str]) -> str:
     return next((wide[value] for value in (*integer_operands(group.head), *made) if value in wide), "")
 
 
-def _only_float_reads(graph: Graph, value: str, reasons: Mapping[str, str]) -> bool:
+def _only_float_reads(graph: Graph, value: str, reasons: Collection[str]) -> bool:
     """Whether all that reads a value, straight or moved, stays in float: then nothing is won by few bits."""
     return all(
         reader.name in reasons
@@ -249,6 +257,6 @@ def _sources_of_scales(annotated: Graph) -> dict[str, str]:
 
 def _bias_after(annotated: Graph, node: Node) -> str | None:
     """The constant that a bias_add right after a node adds."""
-    readers = annotated.consumers[node.output]
+    readers = annotated.consumers[node.outputs[0]]
     is_bias = len(readers) == 1 and rule_of(readers[0]) == QuantRule.BIAS and not readers[0].reason
     return readers[0].inputs[1] if is_bias else None

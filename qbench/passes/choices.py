@@ -33,7 +33,7 @@ class Choices:
     included
         Those that are taken out of float: no default keeps them there.
     modes
-        Those that run in a mode other than static, and have what that needs.
+        Those that run in a mode other than static, or stay in float and read integers, and have what that needs.
     """
 
     excluded: FrozenMap[str, str]
@@ -109,8 +109,9 @@ def _decided(graph: Graph, config: QuantConfig) -> Choices:
             has = _suits(graph, node, mode, who)
             excluded[name] = f"{_NOUNS[mode]}: {who if has else 'activations stay in float'}"
             modes |= {name: mode} if has else {}
-        elif kept is not None:
-            included.add(name)
+        else:
+            included |= set() if kept is None else {name}
+            modes |= {name: mode} if OPS[node.op].reads_integers and has_form(graph, node, "weight_only") else {}
     return Choices(FrozenMap(excluded), frozenset(included), FrozenMap(modes))
 
 
@@ -127,18 +128,19 @@ def _said(graph: Graph, config: QuantConfig, key: str) -> dict[str, tuple[str, A
 
 
 def _suits(graph: Graph, node: Node, mode: Mode, who: str) -> bool:
-    return has_form(graph, node, mode) and (OPS[node.op].has_weight() or who != "default")
+    op = OPS[node.op]
+    return has_form(graph, node, mode) and (op.has_weight() or op.reads_integers or who != "default")
 
 
 def has_form(graph: Graph, node: Node, mode: Mode) -> bool:
     """Whether a node has what a mode needs."""
     found = bind(node).stored
-    if mode == "static" or found is None:
+    if mode == "static" or not found:
         return mode == "static"
     if mode == "dynamic" and not (is_op(node, DenseProduct) and graph.types[node.inputs[0]].rank > 1):
         return False
-    weight = node.inputs[found[0]]
-    return weight in graph.constants and graph.types[weight].dtype == "float32"
+    weights = [node.inputs[index] for index in found]
+    return all(weight in graph.constants and graph.types[weight].dtype == "float32" for weight in weights)
 
 
 def _names(node: Node) -> tuple[str, ...]:

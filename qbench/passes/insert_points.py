@@ -1,7 +1,7 @@
 """Where values become integers: a ``qnn.fake_quantize`` at every point of a graph whose nodes have been decided on."""
 
 import dataclasses
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from qbench.ir.batch import batch_symbol
 from qbench.ir.build import rebuild
@@ -71,20 +71,21 @@ class Insertion:
         return rebuild(self._graph, nodes=nodes)
 
     def _float_node(self, node: Node) -> None:
-        weight = self._stored.get(node.name)
-        if weight is not None and weight not in self._quantized:
-            self._nodes.append(self._fake(weight, weight))
+        mode, read = self._modes.get(node.name), self._stored.get(node.name, ())
+        if read and mode == "static":
+            read = node.inputs[0], *read
+        self._add_points(read)
         inputs = [
-            self._quantized[value] if value == weight else self._everywhere.get(value, value) for value in node.inputs
+            self._quantized.get(value, value) if value in read else self._everywhere.get(value, value)
+            for value in node.inputs
         ]
-        if self._modes.get(node.name) == "dynamic":
+        if mode == "dynamic":
             inputs[0] = self._ranged(node.inputs[0], inputs[0])
         self._nodes.append(dataclasses.replace(node, inputs=tuple(inputs), reason=self._reasons[node.name]))
 
     def _integer_group(self, group: Group) -> None:
         operands = integer_operands(group.head)
-        new = [value for value in operands if value not in self._quantized and value not in self._moved]
-        self._nodes.extend(self._fake(value, value) for value in new)
+        self._add_points(operands)
         inputs = tuple(self._quantized.get(name, name) if name in operands else name for name in group.head.inputs)
         members = [dataclasses.replace(group.head, inputs=inputs), *group.nodes[1:]]
         if not self._moves(group):
@@ -94,6 +95,11 @@ class Insertion:
             members.append(self._fake(value, raw))
             self._everywhere[value] = self._quantized[value]
         self._nodes.extend(members)
+
+    def _add_points(self, values: Iterable[str]) -> None:
+        """Points of what is to be read as integers, where it has none yet."""
+        new = [value for value in dict.fromkeys(values) if value not in self._quantized and value not in self._moved]
+        self._nodes.extend(self._fake(value, value) for value in new)
 
     def _moves(self, group: Group) -> bool:
         """Whether the group only moves integers about, so that what it makes has the scale of what it reads."""
@@ -133,22 +139,20 @@ class Insertion:
         axes = {
             _weight_axis(self._graph, node, value)
             for node in self._graph.consumers[value]
-            if self._stored.get(node.name) == value
+            if value in self._stored.get(node.name, ())
             or (node.name not in self._reasons and value in integer_operands(node))
         }
         return axes.pop() if len(axes) == 1 else None
 
 
-def _stored(node: Node) -> str:
-    """The operand of a float node that is stored as integers."""
-    found = bind(node).stored
-    assert found is not None, node.op
-    return node.inputs[found[0]]
+def _stored(node: Node) -> tuple[str, ...]:
+    """The operands of a float node that are stored as integers."""
+    return tuple(node.inputs[index] for index in bind(node).stored)
 
 
 def _weight_axis(graph: Graph, node: Node, value: str) -> int | None:
-    if (found := bind(node).stored) is not None:
-        index, axis = found
-        return axis % graph.types[value].rank if value == node.inputs[index] else None
+    if found := bind(node).stored:
+        axis = next((axis for index, axis in found.items() if node.inputs[index] == value), None)
+        return None if axis is None else axis % graph.types[value].rank
     axis = multiply_axis(graph, node) if is_op(node, Multiply) else None
     return None if axis is None else axis - (graph.types[node.output].rank - graph.types[value].rank)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from qbench.forms.recurrences import with_stored_recurrences
 from qbench.ir.build import rebuild
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Graph
@@ -18,15 +19,15 @@ from qbench.passes.pipeline import Remembering
 class LegalizePass(Remembering):
     """Replace each qnn op by the integer op that it stands for, with its parameters as named constants.
 
-    Weights of float ops that are stored as integers become real.
+    Weights of float ops that are stored as integers become real, but for those of recurrent layers.
     """
 
     name: ClassVar[str] = "legalize"
 
     def __call__(self, graph: Graph, memo: Memo | None = None) -> Graph:
-        """The integer graph; it computes what the realized one does, bit for bit."""
+        """The integer graph; it computes what the realized one does, bit for bit where that is in integers."""
         memo = memo or Memo()
-        return legal(self._with_real_weights(graph, memo), memo)
+        return legal(self._with_real_weights(with_stored_recurrences(graph, memo), memo), memo)
 
     def _with_real_weights(self, graph: Graph, memo: Memo) -> Graph:
         found: dict[str, Constant] = {}

@@ -14,6 +14,7 @@ from qbench.ir.memo import Memo
 from qbench.ir.op import QuantRule
 from qbench.ops.moves import moved_from
 from qbench.ops.products import is_layer
+from qbench.passes.annotate import takes_integers
 from qbench.passes.choices import choices_of
 from qbench.passes.groups import Group, find_groups, integer_operands, rule_of
 from qbench.passes.pipeline import Trace
@@ -100,8 +101,9 @@ class Spared:
 
 
 def integer_groups(quantized: Quantized) -> list[Group]:
-    """Each fused group of a quantized model that runs in integers."""
-    floats = {node.name for node in quantized.annotated.nodes if node.reason}
+    """Each fused group of a quantized model that runs in integers, or only reads them."""
+    annotated = quantized.annotated
+    floats = {node.name for node in annotated.nodes if node.reason and not takes_integers(annotated, node)}
     return [group for group in find_groups(quantized.prepared) if floats.isdisjoint(node.name for node in group.nodes)]
 
 
@@ -124,7 +126,7 @@ def entering(prepared: Trace, groups: Iterable[Group]) -> dict[str, list[str]]:
     prepared
         The float graph.
     groups
-        All groups that run in integers.
+        All groups that run in integers, or read them.
 
     Returns
     -------
@@ -132,8 +134,8 @@ def entering(prepared: Trace, groups: Iterable[Group]) -> dict[str, list[str]]:
         By the name of a group's head; where values are only moved on the way, the tensor that a config names.
     """
     graph, groups = prepared.graph, [*groups]
-    made = {value for group in groups for value in group.outputs}
-    _, named = annotate(prepared, FrozenMap(), Memo())
+    made = {value for group in groups for value in group.outputs if rule_of(group.head) != QuantRule.FLOAT}
+    _, named = annotate(prepared, FrozenMap(), Memo(), modes=choices_of(graph, QuantConfig()).modes)
     found = dict[str, list[str]]()
     for group in groups:
         read = [value for value in integer_operands(group.head) if value not in made and value not in graph.constants]
@@ -167,5 +169,6 @@ def in_16_bits(graph: Graph, groups: Iterable[Group], read: Mapping[str, Sequenc
             continue
         if is_product_of_data(graph, group):
             floats |= {node.name: reason for node in group.nodes}
-        wide |= dict.fromkeys((*read[group.head.name], *group.outputs), reason)
+        made = () if rule_of(group.head) == QuantRule.FLOAT else group.outputs
+        wide |= dict.fromkeys((*read[group.head.name], *made), reason)
     return Spared(FrozenMap(floats), FrozenMap(wide))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,20 @@ def test_what_goes_wrong_in_kept_code_is_told(tmp_path: Path) -> None:
         out, error = run.communicate()
         assert (run.returncode, out.split()[0]) == (0, "0")
         assert "ZeroDivisionError" in error
+
+
+def test_all_that_compiled_code_is_made_from_counts_as_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What kernels import from other rooms says how they round; what stays away only reads files and raises errors."""
+    read, really = set[Path](), Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.add(path), really(path))[1])
+    module._sources.__wrapped__()
+    package = Path(module.__file__).parent.parent
+    imports = re.compile(r"^from (qbench[\w.]*) import", re.MULTILINE)
+    names = {name for path in package.glob("kernels/**/*.py") for name in imports.findall(path.read_text())}
+    files = {package.parent.joinpath(*name.split(".")).with_suffix(".py") for name in names}
+    harmless = {package / f"{name}.py" for name in ("errors", "files", "process")}
+    assert {path for path in files - harmless if path.exists()} <= read
+    assert package / "quant" / "rounding.py" in read
 
 
 def test_code_from_older_sources_is_not_used_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

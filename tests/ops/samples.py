@@ -85,6 +85,20 @@ SAMPLES: dict[str, Sample] = {
         {"steps": (1.0, 1.0)},
         symbolic=False,
     ),
+    **{
+        f"integer.{cell}": Sample(
+            (
+                draw((3, 2, gates * 3)),
+                np.rint(40 * draw((1, gates * 3, 3))).astype(np.int8),
+                np.abs(draw((1, gates * 3))) / 40,
+                draw((1, gates * 3)),
+                *[draw((1, 2, 3))] * states,
+            ),
+            {},
+            symbolic=False,
+        )
+        for cell, gates, states in (("lstm", 4, 2), ("rnn", 1, 1), ("gru", 3, 1))
+    },
     "nn.gru": sample((3, 2, 4), (1, 9, 4), (1, 9, 3), (1, 18), (1, 2, 3), symbolic=False),
     "take_along_axis": Sample((draw((3, 4)), np.array([[2, 0, -1, 1]])), {"axis": 0}, symbolic=False),
     "scatter_elements": Sample((draw((3, 4)), np.array([[2, 0, 1, 1]]), draw((1, 4), 1)), {"axis": 0}, symbolic=False),

@@ -13,7 +13,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.passes.prepare import prepare
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized, quantize_graph
-from qbench.search.spared import Spared, entering, in_16_bits, integer_groups
+from qbench.search.spared import Spared, entering, in_16_bits, in_float, integer_groups
 from tests.graphs import graph_of
 from tests.networks import node
 
@@ -77,3 +77,22 @@ def test_what_is_only_moved_of_a_product_in_float_has_the_bits_that_the_product_
     assert reasons["product"] == "its own", "what makes it is not among what gets 16 bits"
     narrow = Spared(spared.floats, FrozenMap({name: "" for name in spared.wide if name != "product"}))
     assert quantized(graph, narrow).encodings["turned"].qparams.dtype != "int16"
+
+
+def test_a_recurrent_layer_is_a_group_that_reads_integers_and_makes_none() -> None:
+    """In 16 bits is what it reads, in float all of it; what it makes is what the next layer reads."""
+    shapes = {"k": (1, 24, 8), "r": (1, 24, 8), "o": (1, 48), "h": (1, 4, 8)}
+    held = {name: RNG.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    layer = Node("layer", "nn.gru", ("x", "k", "r", "o", "h"), ("all", "last"))
+    nodes = [layer, node("squeeze", ["all"], "y", axes=(1,)), node("nn.dense", ["y", "wa"], "a")]
+    graph = graph_of(X, nodes, "a", wa=WEIGHTS["wa"], **held)
+    model = quantized(graph)
+    groups = integer_groups(model)
+    assert "layer" in [group.head.name for group in groups]
+    read = entering(prepare(graph), groups)
+    assert (read["layer"], read["a"]) == (["x"], ["y"])
+    assert set(in_16_bits(graph, groups, read).wide) == {"x", "y", "a"}
+    wide = quantized(graph, in_16_bits(graph, groups, read)).encodings
+    assert {name: wide[name].qparams.dtype for name in "xykr"} == {"x": "int16", "y": "int16", "k": "int8", "r": "int8"}
+    floats = quantized(graph, in_float([group for group in groups if group.head.name == "layer"], "so it is"))
+    assert not {"x", "k", "r"} & floats.encodings.keys() and "a" in floats.encodings

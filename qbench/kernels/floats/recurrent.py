@@ -1,10 +1,10 @@
-"""Recurrent layers in float32: the product with the state, the gates, and the states that go round.
+"""Recurrent layers, states in float32: the product with the state, the gates, and the states that go round.
 
 The product with the data waits for no state, so it is made for all steps ahead.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from qbench.kernels.by_range import round_all, scale_of
 from qbench.kernels.floats.denormals import without_denormals
 from qbench.kernels.floats.functions import FUNCTIONS
 from qbench.kernels.floats.product import product_of
+from qbench.kernels.floats.stored_product import stored_product_of
 from qbench.kernels.jit import register_jitable
 from qbench.kernels.kernel import Kernel, makes_kernels, record
 from qbench.kernels.levels import Level
@@ -106,8 +107,13 @@ RESETS = "gru"
 """The cell that multiplies its last gate's weights with a state which the other gates have changed."""
 
 
+Product = Literal["", "rounded", "stored"]
+"""What states are multiplied by, and as what: real weights, or weights of 8 bits; real numbers, or those of all samples
+rounded by the range that they have."""
+
+
 @makes_kernels
-def recurrent_kernel(level: Level, tile: Tile, cell: str, rounds: bool = False) -> Kernel:
+def recurrent_kernel(level: Level, tile: Tile, cell: str, product: Product = "") -> Kernel:
     """A recurrent layer over all its steps, one or two directions.
 
     Parameters
@@ -116,22 +122,25 @@ def recurrent_kernel(level: Level, tile: Tile, cell: str, rounds: bool = False) 
         Of the products.
     cell
         A key of `CELLS`.
-    rounds
-        Whether states are rounded before they are multiplied, those of all samples by the range that they have.
+    product
+        With the state.
 
     Returns
     -------
     Kernel
         Its fields are references: given (steps, n, directions, gates * units: the products with the data and their
-        offsets), weights and offset (of each direction, the recurrence's, as `product_of` has them; late_weights and
-        late_offset those of the last gate of a cell that `RESETS`), y (steps, directions, n, units), hidden and cell
-        (directions, n, units: the first states, which become the last), peepholes (directions, `holes`), rounded (as
-        the states, where these are rounded), work (directions, n, gates * units); and sizes: `holes` is how many
-        peepholes a direction has, the fields that end in bytes say how far it is from one direction to the next.
-        Direction number `backward` and those behind it go through the steps from the last one.
+        offsets), weights and offset (of each direction, the recurrence's, as `product_of` or `stored_product_of` have
+        them; late_weights and late_offset those of the last gate of a cell that `RESETS`), y (steps, directions, n,
+        units), hidden and cell (directions, n, units: the first states, which become the last), peepholes (directions,
+        `holes`), rounded (of each state what it is rounded to, `rounded_bytes` of it, where it is), work (directions,
+        n, gates * units); and sizes: `holes` is how many peepholes a direction has, the fields that end in bytes say
+        how far it is from one direction, or state, to the next. Direction number `backward` and those behind it go
+        through the steps from the last one.
     """
     (gates, advance), resets = CELLS[cell], cell == RESETS
-    multiply = product_of(level, tile)
+    rounds, multiply = product == "rounded", _with_parts(product_of(level, tile))
+    if product == "stored":
+        multiply = stored_product_of(level, tile)
 
     def run(args, bases, thread, threads):
         steps, n, units = args.steps, args.n, args.units
@@ -146,14 +155,15 @@ def recurrent_kernel(level: Level, tile: Tile, cell: str, rounds: bool = False) 
             late_offset = args.late_offset + way * args.late_offset_bytes
             peepholes = view(bases, args.peepholes + way * args.holes * 4, args.holes, np.float32)
             states, sums, row, size = first * units * 4, args.work + first * pitch * 4, units * 4, pitch * 4
-            seen = (args.rounded if rounds else args.hidden) + states
+            rounded = args.rounded + first * args.rounded_bytes
+            seen = rounded if rounds else args.hidden + states
             for step in range(steps):
                 t = steps - 1 - step if way >= args.backward else step
                 if rounds:
                     count = (last - first) * units
                     _round(view(bases, args.hidden + states, count, np.float32), view(bases, seen, count, np.float32))
                 early = (gates - resets) * units
-                multiply(bases, seen, row, weights, offset, sums, size, last - first, units, early)
+                multiply(bases, seen, row, weights, offset, sums, size, last - first, units, early, rounded)
                 if resets:
                     for item in range(first, last):
                         given = view(bases, args.given + _place(args, item, t, way) * size, pitch, np.float32)
@@ -161,7 +171,7 @@ def recurrent_kernel(level: Level, tile: Tile, cell: str, rounds: bool = False) 
                         _reset(given, again, view(bases, args.hidden + item * row, units, np.float32), units)
                     multiply(
                         bases, sums + row, size, late_weights, late_offset, sums + 2 * row, size, last - first, units,
-                        units,
+                        units, rounded,
                     )  # fmt: skip
                 for item in range(first, last):
                     given = view(bases, args.given + _place(args, item, t, way) * size, pitch, np.float32)
@@ -175,13 +185,23 @@ def recurrent_kernel(level: Level, tile: Tile, cell: str, rounds: bool = False) 
 
     names = ("given", "weights", "offset", "late_weights", "late_offset", "y", "hidden", "cell", "peepholes")
     sizes = ("steps", "n", "units", "directions", "backward", "holes")
-    strides = ("weight_bytes", "offset_bytes", "late_weight_bytes", "late_offset_bytes")
+    strides = ("weight_bytes", "offset_bytes", "late_weight_bytes", "late_offset_bytes", "rounded_bytes")
     fields = record(**dict.fromkeys((*names, "rounded", "work", *sizes, *strides), "i8"))
     return Kernel(
-        f"float.{cell}{'.rounded' * rounds}.{level}.{tile}",
+        f"float.{cell}{product and '.'}{product}.{level}.{tile}",
         fields,
         run if level == Level.PORTABLE else without_denormals(run),
     )
+
+
+def _with_parts(multiply: Callable[..., None]) -> Callable[..., None]:
+    """With one argument more, as `stored_product_of` has it."""
+
+    @register_jitable
+    def real(bases, x, x_pitch, weights, bias, out, out_pitch, rows, depth, columns, parts):
+        multiply(bases, x, x_pitch, weights, bias, out, out_pitch, rows, depth, columns)
+
+    return real
 
 
 @register_jitable

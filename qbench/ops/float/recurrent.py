@@ -1,7 +1,9 @@
 """Recurrent layers, as ONNX has them: gates in its order, one or two directions, states as operands and results."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -23,12 +25,17 @@ class Recurrent(FloatOp):
     result is (steps, directions, n, units).
     """
 
-    float_reason = "default for this op: its state goes round many times, and so do its errors"
+    float_reason = "default for this op: its state goes round many times, and so do its errors; its weights have 8 bits"
+    reads_integers = True
     samples = 1
     gates: ClassVar[int]
     states: ClassVar[int] = 1
     """How many go from step to step."""
     direction: Direction = "forward"
+
+    @property
+    def stored(self) -> Mapping[int, int]:
+        return {1: 1, 2: 1}
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         data, kernel, recurrence, offset, *states = types
@@ -46,23 +53,46 @@ class Recurrent(FloatOp):
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
         data, kernel, recurrence, offset, *others = arrays
+        before, after = np.split(offset, 2, axis=1)
+        entering = [data @ weights.T + added for weights, added in zip(kernel, before, strict=True)]
+        return self.unrolled(entering, recurrence, after, others)
+
+    def unrolled(
+        self, entering: Sequence[Array], recurrence: Array, offset: Array, others: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """All results of what enters each direction (steps, n, gates * units), the products with the data."""
         states, more = others[: self.states], others[self.states :]
-        made = np.empty((len(data), len(kernel), data.shape[1], recurrence.shape[2]), data.dtype)
+        steps, n, _ = entering[0].shape
+        made = np.empty((steps, len(entering), n, recurrence.shape[2]), entering[0].dtype)
         last: list[list[Array]] = []
-        for way in range(len(kernel)):
-            steps = range(len(data))
+        for way, given in enumerate(entering):
             now = [state[way] for state in states]
-            before, after = np.split(offset[way], 2)
-            entering = data @ kernel[way].T + before
-            for t in reversed(steps) if way or self.direction == "reverse" else steps:
-                now = self.step(entering[t], now, recurrence[way], after, *(array[way] for array in more))
+            again = partial(self.again, recurrence[way], offset[way])
+            for t in reversed(range(steps)) if way or self.direction == "reverse" else range(steps):
+                now = self.step(given[t], now, again, *(array[way] for array in more))
                 made[t, way] = now[0]
             last.append(now)
         return made, *(np.stack(state) for state in zip(*last, strict=True))
 
+    def again(self, recurrence: Array, offset: Array, state: Array, gates: slice = slice(None)) -> Array:
+        """The product with a state (n, units), of some gates' rows."""
+        return state @ recurrence[gates].T + offset[gates]
+
     @abstractmethod
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
-        """The states after one time step; the first is the result. `more` is what only some layers have."""
+    def step(self, entering: Array, states: list[Array], again: Callable[..., Array], *more: Array) -> list[Array]:
+        """The states after one time step; the first is the result.
+
+        Parameters
+        ----------
+        entering
+            (n, gates * units).
+        states
+            (n, units) each.
+        again
+            Takes a state, and the rows of some gates; see :meth:`again`.
+        more
+            What only some layers have.
+        """
 
 
 @register
@@ -88,9 +118,9 @@ class Lstm(Recurrent):
             need_equal(self, "the shape of peepholes", given.shape, (count, dim_product((3, units))))
         return made
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
+    def step(self, entering: Array, states: list[Array], again: Callable[..., Array], *more: Array) -> list[Array]:
         hidden, cell = states
-        enter, leave, keep, new = np.split(entering + hidden @ recurrence.T + offset, 4, axis=-1)
+        enter, leave, keep, new = np.split(entering + again(hidden), 4, axis=-1)
         seen = np.split(more[0], 3) if more else None
         if seen:
             enter, keep = enter + seen[0] * cell, keep + seen[2] * cell
@@ -108,8 +138,8 @@ class Rnn(Recurrent):
     operands = ("data", "kernel", "recurrence", "offset", "hidden")
     gates = 1
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
-        return [np.tanh(entering + states[0] @ recurrence.T + offset)]
+    def step(self, entering: Array, states: list[Array], again: Callable[..., Array], *more: Array) -> list[Array]:
+        return [np.tanh(entering + again(states[0]))]
 
 
 @register
@@ -122,14 +152,14 @@ class Gru(Recurrent):
     linear_before_reset: bool = False
     """Whether the reset gate scales the product with the state, as in PyTorch, or the state before it."""
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
+    def step(self, entering: Array, states: list[Array], again: Callable[..., Array], *more: Array) -> list[Array]:
         (hidden,) = states
         units = hidden.shape[-1]
-        gates = sigmoid(entering[:, : 2 * units] + hidden @ recurrence[: 2 * units].T + offset[: 2 * units])
+        early, late = slice(2 * units), slice(2 * units, None)
+        gates = sigmoid(entering[:, early] + again(hidden, early))
         update, reset = gates[:, :units], gates[:, units:]
-        weight, shift, given = recurrence[2 * units :].T, offset[2 * units :], entering[:, 2 * units :]
         if self.linear_before_reset:
-            new = np.tanh(given + reset * (hidden @ weight + shift))
+            new = np.tanh(entering[:, late] + reset * again(hidden, late))
         else:
-            new = np.tanh(given + (reset * hidden) @ weight + shift)
+            new = np.tanh(entering[:, late] + again(reset * hidden, late))
         return [(1 - update) * new + update * hidden]

@@ -1,5 +1,6 @@
 """Ops that cut tensors apart, join them, pad them, and pick elements."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal
 
@@ -169,8 +170,8 @@ class Take(Op):
     axis: int = 0
 
     @property
-    def stored(self) -> tuple[int, int]:
-        return 0, self.axis
+    def stored(self) -> Mapping[int, int]:
+        return {0: self.axis}
 
     def infer(self, data: TensorType, indices: TensorType) -> TensorType:
         fits = indices.dtype in ("int32", "int64")

@@ -107,6 +107,7 @@ class DynamicLstm(Lstm):
 
     name = "nn.dynamic_lstm"
     samples = None
+    reads_integers = False
     float_reason = "unsupported: it has integer weights already, and rounds its data by the range that they have"
     steps: tuple[float, ...]
     """Scales of the kernel, then of the recurrence: for each direction one, or one for each of its rows."""
@@ -115,9 +116,8 @@ class DynamicLstm(Lstm):
         data, *others = arrays
         return super().compute(_rounded(data), *others)
 
-    def step(self, entering: Array, states: list[Array], recurrence: Array, offset: Array, *more: Array) -> list[Array]:
-        hidden, cell = states
-        return super().step(entering, [_rounded(hidden), cell], recurrence, offset, *more)
+    def again(self, recurrence: Array, offset: Array, state: Array, gates: slice = slice(None)) -> Array:
+        return super().again(recurrence, offset, _rounded(state), gates)
 
 
 def _rounded(data: Array) -> Array:

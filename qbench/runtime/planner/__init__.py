@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 import qbench.ops  # pyright: ignore[reportUnusedImport] fills the registry that bind() reads
 import qbench.runtime.lowerings  # noqa: F401  # pyright: ignore[reportUnusedImport] fills LOWERINGS
 from qbench.errors import GraphError, nearest, shown
+from qbench.forms.recurrences import with_stored_recurrences
 from qbench.ir.batch import batch_symbol
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
@@ -50,7 +51,7 @@ def make_plan(
     DataError
         Sizes that the graph does not take.
     """
-    graph, keep, level = legal(graph), tuple(keep), current() if level is None else level
+    graph, keep, level = legal(with_stored_recurrences(graph)), tuple(keep), current() if level is None else level
     for name in keep:
         if name not in graph.types:
             raise GraphError(f"the graph has no value {shown(name)} to keep{nearest(name, graph.types)}")
