@@ -8,6 +8,7 @@ from typing import TypeVar
 from qbench.calibration.calibrators import calibrator_of
 from qbench.calibration.curves import threshold_curve
 from qbench.calibration.overrides import check_overrides
+from qbench.calibration.reach import Reach
 from qbench.calibration.settings import Settings, settings_of
 from qbench.calibration.statistics import Statistics
 from qbench.calibration.weights import calibrated, clipped, fitted_to_bias, in_blocks, with_room_for_bias
@@ -73,7 +74,7 @@ def resolve(
     for point in sorted(points, key=lambda point: point.kind):  # activations first: weights need their scales
         settings = settings_of(point, graph, config, memo)
         if point.kind == "activation":
-            given = point, settings, statistics.get(point.tensor)
+            given = point, settings, statistics.get(point.tensor), Reach.of(point, graph, statistics.get(point.tensor))
             make = partial(_activation, *given)
         else:
             constants = graph.constants[point.tensor], graph.constants.get(point.bias or "")
@@ -86,7 +87,7 @@ def resolve(
     return Encodings({point.tensor: found[point.tensor] for point in points})
 
 
-def _activation(point: Point, settings: Settings, seen: Statistics | None) -> Encoding:
+def _activation(point: Point, settings: Settings, seen: Statistics | None, reach: Reach) -> Encoding:
     override = settings.override
     if seen is None:
         raise CalibrationError(f"there are no statistics of tensor {shown(point.tensor)}; collect them first")
@@ -98,6 +99,10 @@ def _activation(point: Point, settings: Settings, seen: Statistics | None) -> En
         if settings.has_room and seen.typical >= _FEWEST_STEPS * qparams.scales[0]:
             encoding = _overridden(settings, replace(qparams, scale=_ROOM * qparams.scales[0]), _ROOM * threshold)
             return replace(encoding, reason=f"{encoding.reason}; reaches twice as far, since it has bits to spare")
+        if settings.is_open and reach.times > 1:
+            qparams = settings.grid.of_range(*reach.widened(max(seen.min, -threshold), min(seen.max, threshold)))
+            encoding = _overridden(settings, qparams, threshold * reach.times)
+            return replace(encoding, reason=f"{encoding.reason}; {reach.reason}")
     return _overridden(settings, qparams, threshold)
 
 

@@ -15,6 +15,7 @@ from qbench.quant.calibrator_specs import (
     CalibratorSpec,
     GlobalScaleSpec,
     KlSpec,
+    MseSpec,
     PercentileSpec,
     RegisteredSpec,
 )
@@ -48,6 +49,8 @@ class Settings:
         The part of the reason that is not about the calibrator; empty where it is all defaults.
     has_room
         Whether it has bits to spare, and nobody has said how far it reaches.
+    is_open
+        Whether nobody has said how far it reaches, or by which calibrator.
     """
 
     grid: Grid
@@ -58,6 +61,7 @@ class Settings:
     details: str
     block: int | None = None
     has_room: bool = False
+    is_open: bool = False
 
 
 def settings_of(point: Point, graph: Graph, config: QuantConfig, memo: Memo | None = None) -> Settings:
@@ -112,10 +116,11 @@ def _settings_of(
     wide = point.kind == "activation" and numpy_dtype(dtype).itemsize > 1
     is_said = override.scale is not None or isinstance(calibrator, GlobalScaleSpec | RegisteredSpec)
     has_room = wide and source == "default" and not is_said
+    is_open = source == "default" and override.scale is None and isinstance(calibrator, MseSpec)
     axis = said.get("axis", ("", None))[1]
     per_axis = axis not in (None, "tensor")
     block = block if isinstance(block, int) else None
-    return Settings(grid, calibrator, per_axis, override, reason, details, block, has_room)
+    return Settings(grid, calibrator, per_axis, override, reason, details, block, has_room, is_open)
 
 
 def unblocked(point: Point, shape: tuple[int, ...], block: int) -> str:

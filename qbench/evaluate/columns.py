@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from qbench.evaluate.measure import Deviation
 from qbench.ir.op import Array
 
-_MOST, _ENOUGH = 64, 8
+_MOST, _ENOUGH = 64, 3
 """Numbers of a sample, less than these; and samples that tell how much they vary, at least."""
 _SERIES = 8
 """Numbers that tell how a sample varies within itself, at least."""

@@ -9,6 +9,7 @@ from functools import partial, reduce
 from operator import add
 from typing import Literal
 
+from qbench.calibration.statistics import Statistics
 from qbench.cluster.where import Cluster, gathered
 from qbench.data.dataset import Dataset
 from qbench.errors import NotANumberError
@@ -26,6 +27,7 @@ from qbench.evaluate.picked import compared, judged, picked
 from qbench.evaluate.predictions import Score
 from qbench.evaluate.side_by_side import BATCH, Measured, Pair, activation_bytes, measure
 from qbench.evaluate.unfinished import told_of, up_to
+from qbench.evaluate.unlike import unlike_of
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph
 from qbench.ir.op import Array
@@ -50,6 +52,7 @@ def evaluate(
     cancel: Cancel | None = None,
     told: Callable[[OutputReport], None] | None = None,
     executor: Executor | None = None,
+    seen: Mapping[str, Statistics] | None = None,
 ) -> Report:
     """Measure a quantized model on data, running only what the cache does not know yet.
 
@@ -79,6 +82,8 @@ def evaluate(
         error follows. What it raises ends the evaluation.
     executor
         Where chunks are run: threads, processes, or a cluster; None: on this machine's processors.
+    seen
+        What calibration saw, by tensor: tells where the data is unlike that. None: nobody asks.
 
     Raises
     ------
@@ -97,7 +102,8 @@ def evaluate(
     outputs, by, elements = _outputs(quantized), _judged(quantized), _elements_per_sample(quantized, data)
     layers = layers_of(quantized, cache, data.sizes)
     by_layer = [(layer, layer.pairs if elements is None else layer.ends) for layer in layers]
-    pairs = dict.fromkeys([*(pair for _, some in by_layer for pair in some), *outputs, *by])
+    fed = [] if seen is None else _pairs(quantized, (name for name in quantized.prepared.inputs if name in seen))
+    pairs = dict.fromkeys([*fed, *(pair for _, some in by_layer for pair in some), *outputs, *by])
     probed = dict.fromkeys(pair for layer in layers for pair in layer.ends)
     own = _Owning(quantized, tuple(probed), elements or _MOST)
     alone = [executor.submit(own, probe)] if probe is not None and isinstance(executor, Cluster) else []
@@ -118,6 +124,7 @@ def evaluate(
         output=with_metric(output, quantized, data, cache, metric, cancel, executor),
         steps_ran=_in_order(quantized.graph, found.steps),
         reference_steps_ran=_in_order(quantized.prepared, found.reference_steps),
+        unlike=unlike_of(found.deviations, quantized.encodings, seen or {}),
     )
 
 

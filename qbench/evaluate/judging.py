@@ -12,8 +12,9 @@ from qbench.data.dataset import Dataset
 from qbench.evaluate.by_sample import by_sample
 from qbench.evaluate.cache import ValueCache
 from qbench.evaluate.chances import Chances, chances_of
-from qbench.evaluate.columns import powers_of
+from qbench.evaluate.columns import Columns, powers_of
 from qbench.evaluate.detections import Finds, is_of_chances, worst_db
+from qbench.evaluate.exponentials import Exponential, exponential_of
 from qbench.evaluate.keys import value_keys
 from qbench.evaluate.measure import Deviation
 from qbench.evaluate.picked import judged
@@ -38,6 +39,8 @@ class Said:
         Of choices between classes: their divergence (Kullback and Leibler), and how many there are.
     alike, texts
         Of texts: those that both models read alike, and all.
+    logarithms
+        Of exponentials: how far their logarithms are apart.
     """
 
     found: tuple[Deviation, ...] = ()
@@ -45,6 +48,7 @@ class Said:
     choices: float = 0.0
     alike: int = 0
     texts: int = 0
+    logarithms: Columns = field(default_factory=Columns)
 
     def __add__(self, other: Said) -> Said:
         found = tuple(map(add, self.found, other.found)) if self.found and other.found else self.found or other.found
@@ -54,6 +58,7 @@ class Said:
             self.choices + other.choices,
             self.alike + other.alike,
             self.texts + other.texts,
+            self.logarithms + other.logarithms,
         )
 
     @property
@@ -86,12 +91,15 @@ class Judging:
         Of those that say nothing of the kind, but a few numbers: the signal of each (:mod:`qbench.evaluate.columns`).
     vectors
         Of the others, those of one vector for each sample.
+    exponentials
+        Of those that say nothing of the kind, the ones whose logarithms count, too.
     """
 
     chances: Mapping[str, Chances]
     finds: Finds
     powers: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
     vectors: frozenset[str] = frozenset()
+    exponentials: Mapping[str, Exponential] = field(default_factory=dict[str, Exponential])
 
     @classmethod
     def of(cls, graph: Graph, answers: Mapping[str, Sequence[Array]]) -> Judging:
@@ -102,7 +110,8 @@ class Judging:
         others = [name for name in answers if name not in seen and name not in finds and not is_of_chances(graph, name)]
         powers = {name: powers_of(answers[name]) for name in others}
         vectors = (name for name in others if all(a.ndim == 2 and np.isfinite(a).all() for a in answers[name]))
-        return cls(seen, finds, {name: each for name, each in powers.items() if any(each)}, frozenset(vectors))
+        grown = {name: each.seen_in(answers[name]) for name in others if (each := exponential_of(graph, name))}
+        return cls(seen, finds, {name: each for name, each in powers.items() if any(each)}, frozenset(vectors), grown)
 
     def needs(self, name: str) -> tuple[str, ...]:
         """The outputs that tell what one of them says; none where it says numbers."""
@@ -123,6 +132,8 @@ class Judging:
         """
         if name in self.finds:
             return Said(found=self.finds.deviations(name, wanted, given))
+        if name in self.exponentials:
+            return Said(logarithms=self.exponentials[name].columns(wanted[name], given[name]))
         made = self.chances.get(name)
         if made is None:
             return Said()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class Losses:
         size = math.sqrt(self.signal * self.power)
         cosine = (self.signal + self.power - self.noise) / (2 * size) if size > 0 and math.isfinite(size) else None
         sqnr_db, varies_db = decibels(self.signal, self.noise), self.columns.sqnr_db
+        logarithms = self.said.logarithms.sqnr_db
+        varies_db = logarithms if varies_db is None else min(varies_db, math.inf if logarithms is None else logarithms)
         is_hidden = sqnr_db is not None and varies_db is not None and varies_db < min(sqnr_db - _HIDDEN_DB, LOST_DB)
         return OutputLoss(
             name=name,
@@ -61,7 +63,7 @@ class Losses:
             found_db=self.said.found_db,
             texts_alike=self.said.texts_alike,
             nats_lost=self.said.nats_lost,
-            varies_db=varies_db if is_hidden and self.said == Said() else None,
+            varies_db=varies_db if is_hidden and replace(self.said, logarithms=Columns()) == Said() else None,
         )
 
 

@@ -14,6 +14,9 @@ from qbench.kernels.deviation import sums_of_squares
 LOST_DB = 20.0
 """What an output must keep: an error of a tenth moves few decisions."""
 
+_MANY = 0.01
+"""So many values that are clipped are more than chance, and it is worth a look how far they reach."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
@@ -25,12 +28,16 @@ class Deviation:
         Sums of squares of the float model's values and of the differences to them.
     clipped, count
         Elements outside of the encoding's range, and all of them.
+    low, high
+        The extremes of the float model's values, of chunks that have more than a hundredth of them outside.
     """
 
     signal: float = 0.0
     noise: float = 0.0
     clipped: int = 0
     count: int = 0
+    low: float = math.inf
+    high: float = -math.inf
 
     def __add__(self, other: Deviation) -> Deviation:
         return Deviation(
@@ -38,6 +45,8 @@ class Deviation:
             self.noise + other.noise,
             self.clipped + other.clipped,
             self.count + other.count,
+            min(self.low, other.low),
+            max(self.high, other.high),
         )
 
     @property
@@ -93,7 +102,8 @@ def deviation(
     low, high = _bounds(qparams) if qparams is not None and qparams.axis is None else (-math.inf, math.inf)
     found = sums_of_squares(real.reshape(shape), other.reshape(shape), scales, zero_points, low, high)
     beyond = clipped(reference, qparams) if qparams is not None and qparams.axis is not None else found[2]
-    return Deviation(found[0], found[1], int(beyond), real.size)
+    extremes = (float(real.min()), float(real.max())) if beyond > _MANY * real.size else ()
+    return Deviation(found[0], found[1], int(beyond), real.size, *extremes)
 
 
 def _bounds(q: QParams) -> tuple[float, float]:

@@ -43,6 +43,26 @@ class Latency:
     samples: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """A tensor whose values lie beyond what calibration data said of it.
+
+    Parameters
+    ----------
+    tensor
+        Of the prepared float graph.
+    clipped
+        Fraction of its values that the encoding cannot say.
+    reaches, calibrated
+        Where it lies furthest beyond: its extreme value, and that of the calibration data on that side.
+    """
+
+    tensor: str
+    clipped: float
+    reaches: float
+    calibrated: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class LayerReport:
     """One node of the prepared float graph, and what quantization did to it.
@@ -145,8 +165,9 @@ class OutputLoss:
         output is no choice, or a text.
     varies_db
         As `sqnr_db`, of an output of a few numbers for each sample: the error of each number beside its variance over
-        samples, or of each sample beside that of its numbers (the lower of both). None where `sqnr_db` says as much
-        or next to nothing is lost, and for all others.
+        samples, or of each sample beside that of its numbers, or of an exponential the errors of logarithms beside
+        their variance (the lowest of all). None where `sqnr_db` says as much or next to nothing is lost, and for all
+        others.
     """
 
     name: str

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from qbench.errors import ExportError, SessionError, nearest, shown
 from qbench.files import write_text
-from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss
-from qbench.report.text import report_text
+from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss, Unlike
+from qbench.report.text import report_text, unlike_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +49,9 @@ class Report:
     stopped
         Where NaN arises on the way: the layer that makes it, what that reads, and what helps. Nothing after it, nor the
         output, was then measured. None where all is well.
+    unlike
+        The tensors of which many values are clipped, though few were in the calibration data, in execution order: the
+        first is where to look.
     """
 
     by_layer: tuple[LayerReport, ...]
@@ -57,6 +60,7 @@ class Report:
     reference_steps_ran: tuple[str, ...] = ()
     edits: tuple[str, ...] = ()
     stopped: str | None = None
+    unlike: tuple[Unlike, ...] = ()
 
     @cached_property
     def layers(self) -> pd.DataFrame:
@@ -80,8 +84,9 @@ class Report:
         output["flips"] = [asdict(flip) for flip in self.output.flips]
         output["losses"] = [_plain(asdict(loss)) for loss in self.output.losses]
         output["latency"] = self.output.latency and asdict(self.output.latency)
-        said = {key: value for key, value in (("edits", self.edits), ("stopped", self.stopped)) if value}
-        return {"layers": layers, "output": output, **said}
+        unlike = [_plain(asdict(one)) for one in self.unlike]
+        last = ("edits", self.edits), ("stopped", self.stopped), ("unlike", unlike)
+        return {"layers": layers, "output": output, **{key: value for key, value in last if value}}
 
     def to_json(self) -> str:
         """``report.json`` as text (strict JSON: what is not finite is null)."""
@@ -120,12 +125,13 @@ class Report:
                 steps_ran=tuple(data["steps_ran"]),
                 reference_steps_ran=tuple(data["reference_steps_ran"]),
                 stopped=data.get("stopped"),
+                unlike=tuple(Unlike(**one) for one in data.get("unlike", ())),
             )
         except (KeyError, TypeError) as error:
             raise SessionError(f"this is no saved report: {error}") from error
 
     def __str__(self) -> str:
-        text = report_text(self.by_layer, self.output, self.edits)
+        text = "\n".join([report_text(self.by_layer, self.output, self.edits), *unlike_text(self.unlike)])
         return text if self.stopped is None else f"{text}\nstopped: {self.stopped}"
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Sequence
 
-from qbench.report.entries import LayerReport, OutputLoss, OutputReport
+from qbench.report.entries import LayerReport, OutputLoss, OutputReport, Unlike
 
 _COLUMNS: tuple[tuple[str, Callable[[LayerReport], str]], ...] = (
     ("layer", lambda layer: shortened(layer.name, 32)),
@@ -48,6 +48,19 @@ def report_text(layers: Sequence[LayerReport], output: OutputReport, edits: Sequ
     lines = [[cell(layer) for _, cell in _COLUMNS] for layer in layers]
     table = aligned([header for header, _ in _COLUMNS], lines, _LEFT)
     return "\n".join([table, "", *_remarks(layers), *_done(edits), _summary(output)])
+
+
+def unlike_text(unlike: Sequence[Unlike]) -> list[str]:
+    """What to know of data unlike those of the calibration, and what to do about it: of the first tensor, if any."""
+    if not unlike:
+        return []
+    first, more = unlike[0], len(unlike) - 1
+    others = f" ({more} tensor{'s' * (more > 1)} behind it, too)" if more else ""
+    return [
+        f"{first.clipped:.1%} of the values of {shortened(first.tensor, 32)!r} are clipped: they reach "
+        f"{first.reaches:.4g}, those of the calibration data {first.calibrated:.4g}{others}; calibrate on data like "
+        "those that the network will meet, scaled in the same way"
+    ]
 
 
 def _remarks(layers: Sequence[LayerReport]) -> list[str]:

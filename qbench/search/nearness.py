@@ -123,8 +123,8 @@ class Exact:
         A choice between classes counts by what is lost of it, where that is more: its divergence from the float
         model's in nats, over `LOST_NATS`, is put as the noise that leaves `LOST_DB`. A text counts by that alone: its
         letters may stand at other steps. Of detections counts what is said where something is found, of a few numbers
-        how they vary, of vectors each beside itself as well. What is not finite in the float model, as a mask is, does
-        not count.
+        how they vary, and their logarithms where they are exponentials, of vectors each beside itself as well. What is
+        not finite in the float model, as a mask is, does not count.
         """
         given = self._given(graph)
         if given is None:
@@ -148,7 +148,8 @@ class Exact:
             each = [*batchwise(self.outputs, given)]
             found = worst_db(finds.deviations(name, *each[at]) for at in samples)
         elif powers:
-            found = worst_db([sum((Columns.of(*pair) for pair in pairs), Columns()).apart(powers)])
+            made, grown = sum((Columns.of(*pair) for pair in pairs), Columns()), self.judging.exponentials.get(name)
+            found = worst_db([made.apart(powers) + (() if grown is None else grown.apart(pairs))])
         if name in finds or powers:
             return -math.inf if found is None else found
         signal, noise = self._signal(name, [wanted for wanted, _ in pairs]), math.fsum(_noise(*pair) for pair in pairs)

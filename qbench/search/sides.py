@@ -10,6 +10,7 @@ from qbench.calibration.counter import merged
 from qbench.calibration.statistics import Statistics
 from qbench.data.dataset import Dataset
 from qbench.evaluate.chances import chances_of
+from qbench.evaluate.exponentials import exponential_of
 from qbench.ir.graph import Graph
 from qbench.ir.memo import Memo
 from qbench.progress import Cancel
@@ -27,7 +28,8 @@ _MANY, _MOST_MACS = 24, 1 << 35
 
 
 def needed_of_choices(graph: Graph, sizes: Mapping[str, int]) -> int:
-    """How many samples tell how good choices are, each of which is right or wrong; 0 for outputs that are none.
+    """How many samples tell how good choices are, each of which is right or wrong, and exponentials, the smallest of
+    which count as the largest do; 0 for outputs that are neither.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ def needed_of_choices(graph: Graph, sizes: Mapping[str, int]) -> int:
     sizes
         What is open in it, in a usual sample.
     """
-    if not any(chances_of(graph, name) for name in graph.outputs):
+    if not any(chances_of(graph, name) or exponential_of(graph, name) for name in graph.outputs):
         return 0
     return min(_MANY, _MOST_MACS // max(1, products(graph, sizes)))
 

@@ -88,8 +88,8 @@ class Runs(State):
             `cancel` was set.
         """
         generation = self._record.generation  # asked first, as in a run
-        quantized = self._quantizer.quantize(self.history.config, cancel=cancel)
-        probe = self._probe
+        config, probe = self.history.config, self._probe
+        quantized = self._quantizer.quantize(config, cancel=cancel)
         report = evaluate(
             quantized,
             probe.data,
@@ -99,6 +99,7 @@ class Runs(State):
             metric=self._metric,
             cancel=cancel,
             told=told,
+            seen=self._quantizer.statistics(config=config),
         )
         report = probe.named(report)
         report = self._timings.told(quantized, report)
@@ -205,5 +206,6 @@ class Runs(State):
                 progress=partial(tell, "evaluation"),
                 cancel=cancel,
                 executor=self._quantizer.executor,
+                seen=self._quantizer.statistics(config=config),
             )
             return self._timings.told(quantized, report)

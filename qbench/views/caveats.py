@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from qbench.errors import listed, shown
 from qbench.ir.build import TAIL
 from qbench.ir.types import numel
+from qbench.report.text import unlike_text
 from qbench.views.state import State
 
 _FEW = 8  # calibration samples: ranges of less are those of some pictures, not of the network
@@ -16,7 +17,7 @@ _OTHER_SCALE = 8.0
 
 
 def caveats(state: State, samples: tuple[Mapping[str, NDArray[Any]], ...] = ()) -> tuple[str, ...]:
-    """Where an evaluation or the graph stopped, too few calibration samples, evaluation data of another scale.
+    """Where an evaluation or the graph stopped, too few calibration samples, evaluation data unlike those.
 
     Parameters
     ----------
@@ -26,7 +27,8 @@ def caveats(state: State, samples: tuple[Mapping[str, NDArray[Any]], ...] = ()) 
         Some of those that it is evaluated on, by input name.
     """
     found = [] if state.report.stopped is None else [f"The evaluation stopped: {state.report.stopped}"]
-    graph = state.quantized.prepared
+    found += [f"{text}." for text in unlike_text(state.report.unlike)]
+    graph, unlike = state.quantized.prepared, {one.tensor for one in state.report.unlike}
     if TAIL in state.quantized.trace.source.constants:
         found.append(
             f"The graph ends at {listed(graph.outputs)}, and all numbers are about that: how much the file makes of it "
@@ -50,7 +52,9 @@ def caveats(state: State, samples: tuple[Mapping[str, NDArray[Any]], ...] = ()) 
             )
         calibrated = max(-seen.min, seen.max)
         evaluated = max((float(np.abs(sample[name]).max()) for sample in samples if sample[name].size), default=0.0)
-        if evaluated and calibrated and not 1 / _OTHER_SCALE <= evaluated / calibrated <= _OTHER_SCALE:
+        if name in unlike or not evaluated or not calibrated:
+            continue
+        if not 1 / _OTHER_SCALE <= evaluated / calibrated <= _OTHER_SCALE:
             found.append(
                 f"Input {shown(name)} reaches {calibrated:.4g} in the calibration data but {evaluated:.4g} in what is "
                 "evaluated: scale both in the same way."

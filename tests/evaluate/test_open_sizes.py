@@ -43,7 +43,7 @@ def _images(count: int) -> np.ndarray:
 
 def _quantized(graph: Graph) -> Quantized:
     prepared = prepare(graph)
-    return quantize_graph(prepared, collect(prepared.graph, _images(8)), QuantConfig())
+    return quantize_graph(prepared, collect(prepared.graph, _images(16)), QuantConfig())
 
 
 OPEN, FIXED = _network("H", "W"), _network(*_SIZE)

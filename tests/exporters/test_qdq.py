@@ -169,7 +169,7 @@ def test_other_dtypes(tmp_path: Path, what: str) -> None:
     path = write_onnx(model.annotated, tmp_path / "model.onnx")
     theirs = session(path, default=False).run(["f2"], {"x": x})[0]
     ours = run(model.annotated, {"x": x})["f2"]
-    assert np.abs(ours - theirs).max() <= 0.02 * np.abs(ours).max()
+    assert np.abs(ours - theirs).max() <= 0.025 * np.abs(ours).max()  # two steps, in a wide range of few samples
     assert session(path).run(["f2"], {"x": x})[0].shape == ours.shape
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from qbench.data.dataset import Dataset
 from qbench.ir.build import build
+from qbench.ir.graph import Node
 from qbench.search import sides as sides_module
 from qbench.search.sides import Side, needed_of_choices, sides_of
 from tests.networks import mlp
@@ -52,6 +53,9 @@ def test_of_choices_more_samples_are_judged_on_as_time_allows(monkeypatch: pytes
     sums = build("sums", GRAPH.input_types(), GRAPH.nodes[0].outputs, GRAPH.nodes[:1], GRAPH.constants)
     assert needed_of_choices(sums, {}) == 0
     assert needed_of_choices(GRAPH, {}) == 24
+    grown = Node("price", "exp", sums.outputs, ("price",))
+    prices = build("prices", GRAPH.input_types(), grown.outputs, [*sums.nodes, grown], GRAPH.constants)
+    assert needed_of_choices(prices, {}) == 24
     monkeypatch.setattr(sides_module, "_MOST_MACS", 5 * 12)
     assert needed_of_choices(GRAPH, {}) == 5, "of 4 times 3 products"
 

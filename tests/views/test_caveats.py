@@ -30,6 +30,13 @@ def test_evaluation_data_of_another_scale_is_told_with_both_numbers(factor: floa
     assert f"{np.abs(evaluation[:4]).max():.4g}" in text
 
 
+def test_evaluation_data_beyond_the_ranges_is_told_once_with_what_to_do() -> None:
+    session = Session(mlp(), samples(20) * np.float32(0.4), samples(20, seed=3))
+    report = session.run(progress=False)
+    (text,) = ResultPanel(session).result["caveats"]
+    assert f"{report.unlike[0].clipped:.1%} of the values of 'x' are clipped" in text and "calibrate on data" in text
+
+
 @pytest.mark.parametrize(("count", "words"), [(1, "Only 1 calibration sample:"), (4, "Only 4 calibration samples:")])
 def test_few_calibration_samples_are_told(count: int, words: str):
     (text,) = said(samples(count), samples(20, seed=3))

@@ -28,7 +28,9 @@ class _Ufunc(Unary):
         return type(self).function(data)
 
 
-declare(_Ufunc, "exp", np.exp, "e to the power of the element; infinity beyond the type's range.", never_negative=True)
+Exp = declare(
+    _Ufunc, "exp", np.exp, "e to the power of the element; infinity beyond the type's range.", never_negative=True
+)
 _LOG = declare(_Ufunc, "log", np.log, "Natural logarithm; -infinity at 0, NaN below.")
 _SQRT = declare(_Ufunc, "sqrt", np.sqrt, "Square root; NaN below 0.", never_negative=True)
 declare(_Ufunc, "tanh", np.tanh, "Hyperbolic tangent.")
