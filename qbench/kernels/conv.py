@@ -160,6 +160,7 @@ def _exact_tile(isa: Isa, shape: Tile, y: str, make: Callable[[Epilogue], Any]) 
     """A tile that sums runs of products in vectors, and adds the bias and rescales one number after the other."""
     tile, width, result = make(Accumulators()), shape.vectors * isa.lanes, np.dtype(y).type
     size, panel_bytes, step_bytes = np.dtype(y).itemsize, shape.vectors * isa.weight_bytes, isa.step_bytes
+    finish = _as_reals if y == "f4" else _finish
     line_bytes, count = 4 * width, width * shape.rows
     bytes_of_sums = 4 * count
 
@@ -185,7 +186,7 @@ def _exact_tile(isa: Isa, shape: Tile, y: str, make: Callable[[Epilogue], Any]) 
         bias = view(bases, args.bias + channel * 8, channels, np.int64)
         for r in range(rows):
             finished = view(bases, out + r * args.out_pitch * size, channels, result)
-            _finish(args, bases, totals[r * width : r * width + channels], bias, channel, finished)
+            finish(args, bases, totals[r * width : r * width + channels], bias, channel, finished)
 
     return run_tile
 
@@ -200,6 +201,14 @@ def _finish(args: Any, bases: Any, sums: Any, bias: Any, channel: int, out: Any)
     for i in range(count):
         scaled = rescale_one(np.int64(sums[i]) + bias[i], mantissa[i], shift[i], multiplier[i], args.rounding)
         out[i] = min(max(scaled + args.zero_point, args.low), args.high)
+
+
+@register_jitable
+def _as_reals(args: Any, bases: Any, sums: Any, bias: Any, channel: int, out: Any) -> None:
+    """The same as what they stand for."""
+    scales = view(bases, args.scales + channel * 4, len(sums), np.float32)
+    for i in range(len(sums)):
+        out[i] = np.float32(np.int64(sums[i]) + bias[i]) * scales[i]
 
 
 def _portable(shape: Tile, epilogue: EpilogueName, x: Element, y: str, each: bool) -> KernelFunction:

@@ -84,15 +84,22 @@ class _Placing:
         self._made: dict[Step, str] = {}
 
     def place(self, form: Form) -> None:
-        """Emit the steps; the results are the group's integers."""
+        """Emit the steps; the results are the group's integers, or sums that become real numbers."""
         emitter, outputs = self.emitter, self.group.outputs if self.fake is None else (self._tensor,)
-        results = tuple(emitter.integer_name(value) for value in outputs)
+        real = self.fake is None and rule_of(self.head) != QuantRule.SAME
+        results = tuple(emitter.fresh(f"{value}.sums") if real else emitter.integer_name(value) for value in outputs)
         for step in form.steps:
             last = step is form.results[0]
             inputs = tuple(self._input(given) for given in step.inputs)
             names = results if last else (self._value(step),)
             emitter.emit(self._node(step), step.op, inputs, names, step.q, **step.attrs)
             self._made[step] = names[0]
+        if real:
+            helper = Node(
+                emitter.fresh(f"{outputs[0]}.dequantize"), "", (), (), sources=joined_sources(*self.group.nodes)
+            )
+            emitter.emit(helper, "qnn.dequantize", results, outputs, None)
+            return
         emitter.integers.update(
             zip(self.group.outputs if self.fake is None else self.fake.outputs, results, strict=True)
         )

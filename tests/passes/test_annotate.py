@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from qbench.ir.build import build
+from qbench.ir.build import build, rebuild
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph
 from qbench.ir.types import TensorType
@@ -144,13 +146,28 @@ def stream() -> Graph:
     return build("stream", {"x": TensorType(("N", 4), "float32")}, ["y"], nodes, ones | vectors)
 
 
-def test_a_residual_stream_stays_in_float_and_what_goes_into_it_has_16_bits() -> None:
+def test_a_residual_stream_stays_in_float_and_what_goes_into_it_is_not_rounded() -> None:
     annotated = AnnotatePass(wide=FrozenMap())(stream())
     why = {n.name: n.reason for n in annotated.nodes if n.reason}
     assert why["sum_1"] == why["sum_2"] == "neighbour of float: only float layers read it"
     assert not {"fc_1", "fc_2", "act", "fc_3"} & why.keys()
-    assert {tensor for tensor, point in points(annotated).items() if point.wide} == {"d1", "d3"}
-    assert not any(point.wide for point in points(AnnotatePass()(stream())).values())
+    assert points(annotated).keys().isdisjoint({"d1", "d3"})
+    assert {"d1", "d3"} <= points(AnnotatePass()(stream())).keys()
+    named = AnnotatePass(wide=FrozenMap(), named=frozenset({"d3"}))(stream())
+    assert "d3" in points(named) and "d1" not in points(named)
+
+
+def test_what_only_moves_sums_that_are_not_rounded_moves_real_numbers() -> None:
+    """Also out of the network."""
+    graph = stream()
+    turned = node("turn", "reshape", "d3", "t3", newshape=(-1, 2, 2))
+    moves = [turned, node("turn back", "reshape", "t3", "b3", newshape=(-1, 4))]
+    nodes = [replace(n, inputs=("s1", "b3")) if n.name == "sum_2" else n for n in graph.nodes]
+    moved = rebuild(graph, nodes=[*nodes, *moves], outputs=("y", "t3"))
+    annotated = AnnotatePass(wide=FrozenMap())(moved)
+    why = {n.name: n.reason for n in annotated.nodes if n.reason}
+    assert why["turn"] == why["turn back"] == "neighbour of float: only float layers read it"
+    assert "d3" not in points(annotated) and not {"fc_3", "fc_1"} & why.keys()
 
 
 def test_what_8_bits_cannot_hold_is_made_in_float_or_by_sums_of_products_and_layers_read_it_in_16_bits() -> None:
@@ -159,7 +176,7 @@ def test_what_8_bits_cannot_hold_is_made_in_float_or_by_sums_of_products_and_lay
     why = {n.name: n.reason for n in annotated.nodes if n.reason}
     assert why["act"] == reason
     assert not {"fc_2", "fc_3"} & {*why}
-    assert points(annotated)["d2"].wide
     assert points(annotated)["t2"].wide
+    assert "d2" not in points(annotated)  # only what stays in float reads it: it is not rounded
     kept = AnnotatePass(wide=FrozenMap({"t2": reason, "d2": reason}), included=frozenset({"act"}))(stream())
     assert not {"act", "fc_3"} & {n.name for n in kept.nodes if n.reason}

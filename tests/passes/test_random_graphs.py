@@ -108,4 +108,6 @@ class Oracle:
             summed = self.realized.producers.get(summed.inputs[0])
         if summed is not None and summed.op == "nn.bias_add":  # a bias is rounded to a multiple of its sums' scale
             return 1 + math.ceil(max(self.realized.qparams[summed.inputs[1]].scales) / 2 / q.scales[0])
-        return 2 if self.rounding.startswith("tvm") else 1  # TVM's mode rounds each operand of an add
+        coarse = self.rounding == "tflite_double" and q.dtype == "int16"  # its multipliers have 15 bits there
+        rest = math.ceil((q.qmax - min(q.zero_points)) * 2.0**-15) if coarse else 0
+        return rest + (2 if self.rounding.startswith("tvm") else 1)  # TVM's mode rounds each operand of an add

@@ -73,7 +73,7 @@ class Tiled(Lowering):
         self.y: Result = "u1" if rescaled is None else ELEMENTS[rescaled.dtype]
         if self.products.reals is not None:
             self.y = "f4"
-            if self.level is Level.PORTABLE or self.each or self.epilogue == "exact":
+            if self.level is Level.PORTABLE or self.each or (self.epilogue == "exact" and rescaled is not None):
                 raise Refused("its kernel makes no real numbers")
         weights = self.products.weights
         if self._cut and (self._groups > 1 or weights.integers.max() > _MOST):
@@ -123,7 +123,7 @@ class Tiled(Lowering):
     def epilogue(self) -> EpilogueName:
         found, bound = self.products.rescaling, self.products.bound
         if found is None:
-            return "accumulators"
+            return "exact" if bound.max(initial=0) >= 2**31 else "accumulators"
         if self.level is Level.PORTABLE and self.x == "i2":
             return "exact"  # whose biases do not wrap: nor do that level's sums
         isa = ISAS.get(self.level.vectors)

@@ -89,7 +89,8 @@ class Products:
         int64[out]: what the sums start from, with the data's zero point folded in. As int32 it may wrap: so do the
         sums, and the totals are right where 32 bits hold them.
     bound
-        int64[out]: the largest magnitude that a total can have; beyond 32 bits only where 16-bit data is rescaled.
+        int64[out]: the largest magnitude that a total can have; beyond 32 bits only where 16-bit data is rescaled, or
+        becomes real.
     rescaling
         What becomes of the totals; None where they are the step's result.
     reals
@@ -143,14 +144,15 @@ def products(step: Fused, graph: Graph) -> Products:
     rescaled = None if requantize is None else rescaling(graph, step, requantize, len(weights.integers), axis)
     if rescaled is not None:
         added = added - rescaled.before
-    elif graph.types[step.integers].dtype != "int32":
+    reals, is_wide = real_scales(graph, step, len(weights.integers), axis), ELEMENTS[dtype] == "i2"
+    if rescaled is None and graph.types[step.integers].dtype != "int32" and not (reals is not None and is_wide):
         raise Refused(f"its sums are {graph.types[step.integers].dtype}")
     if rescaled is not None:
         settled, added, rescaled = settle(added, weights.absolute_sums * reach, rescaled)
         weights = weights.without(settled) if settled.size else weights
     bound = weights.absolute_sums * reach + np.abs(added)
     rescaled = None if rescaled is None else in_fixed_point(rescaled, bound)
-    in_64_bits = ELEMENTS[dtype] == "i2" and rescaled is not None and rescaled.rounding != "tflite_double"
+    in_64_bits = is_wide and (reals is not None if rescaled is None else rescaled.rounding != "tflite_double")
     if bound.max(initial=0) > 2**31 - 1 and not in_64_bits:
         raise Refused(f"the sums of {shown(step.head.name)} could reach {bound.max()}, beyond 32 bits")
     zero_point = op.data_zero_point + flip(dtype)
@@ -163,7 +165,7 @@ def products(step: Fused, graph: Graph) -> Products:
         bias=added - zero_point * weights.sums,
         bound=bound,
         rescaling=rescaled,
-        reals=real_scales(graph, step, len(weights.integers), axis),
+        reals=reals,
     )
 
 
