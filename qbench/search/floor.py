@@ -8,7 +8,7 @@ Errors add up about as powers do, which is why few trials do.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cached_property
@@ -140,6 +140,7 @@ class _Trials:
         self._unsure, self._unsure_of_pooled = (_unsure(count) for count in (min(samples), sum(samples)))
         self._allowed: Noise = {}
         self._entering: dict[str, list[str]] = {}
+        self._rounded: Container[str] = ()
         self._reason, self._base, self._spare = "", Spared(), self._float
 
     @cached_property
@@ -259,12 +260,13 @@ class _Trials:
     def _integers(self) -> list[Group]:
         """The groups that run in integers, beside what is spared so far."""
         config = self._base.applied(self._prepared.graph, self._config)
-        every = integer_groups(quantize_graph(self._prepared, self._sides[0].statistics, config))
+        quantized = quantize_graph(self._prepared, self._sides[0].statistics, config)
+        every, self._rounded = integer_groups(quantized), quantized.encodings.keys()
         self._entering = entering(self._prepared, every)
         return every
 
     def _wide(self, groups: Iterable[Group]) -> Spared:
-        return in_16_bits(self._prepared.graph, groups, self._entering, self._reason)
+        return in_16_bits(self._prepared.graph, groups, self._entering, self._rounded, self._reason)
 
     def _float(self, groups: Iterable[Group]) -> Spared:
         return in_float(groups, self._reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Self
@@ -149,7 +149,13 @@ def is_product_of_data(graph: Graph, group: Group) -> bool:
     return rule_of(group.head) == QuantRule.MAC and not is_layer(graph, group.head)
 
 
-def in_16_bits(graph: Graph, groups: Iterable[Group], read: Mapping[str, Sequence[str]], reason: str = "") -> Spared:
+def in_16_bits(
+    graph: Graph,
+    groups: Iterable[Group],
+    read: Mapping[str, Sequence[str]],
+    rounded: Container[str],
+    reason: str = "",
+) -> Spared:
     """Fused groups with all that they make in 16 bits, and what they read that none makes.
 
     But for products of two tensors of data, which stay in float: sums of 16-bit products need 64 bits, and take longer.
@@ -160,6 +166,8 @@ def in_16_bits(graph: Graph, groups: Iterable[Group], read: Mapping[str, Sequenc
         The float graph, and groups of it.
     read
         What :func:`entering` gives.
+    rounded
+        All tensors that are rounded in 8 bits: sums that only float layers read are not, nor what those make.
     reason
         Kept with each name.
     """
@@ -169,6 +177,6 @@ def in_16_bits(graph: Graph, groups: Iterable[Group], read: Mapping[str, Sequenc
             continue
         if is_product_of_data(graph, group):
             floats |= {node.name: reason for node in group.nodes}
-        made = () if rule_of(group.head) == QuantRule.FLOAT else group.outputs
+        made = (name for name in group.outputs if name in rounded)
         wide |= dict.fromkeys((*read[group.head.name], *made), reason)
     return Spared(FrozenMap(floats), FrozenMap(wide))

@@ -28,13 +28,14 @@ def in_16_bits_or_8(
         What was measured, the last one last.
     """
     enough = float("inf") if limits.at_least is None else limits.at_least
-    groups, rung = integer_groups(subject.quantized(config)), subject.rung(RUNGS[-1])
+    quantized, rung = subject.quantized(config), subject.rung(RUNGS[-1])
+    groups = integer_groups(quantized)
     read = entering(subject.trace(config, subject.cancel), groups)
 
     def without(base: QuantConfig, narrow: Sequence[Sequence[Group]]) -> QuantConfig:
         heads = {group.head.name for part in narrow for group in part}
         wide = [group for group in groups if group.head.name not in heads]
-        return in_16_bits(subject.prepared, wide, read).applied(subject.prepared, base)
+        return in_16_bits(subject.prepared, wide, read, quantized.encodings).applied(subject.prepared, base)
 
     lean, wide = rung([config, without(config, ())])
     start = next(row for row in rows if row.config == config)

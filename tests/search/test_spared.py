@@ -31,9 +31,10 @@ def quantized(graph: Graph, spared: Spared | None = None) -> Quantized:
 
 
 def all_in_16_bits(graph: Graph) -> tuple[Spared, dict[str, list[str]]]:
-    groups = integer_groups(quantized(graph))
+    model = quantized(graph)
+    groups = integer_groups(model)
     read = entering(prepare(graph), groups)
-    return in_16_bits(graph, groups, read), read
+    return in_16_bits(graph, groups, read, model.encodings), read
 
 
 def norm_then(moves: Sequence[Node]) -> Graph:
@@ -55,9 +56,10 @@ def test_what_a_layer_reads_of_an_op_in_float_gets_16_bits_as_well(moves: list[N
 
 def test_what_another_group_makes_in_8_bits_stays_so() -> None:
     graph = norm_then([])
-    groups = integer_groups(quantized(graph))
+    model = quantized(graph)
+    groups = integer_groups(model)
     last = [group for group in groups if group.head.name == "b"]
-    assert set(in_16_bits(graph, last, entering(prepare(graph), groups)).wide) == {"b"}
+    assert set(in_16_bits(graph, last, entering(prepare(graph), groups), model.encodings).wide) == {"b"}
 
 
 def test_what_is_only_moved_of_a_product_in_float_has_the_bits_that_the_product_would_have() -> None:
@@ -91,8 +93,19 @@ def test_a_recurrent_layer_is_a_group_that_reads_integers_and_makes_none() -> No
     assert "layer" in [group.head.name for group in groups]
     read = entering(prepare(graph), groups)
     assert (read["layer"], read["a"]) == (["x"], ["y"])
-    assert set(in_16_bits(graph, groups, read).wide) == {"x", "y", "a"}
-    wide = quantized(graph, in_16_bits(graph, groups, read)).encodings
+    assert set(in_16_bits(graph, groups, read, model.encodings).wide) == {"x", "y", "a"}
+    wide = quantized(graph, in_16_bits(graph, groups, read, model.encodings)).encodings
     assert {name: wide[name].qparams.dtype for name in "xykr"} == {"x": "int16", "y": "int16", "k": "int8", "r": "int8"}
     floats = quantized(graph, in_float([group for group in groups if group.head.name == "layer"], "so it is"))
     assert not {"x", "k", "r"} & floats.encodings.keys() and "a" in floats.encodings
+
+
+def test_sums_that_are_not_rounded_have_no_bits() -> None:
+    """What only float layers read, here the last normalization, is made of sums as it is; in 16 bits is what they read."""
+    nodes = [node("nn.dense", ["x", "wa"], "a"), node("nn.rms_norm", ["a", "gamma"], "y")]
+    graph = graph_of(X, nodes, "y", gamma=np.ones(8, np.float32), wa=WEIGHTS["wa"])
+    measured = INT8.with_value("activations.least_db", 0.0)
+    model = quantize_graph(prepare(graph), collect(graph, [X], tensors=observed(graph)), measured)
+    groups = integer_groups(model)
+    spared = in_16_bits(graph, groups, entering(prepare(graph), groups), model.encodings)
+    assert set(spared.wide) == {"x"} and model.encodings.keys() == {"x", "wa"}
