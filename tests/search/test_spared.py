@@ -101,7 +101,7 @@ def test_a_recurrent_layer_is_a_group_that_reads_integers_and_makes_none() -> No
 
 
 def test_sums_that_are_not_rounded_have_no_bits() -> None:
-    """What only float layers read, here the last normalization, is made of sums as it is; in 16 bits is what they read."""
+    """What only float layers read is made of sums as it is; in 16 bits is what the layer before them reads."""
     nodes = [node("nn.dense", ["x", "wa"], "a"), node("nn.rms_norm", ["a", "gamma"], "y")]
     graph = graph_of(X, nodes, "y", gamma=np.ones(8, np.float32), wa=WEIGHTS["wa"])
     measured = INT8.with_value("activations.least_db", 0.0)
