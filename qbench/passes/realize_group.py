@@ -9,7 +9,7 @@ from qbench.forms.sums import bias_units, quantized_bias
 from qbench.ir.frozen import Constant
 from qbench.ir.graph import Node
 from qbench.ir.op import QuantRule, is_op
-from qbench.ops.qnn.border import FakeQuantize
+from qbench.ops.qnn.border import Dequantize, FakeQuantize
 from qbench.passes.emitter import Emitter
 from qbench.passes.groups import Group, rule_of
 from qbench.passes.rewrite import joined_sources
@@ -71,7 +71,7 @@ def _with_rounded_bias(emitter: Emitter, group: Group, node: Node) -> Node:
     stored = emitter.constant(node.inputs[1], Constant(integers.astype(np.int32)), units)
     real = emitter.fresh(f"{node.inputs[1]}.dequantized")
     helper = Node(emitter.fresh(f"{node.inputs[1]}.dequantize"), "", (), (), sources=node.sources)
-    emitter.emit(helper, "qnn.dequantize", (stored,), (real,), None)
+    emitter.emit(helper, Dequantize.name, (stored,), (real,), None)
     return dataclasses.replace(node, inputs=(node.inputs[0], real))
 
 
@@ -98,7 +98,7 @@ class _Placing:
             helper = Node(
                 emitter.fresh(f"{outputs[0]}.dequantize"), "", (), (), sources=joined_sources(*self.group.nodes)
             )
-            emitter.emit(helper, "qnn.dequantize", results, outputs, None)
+            emitter.emit(helper, Dequantize.name, results, outputs, None)
             return
         emitter.integers.update(
             zip(self.group.outputs if self.fake is None else self.fake.outputs, results, strict=True)
