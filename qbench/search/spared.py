@@ -107,6 +107,12 @@ def integer_groups(quantized: Quantized) -> list[Group]:
     return [group for group in find_groups(quantized.prepared) if floats.isdisjoint(node.name for node in group.nodes)]
 
 
+def sums_in_16_bits(quantized: Quantized, reason: str) -> Spared:
+    """The sums of products that are not rounded, since only float layers read them."""
+    made = (group.outputs[0] for group in integer_groups(quantized) if rule_of(group.head) == QuantRule.MAC)
+    return Spared(wide=FrozenMap({name: reason for name in made if name not in quantized.encodings}))
+
+
 def cut(groups: Sequence[Group], parts: int) -> list[Sequence[Group]]:
     """About equal parts of a sequence, in order."""
     ends = [len(groups) * number // parts for number in range(parts + 1)]

@@ -13,7 +13,7 @@ from qbench.ir.graph import Graph
 from qbench.passes.groups import Group
 from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
-from qbench.search.spared import in_float, integer_groups
+from qbench.search.spared import in_float, integer_groups, sums_in_16_bits
 from qbench.session.exports import FILES, USUAL
 from qbench.session.session import Session
 
@@ -92,8 +92,14 @@ def _check(model: object) -> None:
 
 
 def _expressible(session: Session, config: QuantConfig) -> Quantized:
-    """The model with those groups in float that TFLite has no integers for: each may leave a neighbour without."""
-    floats = dict[str, None]()
+    """The model with those groups in float that TFLite has no integers for: each may leave a neighbour without.
+
+    Sums that become real numbers, which its layers of integers cannot make, are rounded to 16 bits.
+    """
+    floats, first = dict[str, None](), session.quantized(config)
+    config = sums_in_16_bits(first, "TFLite has no layer that makes real numbers of integers").applied(
+        first.prepared, config
+    )
     while True:
         quantized = session.quantized(config)
         refused = inexpressible(quantized.qnn)

@@ -18,6 +18,7 @@ from qbench.quant.config import QuantConfig
 from qbench.quantize.quantized import Quantized
 from qbench.runtime.interpreter import run
 from qbench.runtime.programs import plan
+from qbench.session.export import export_tflite
 from qbench.session.session import Session
 from tests.exporters.parity import fused_ops
 from tests.exporters.parity import session as onnxruntime
@@ -87,6 +88,16 @@ def test_onnxruntime_multiplies_integers_and_a_file_comes_back_as_it_was(tmp_pat
     np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-4)
     again = load(path)
     np.testing.assert_array_equal(plan(again).run(FEEDS[1])["y"], ours)
+
+
+def test_a_tflite_file_has_them_in_16_bits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """TFLite's layers of integers make integers."""
+    session = Session(stream(), FEEDS, config=DEFAULT)
+    again = load(export_tflite(session, tmp_path / "int8.tflite"))
+    ops = [made.op for made in again.nodes]
+    assert ops.count("qnn.dense") == 2 and "nn.dense" not in ops and not caplog.records
+    ours, theirs = (plan(graph).run(FEEDS[1])["y"] for graph in (session.graph, again))
+    assert np.abs(theirs - ours).max() < 0.02 * np.abs(ours).max()
 
 
 def test_a_threshold_that_somebody_gives_is_kept() -> None:
