@@ -27,7 +27,7 @@ _OF_OUTPUT = ("sqnr_db", "agreement", "top1_float", "top1", "flipped")
 _OF_METRIC = ("metric_name", "metric_float", "metric")
 _OPTIONAL = float | None, int | None
 
-Entry = TypeVar("Entry", LayerReport, OutputReport)
+Entry = TypeVar("Entry", LayerReport, OutputReport, Unlike)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ class Report:
                 steps_ran=tuple(data["steps_ran"]),
                 reference_steps_ran=tuple(data["reference_steps_ran"]),
                 stopped=data.get("stopped"),
-                unlike=tuple(Unlike(**one) for one in data.get("unlike", ())),
+                unlike=tuple(_checked(Unlike(**one)) for one in data.get("unlike", ())),
             )
         except (KeyError, TypeError) as error:
             raise SessionError(f"this is no saved report: {error}") from error

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from qbench.errors import ExportError, SessionError
-from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss
+from qbench.report.entries import Flip, Latency, LayerReport, OutputLoss, OutputReport, SampleLoss, Unlike
 from qbench.report.report import Report
 
 SAID = {"found_db": 12.5, "texts_alike": 0.875, "nats_lost": 0.25, "varies_db": 3.5}
@@ -102,3 +103,12 @@ def test_the_table_has_a_line_per_layer_whatever_the_names():
         "output: SQNR 20.50 dB, agreement with the float model 75.00%, y 12.50 dB where something is found, "
         "y 3.50 dB of how it varies, 87.50% of the texts of y read alike, 0.25 nats lost by y; 4 calibration samples"
     )
+
+
+def test_what_is_said_of_data_unlike_calibrations_comes_back_or_is_refused() -> None:
+    report = replace(REPORT, unlike=(Unlike("x", 0.25, 280.0, 112.0),))
+    data = json.loads(json.dumps(report.to_data()))
+    assert Report.from_data(data) == report
+    data["unlike"][0]["reaches"] = "far"
+    with pytest.raises(SessionError, match=r"reaches is .*far.*, not a number"):
+        Report.from_data(data)
