@@ -69,9 +69,16 @@ def pack_columns(
     return np.ascontiguousarray(filled.reshape(_CONSTANTS, -1, width).swapaxes(0, 1))
 
 
+@register_jitable
+def _room(depth: Any) -> Any:
+    """Bytes of one part of a row: whole steps of the tiles, which take four elements each."""
+    return -(-depth // 4) * 4
+
+
+@register_jitable
 def bytes_of_parts(depth: Any) -> Any:
     """What the parts of a row take, with its scale behind them."""
-    return _PARTS * (-(-depth // 4) * 4) + 4
+    return _PARTS * _room(depth) + 4
 
 
 def stored_product_of(level: Level, tile: Tile) -> Callable[..., None]:
@@ -91,13 +98,10 @@ def stored_product_of(level: Level, tile: Tile) -> Callable[..., None]:
     return _portable(tile) if level == Level.PORTABLE else _tiled(level.vectors, tile)
 
 
-_bytes = register_jitable(bytes_of_parts)
-
-
 @register_jitable
 def _cut(bases, x, depth, parts):
     """Round a row to 24 bits, cut the integers into bytes, and write what one of them stands for behind those."""
-    row, room = view(bases, x, depth, np.float32), -(-depth // 4) * 4
+    row, room = view(bases, x, depth, np.float32), _room(depth)
     bits, top = view(bases, x, depth, np.int32), np.int32(0)
     for i in range(depth):  # the order of magnitudes is that of their bits
         top = max(top, bits[i] & np.int32(0x7FFFFFFF))
@@ -138,15 +142,17 @@ def _tiled(level: Level, shape: Tile) -> Callable[..., None]:
         start, line, place = stack(line_bytes), stack(bytes_of_offsets), stack(bytes_of_sums)
         view(bases, start, width, np.int32)[:] = 0
         offsets, sums = view(bases, line, _PARTS * most, np.int32), view(bases, place, _PARTS * most * width, np.int32)
-        apart, steps = _bytes(depth), -(-depth // group)
-        room = steps * group
+        apart, room = bytes_of_parts(depth), _room(depth)
+        steps = room // group
         for row in range(rows):
             _cut(bases, x + row * x_pitch, depth, parts + row * apart)
         source, packed = address_of(bases, parts), address_of(bases, weights)
         for panel in range(-(-columns // width)):
             first = panel * width
             count = min(columns - first, width)
-            numbers = view(bases, columns_of + panel * panel_numbers, 3 * width, np.float32).reshape((3, width))
+            numbers = view(bases, columns_of + panel * panel_numbers, _CONSTANTS * width, np.float32).reshape(
+                (_CONSTANTS, width)
+            )
             for block in range(0, rows, most):
                 here = min(rows - block, most)
                 for r in range(most):
@@ -173,7 +179,7 @@ def _portable(shape: Tile) -> Callable[..., None]:
     @register_jitable
     def multiply(bases, x, x_pitch, weights, columns_of, out, out_pitch, rows, depth, columns, parts):
         sums = stack_array(most, np.int32).reshape((_PARTS, width))
-        room = -(-depth // 4) * 4
+        room = _room(depth)
         for row in range(rows):
             _cut(bases, x + row * x_pitch, depth, parts)
             unit = view(bases, parts + _PARTS * room, 1, np.float32)[0]
@@ -186,7 +192,9 @@ def _portable(shape: Tile) -> Callable[..., None]:
                     for k in range(depth):
                         for c in range(width):
                             sums[part, c] += np.int32(codes[k]) * np.int32(factors[k, c])
-                numbers = view(bases, columns_of + panel * panel_numbers, 3 * width, np.float32).reshape((3, width))
+                numbers = view(bases, columns_of + panel * panel_numbers, _CONSTANTS * width, np.float32).reshape(
+                    (_CONSTANTS, width)
+                )
                 result = view(bases, out + row * out_pitch + first * 4, min(columns - first, width), np.float32)
                 _finish(sums, numbers, unit, result)
 
