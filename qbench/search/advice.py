@@ -14,7 +14,7 @@ from qbench.search.attribution import Attribution
 from qbench.search.cost import Cost
 from qbench.search.joint import PRICE, Edit, Joint, Rung, gain_db, joint_gains, promising
 from qbench.search.judge import Worth, noise
-from qbench.search.proposals import cheap_repairs, global_repairs, group_repairs, in_float
+from qbench.search.proposals import cheap_repairs, global_repairs, group_repairs, in_float, spare_repairs
 from qbench.search.quality import Quality
 from qbench.search.regions import Region, regions_of
 from qbench.search.repairs import Repair
@@ -95,6 +95,7 @@ def advise(
     coming = [
         *regional(subject, config, attribution, progress),
         *global_repairs(config, subject.can_round(config), subject.can_equalize(config)),
+        *spare_repairs(subject, config),
     ]
     now, *then = rung([config, *(repair.apply(config) for repair in coming)])
     gains = list[tuple[Repair, Worth]]()

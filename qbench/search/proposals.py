@@ -20,6 +20,7 @@ from qbench.search.repairs import (
     PerChannel,
     Repair,
     RoundWeights,
+    Spare,
     SplitScales,
     Widen,
 )
@@ -35,6 +36,7 @@ _UNFIT = "where means over the calibration data do not fit the data, corrected b
 _APART = "one scale for all that is joined leaves few steps to the parts of small range"
 _MOVES = QuantRule.SAME, QuantRule.CONCAT
 _NARROW = "int4", "uint4"
+_MEASURED = "on calibration data, until every output is good, and no more than that needs"
 _EACH = "a range for all samples is wider than that of any one"
 
 
@@ -49,6 +51,27 @@ def global_repairs(config: QuantConfig, can_round: bool = True, can_equalize: bo
         *((RoundWeights(_COARSE),) if can_round and _coarse(config) else ()),
     )
     return tuple(repair for repair in tried if repair.apply(config) != config)
+
+
+def can_spare(subject: Subject, config: QuantConfig) -> bool:
+    """Whether a config leaves all in 8 bits that the default preset would measure."""
+    return config.mode == "static" and config.activations.least_db is None and subject.can_round(config)
+
+
+def spare_repairs(subject: Subject, config: QuantConfig) -> Iterator[Repair]:
+    """What the default preset spares, where a config of 8 bits spares nothing by itself."""
+    if not can_spare(subject, config):
+        return
+    repaired = Spare("").apply(config)
+    now, then = subject.quantized(config), subject.quantized(repaired)
+    floats = {node.name for node in now.annotated.nodes if node.reason}
+    where = [node.name for node in then.annotated.nodes if node.reason and node.name not in floats]
+    for name, encoding in then.encodings.items():
+        if encoding.qparams.dtype == "int16" and name in now.encodings and now.encodings[name].qparams.dtype != "int16":
+            where.append(name)
+    equalized = subject.settle(repaired, subject.cancel).weights.equalize
+    if where or equalized != config.weights.equalize:
+        yield Spare(_MEASURED, tuple(where))
 
 
 def in_float(graph: Graph, groups: Sequence[str], why: str) -> KeepFloat:

@@ -158,6 +158,19 @@ class RoundWeights(Repair):
         return "sequential"
 
 
+class Spare(Repair):
+    """What 8 bits would spoil in 16 bits or in float, as few layers as the model needs: what the default preset does.
+
+    It is measured once for a session; `where` is what that spares, to be seen before.
+    """
+
+    what, kind, setting = "spare what 8 bits spoil", "layers", "keep_float"
+
+    def apply(self, config: QuantConfig) -> QuantConfig:
+        """The config that leaves it to be measured, and weights rounded on data where outputs gain by it."""
+        return config.with_value("activations.least_db", "measured").with_value("weights.rounding", "measured")
+
+
 def before(config: QuantConfig) -> str:
     """What a label says of the repairs that a config has already."""
     kept = sum(layer.keep_float is True for layer in config.layers.values())

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 from qbench.errors import Cancelled
@@ -22,9 +23,9 @@ from qbench.search.choices import choose
 from qbench.search.front import Found, Front, Limits, lost
 from qbench.search.joint import PRICE
 from qbench.search.lighter import lighter
-from qbench.search.proposals import group_repairs
+from qbench.search.proposals import can_spare, group_repairs
 from qbench.search.regions import Region, regions_of
-from qbench.search.repairs import KeepFloat, Repair, before
+from qbench.search.repairs import KeepFloat, Repair, Spare, before
 from qbench.search.smaller import smaller
 from qbench.search.subject import Subject
 from qbench.search.width import in_16_bits_or_8
@@ -91,7 +92,8 @@ def search(
         Called with all that was found whenever there is more.
     settle
         Measures what the config leaves to be measured, where that was not done: it takes as long as many trials, so
-        the search begins with all in 8 bits, and comes to it when nothing else has reached what is wanted.
+        the search begins with all in 8 bits, and comes to it when nothing else has reached what is wanted. To a config
+        that spares nothing it comes then, too.
 
     Returns
     -------
@@ -113,6 +115,8 @@ def search(
     limits = limits.or_near(exact)
     rows = [_found(subject, "start" if settle is None else _LEAN, config)]
     deadline.armed = True
+    if settle is None and can_spare(subject, config):
+        settle = partial(subject.settle, Spare("").apply(config))
 
     def so_far(stopped: bool = False) -> Front:
         return Front(tuple(rows), exact, limits, stopped)

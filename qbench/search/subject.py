@@ -44,6 +44,8 @@ class Subject:
     ----------
     prepared, fed
         The float graph, and the graph that takes data.
+    settle
+        A config with a number where it says that something is to be measured.
     statistics, trace, quantize
         What calibration saw in the prepared model of a config, that model (its weights rounded, where the config asks
         for that), and quantized by it.
@@ -61,6 +63,7 @@ class Subject:
 
     prepared: Graph
     fed: Graph
+    settle: Callable[[QuantConfig, Cancel | None], QuantConfig]
     statistics: Callable[[QuantConfig, Cancel | None], Mapping[str, Statistics]]
     trace: Callable[[QuantConfig, Cancel | None], Trace]
     quantize: Callable[[QuantConfig, Cancel | None], Quantized]
@@ -105,7 +108,7 @@ class Subject:
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
             keys = [Ledger.key(config, place) for config in configs]
             todo = {key: config for key, config in zip(keys, configs, strict=True) if self.ledger.get(key) is None}
-            trials = [(self._judge(answers, config), config) for config in todo.values()]
+            trials = [(self._judge(answers, config), self.settle(config, self.cancel)) for config in todo.values()]
             found = judged(trials, self.executor, self.cancel) if trials else []
             for key, worth in zip(todo, found, strict=True):
                 self.ledger.put({key: {"sqnr_db": worth.sqnr_db, "effort": worth.effort}})

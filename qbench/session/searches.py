@@ -199,6 +199,7 @@ class Searches(Edits, Runs):
         return Subject(
             self.prepared,
             self._model.fed,
+            lambda config, cancel: quantizer.settled(config, cancel=cancel),
             lambda config, cancel: quantizer.statistics(progress, cancel, config),
             lambda config, cancel: quantizer.rounded(config, cancel=cancel),
             lambda config, cancel: quantizer.quantize(config, cancel=cancel),

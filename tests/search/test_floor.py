@@ -25,6 +25,7 @@ from qbench.quant.config import QuantConfig
 from qbench.search import floor
 from qbench.search.floor import FLOOR_DB, measure_spared
 from qbench.search.nearness import Exact
+from qbench.search.repairs import Spare
 from qbench.search.rounding import round_on_rest
 from qbench.search.sides import Side, sides_of
 from qbench.search.spared import Spared
@@ -95,6 +96,24 @@ def test_where_16_bits_do_they_are_taken_in_place_of_floats() -> None:
     rows = {layer.name: layer for layer in session.run(progress=False).by_layer}
     assert rows["sum"].runs_as == "int16" and "default: in 8 bits they leave" in (rows["sum"].chosen_by or "")
     assert not session.config.tensors, "the user has said nothing"
+
+
+def test_int8_is_told_what_the_default_would_spare_and_a_search_comes_to_it() -> None:
+    """As one repair that gives what the default preset does; nobody is told where nothing is spoiled, or said."""
+    s, default = Session(difference(), SEEN, SEEN, preset="int8"), Session(difference(), SEEN, SEEN)
+    repairs = s.repairs(progress=False)
+    (found,) = [row for row in repairs.itertuples() if isinstance(row.repair, Spare)]
+    assert {"sum", "small"} & {*found.repair.where} and found.sqnr_db > FLOOR_DB + 3
+    s.apply(found.repair)
+    assert s.config == default.config
+    after, wanted = (each.run(progress=False).output.sqnr_db for each in (s, default))
+    assert after == wanted == pytest.approx(found.sqnr_db, abs=1e-3)
+    assert not any(isinstance(repair, Spare) for repair in s.repairs(progress=False).repair)
+    even = Session(network(cancels=False), X, X, preset="int8")
+    assert not any(isinstance(repair, Spare) for repair in even.repairs(progress=False).repair)
+    labelled = Session(difference(), SEEN, (SEEN, np.arange(256) % 16), preset="int8")
+    front = labelled.search(lambda outputs, y: float(outputs["small"][np.arange(len(y)), y].mean()), at_least=1e6)
+    assert "what 8 bits would spoil in float" in [row.label for row in front.rows]
 
 
 def test_where_16_bits_do_not_do_for_all_the_rest_gets_them_or_8() -> None:
