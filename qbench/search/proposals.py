@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from qbench.ir.graph import Graph
 from qbench.ir.op import QuantRule
-from qbench.ops.products import macs
 from qbench.passes.choices import choices_of, has_form, nodes_with
 from qbench.passes.equalize import equalized_pairs
 from qbench.passes.groups import find_groups, group_of, rule_of
@@ -96,7 +95,7 @@ def cheap_repairs(subject: Subject, config: QuantConfig, groups: Sequence[str]) 
     tensors = tuple(dict.fromkeys(made[name] for name in groups if made[name] in encodings))
     if tensors:
         yield from (Calibrate(_NO_BEST, tensors, spec) for spec in _SPECS if spec != config.activations.calibrator)
-    heads = [graph.node(name) for name in groups if macs(graph, graph.node(name))]
+    heads = [graph.node(name) for name in groups if rule_of(graph.node(name)) == QuantRule.MAC]
     layers = {node.name: node.inputs[1] for node in heads if node.inputs[1] in encodings}
     grids = {name: encodings[weight].qparams for name, weight in layers.items()}
     coarse = {name for name, grid in grids.items() if grid.axis is None or grid.dtype in _NARROW}

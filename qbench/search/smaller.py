@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from qbench.ir.frozen import FrozenMap
 from qbench.ir.memo import Memo
-from qbench.ops.products import macs
+from qbench.ir.op import QuantRule
+from qbench.passes.groups import rule_of
 from qbench.passes.round_weights import RoundedTrace, RoundedWeight
 from qbench.quant.config import QuantConfig
 from qbench.quantize.sequential import APART, round_sequentially
@@ -36,7 +37,7 @@ def smaller(subject: Subject, start: Found, most: int) -> Iterator[tuple[str, Qu
     """
     graph, config = subject.prepared, start.config
     known = graph.constants.keys() & subject.quantized(config).encodings.keys()
-    read = [node.inputs[1] for node in graph.nodes if macs(graph, node) and node.inputs[1] in known]
+    read = [node.inputs[1] for node in graph.nodes if rule_of(node) == QuantRule.MAC and node.inputs[1] in known]
     sizes = {name: graph.constants[name].array.size for name in read}
     loss: Mapping[str, float] = _losses(subject, config, sizes) if sizes else {}
     ranked = sorted(sizes, key=lambda name: loss[name] / sizes[name])

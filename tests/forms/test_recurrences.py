@@ -12,6 +12,7 @@ from qbench.ir.graph import Graph, Node
 from qbench.ir.memo import Memo
 from qbench.ir.qparams import QParams
 from qbench.ir.types import TensorType
+from qbench.ops.products import macs
 from qbench.quant.arithmetic import quantize
 from qbench.runtime.interpreter import run
 from qbench.runtime.programs import plan
@@ -89,6 +90,9 @@ def test_data_of_8_bits_are_multiplied_as_integers(op: str, attrs: dict[str, Any
     found = check(graph, feeds, "qnn.dense", op.replace("nn.", "integer."))
     (product,) = (node for node in found.nodes if node.op == "qnn.dense")
     assert product.inputs[0] == "xq"
+    rows = GATES[op] * UNITS
+    each = [sum(macs(one, node) for node in one.nodes) for one in (graph, found)]
+    assert each == 2 * [STEPS * N * ways * rows * (6 + UNITS)]  # of data, and of states
 
 
 @pytest.mark.parametrize("data", [None, "int16"])

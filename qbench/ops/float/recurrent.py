@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from qbench.ir.op import Array, register
-from qbench.ir.types import TensorType, dim_product
+from qbench.ir.types import TensorType, dim_product, numel
 from qbench.ops.numeric.special import sigmoid
 from qbench.ops.rules import FloatOp, need_equal, need_float, need_rank, require
 
@@ -50,6 +50,10 @@ class Recurrent(FloatOp):
         for state in states:
             need_equal(self, "the shape of a state", state.shape, (count, data.shape[1], units))
         return TensorType((data.shape[0], count, data.shape[1], units), data.dtype), *states
+
+    def macs(self, *types: TensorType) -> int:
+        data, kernel, recurrence = types[:3]
+        return numel(data.shape[:2]) * (numel(kernel.shape) + numel(recurrence.shape))
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
         data, kernel, recurrence, offset, *others = arrays

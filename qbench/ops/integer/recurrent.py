@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from qbench.ir.op import Array, QuantRule, register
-from qbench.ir.types import TensorType, dim_product
+from qbench.ir.types import TensorType, dim_product, numel
 from qbench.ops.float.recurrent import Gru, Lstm, Recurrent, Rnn
 from qbench.ops.rules import need_equal, need_rank, require
 from qbench.quant.wide_rows import wide_rows
@@ -35,6 +35,10 @@ class StoredRecurrent(Recurrent):
             for shape in ((*data.shape[:2], 1), (count, rows, 1), (count, dim_product((2, rows))))
         )
         return super().infer(first, kernel, recurrence.with_dtype(offset.dtype), whole, *others)
+
+    def macs(self, *types: TensorType) -> int:
+        data, recurrence = types[:2]
+        return numel(data.shape[:2]) * numel(recurrence.shape)
 
     def compute(self, *arrays: Array) -> tuple[Array, ...]:
         data, recurrence, scales, offset, *others = arrays
