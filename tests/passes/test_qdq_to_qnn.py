@@ -423,3 +423,27 @@ def test_scales_too_far_apart_for_float32_stay_float() -> None:
 
 def test_a_scale_near_the_largest_number_needs_no_bounds() -> None:
     assert ops(QdqToQnnPass()(conv(out=q(1e38)))) == {"conv2d": 1, R: 1}
+
+
+def test_integers_are_not_guarded_against_nan() -> None:
+    net = Net()
+    x = net.input((3, 8), X)
+    guarded = net.op("where", net.op("is_nan", x), net.constant(np.zeros(()), "n"), x)
+    graph = net.graph(net.quantized(guarded, Y), guarded)
+    found = QdqToQnnPass()(graph)
+    assert ops(found) == {"dequantize": 1, R: 1}
+    assert_equal(graph, found)
+
+
+def test_a_guarded_softmax_is_one_between_integers_too() -> None:
+    net = Net()
+    mask = np.array([[0, -np.inf] * 4, [-np.inf, 0] * 4, [-np.inf] * 8])
+    masked = net.op("add", net.input((3, 8), X), net.constant(mask, "mask"))
+    s = net.op("nn.softmax", masked)
+    safe = net.op("where", net.op("is_nan", s), net.constant(np.zeros(()), "n"), s)
+    graph = net.graph(net.quantized(safe, q(1 / 256, -128)))
+    found = QdqToQnnPass()(graph)
+    assert ops(found) == {"dequantize": 1, "add": 1, "softmax": 1, "quantize": 1}
+    assert_equal(graph, found)
+    (made,) = run(found, feeds(graph)).values()
+    assert (made[2] == -128).all()

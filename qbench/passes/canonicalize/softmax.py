@@ -1,9 +1,10 @@
-"""Softmax that was written as several ops."""
+"""Softmax that was written as several ops: its NaN, where all of a row is masked, are replaced by zero."""
 
 from qbench.ir.graph import Node
 from qbench.ir.op import is_op
 from qbench.ops.float.logic import IsNan
 from qbench.ops.float.softmax import Softmax
+from qbench.ops.qnn.border import Dequantize
 from qbench.passes.canonicalize.rule import fuse, scalar, values
 from qbench.passes.rewrite import Rewriter
 
@@ -23,3 +24,12 @@ def guarded_softmax_to_safe(rw: Rewriter, node: Node) -> bool:
     return fuse(
         rw, (softmax, guard, node), Softmax.name, softmax.inputs, axis=values(rw, softmax, "axis")[0], safe=True
     )
+
+
+def guarded_integers_to_themselves(rw: Rewriter, node: Node) -> bool:
+    """where(is_nan(d), n, d) of what was dequantized is d, never NaN: so that guard looks in quantized files."""
+    condition, _, data = node.inputs
+    guard, dequantize = rw.producer(condition), rw.producer(data)
+    if guard is None or dequantize is None or not is_op(guard, IsNan) or not is_op(dequantize, Dequantize):
+        return False
+    return guard.inputs == (data,) and rw.types[data] == rw.types[node.output] and rw.bypass(node, data)
