@@ -2,6 +2,7 @@
 
 from qbench.exporters.onnx.bias import bias_after, bias_input, column_input
 from qbench.exporters.onnx.by_range import matmul_integer
+from qbench.exporters.onnx.halves import has_halves, product_of_halves
 from qbench.exporters.onnx.nbits import matmul_nbits, packable
 from qbench.exporters.onnx.sizes import sizes
 from qbench.exporters.onnx.writer import Writer, exporter
@@ -43,6 +44,9 @@ def dense(writer: Writer, node: Node) -> None:
     shape, bias = writer.type(node.output).shape, bias_after(writer.graph, node)
     if has_range(writer.graph, node):
         matmul_integer(writer, node, bias)
+        return
+    if has_halves(writer, node):
+        product_of_halves(writer, node, bias)
         return
     stored = weight in writer.qparams and bool(node.reason)
     if stored and writer.nbits and packable(writer, weight):

@@ -45,6 +45,8 @@ class Writer:
         self.beside = beside
         self.qparams = dict(graph.qparams)
         """What the integers behind a dequantized value mean, by its name in the graph."""
+        self.halves: dict[str, list[tuple[str, str, str]]] = {}
+        """Of data of 16 bits: integers, scale and zero point of each byte."""
         self.types = dict(graph.types)
         self.nodes: list[NodeProto] = []
         self._initializers: dict[str, TensorProto] = {}

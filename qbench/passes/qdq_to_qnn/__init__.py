@@ -6,17 +6,19 @@ from typing import ClassVar
 from qbench.forms import Arithmetic, NoForm, form_of
 from qbench.ir.dtypes import is_float
 from qbench.ir.graph import Graph, Node
+from qbench.ops.float.elementwise import Multiply
 from qbench.ops.float.logic import Where
 from qbench.passes.canonicalize.rule import apply_rules, by_op
 from qbench.passes.canonicalize.softmax import guarded_integers_to_themselves, guarded_softmax_to_safe
 from qbench.passes.dead_code import DeadCodePass
+from qbench.passes.qdq_to_qnn.halves import join_halves
 from qbench.passes.qdq_to_qnn.match import integers_behind, match
 from qbench.passes.qdq_to_qnn.place import place
 from qbench.passes.rewrite import Rewriter
 from qbench.quant.semantics import Semantics
 
-_GUARDS = by_op({guarded_softmax_to_safe: (Where,), guarded_integers_to_themselves: (Where,)})
-"""What keeps every bit, and stands between integers and what is made of them."""
+_FIRST = by_op({guarded_softmax_to_safe: (Where,), guarded_integers_to_themselves: (Where,), join_halves: (Multiply,)})
+"""What is one op, written as several; and guards where there is nothing to guard against."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class QdqToQnnPass:
         rw = Rewriter(graph)
         if not any(node.op in ("qnn.dequantize", "qnn.quantize") for node in graph.nodes):
             return graph
-        apply_rules(rw, _GUARDS)
+        apply_rules(rw, _FIRST)
         _merge_equal_quantizes(rw)
         arithmetic = Arithmetic(self.semantics)
         for name in [node.name for node in rw]:
