@@ -69,6 +69,11 @@ class Moments:
             np.matmul(f.transpose(0, 2, 1), q, out=cross[at])
         return cls(second, cross, sums[:, :beyond], sums[:, beyond:], count, rounded.unit)
 
+    @property
+    def are_numbers(self) -> bool:
+        """Whether no input was NaN or infinite."""
+        return bool(np.isfinite(self.second).all() and np.isfinite(self.cross).all())
+
     def merge(self, other: Moments) -> Moments:
         """Those of all inputs of both."""
         return Moments(

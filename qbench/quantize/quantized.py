@@ -244,6 +244,7 @@ def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None)
     """Raise ConfigError unless every rule and override is about something in the graph, and can be carried out.
 
     An override of a tensor may stay while the layers around it are kept in float: it counts again once they are not.
+    One that was measured may have been about what is there only while other layers are.
     """
     what = "a config is a QuantConfig, not {}; QuantConfig.load(path) reads one from a file"
     check_kind(config, QuantConfig, ConfigError, what)
@@ -257,6 +258,8 @@ def check_config(prepared: Trace, config: QuantConfig, memo: Memo | None = None)
         both[choices.excluded, choices.included, choices.modes] = None
     annotated = [annotate(prepared, out, known, included=kept, modes=modes) for out, kept, modes in both]
     tensors = [tensor for _, marked in annotated for tensor in marked]
+    measured = (name for name, override in config.tensors.items() if override.reason)  # which no user has written
+    tensors += [name for name in measured if name in graph.types]
     check_selectors(config, {node.name: node.op for node in graph.nodes}, tensors)
     if template is not None:
         check_imported(template, config, dict.fromkeys(tensors))

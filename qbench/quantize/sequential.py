@@ -250,6 +250,9 @@ def _round(
     wanted = max(1, (least + more * weights.shape[2]) // len(flow.chunks))
     found = flow.asked(_Taken(head, array.shape, shortcut, share, unit, wanted), _merged)
     fitted, *back = (found[held] for held in sorted(found))
+    if not all(moments.are_numbers for moments in found.values()):
+        # what was rounded before it makes none of some data, as the logarithm of a sum that fell below zero
+        return RoundedWeight(_nearest(array, encoding.qparams), encoding.qparams, encoding.qparams, None)
     parts = fitted, back[0] if back else None
     second, product, ridge = _chosen(weights, exact, parts, effort.ridges, _bias_node(graph, group) is not None)
     wanted, qparams = targets(weights, second, product, ridge), encoding.qparams

@@ -321,6 +321,25 @@ def test_what_is_nan_between_layers_and_taken_out_behind():
     assert session.run(progress=False).output.sqnr_db > 10
 
 
+def test_where_rounded_weights_make_no_numbers_layers_behind_them_get_the_nearest():
+    """A filter bank, whose weights fall below zero where they make up for others, and the logarithm of its sums."""
+    rng, centres, bins = np.random.default_rng(0), np.linspace(0, 48, 12)[:, None], np.arange(48)
+    bank = np.maximum(0, 1 - np.abs(bins - centres) / 4) * np.linspace(1, 0.02, 48)
+    constants = {"bank": bank, "least": np.array(1e-10), "w": rng.normal(size=(8, 12))}
+    nodes = [node("nn.dense", ["x", "bank"], "power"), node("add", ["power", "least"], "safe")]
+    nodes += [node("log", ["safe"], "loudness"), node("nn.dense", ["loudness", "w"], "y")]
+    kept = {name: Constant(array.astype(np.float32)) for name, array in constants.items()}
+    graph = build("mel", {"x": TensorType(("N", 48), "float32")}, ["y"], nodes, kept)
+    x = np.exp(rng.normal(0, 4, (64, 48))).astype(np.float32)
+    config = QuantConfig().with_value("weights.rounding", "sequential")
+    weights = (
+        Session(graph, x, config=config.override_layer("loudness", keep_float=True)).quantized().annotated.constants
+    )
+    assert (weights["bank"].array < 0).any(), "or there is nothing to see"
+    assert np.isfinite(weights["w"].array).all()
+    assert (Session(graph, x, x).run(progress=False).output.sqnr_db or 0) > 25
+
+
 def test_apart_each_weight_is_rounded_as_if_the_others_were_the_float_networks():
     session = Session(GRAPH, X, config=SEQUENTIAL)
     encodings = {name: one for name, one in session.encodings.items() if name in GRAPH.constants}

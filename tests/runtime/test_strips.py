@@ -110,6 +110,36 @@ def test_a_few_rows_of_one_group_at_a_time(kind, masked, strips):
     assert len(rows) == 1  # the times of all strips in one
 
 
+@st.composite
+def elementwise(draw: st.DrawFn) -> tuple[Graph, Feeds]:
+    """Ops in a row on one tensor; another operand repeats along any axes."""
+    shape = tuple(draw(st.lists(st.integers(1, 7), min_size=1, max_size=5)))
+    smaller = tuple(size if draw(st.booleans()) else 1 for size in shape)
+    rng, inputs = np.random.default_rng(0), {"x": TensorType(shape, "float32"), "z": TensorType(smaller, "float32")}
+    nodes = [node("multiply", "x two", "a"), node("add", draw(st.sampled_from(["a z", "z a"])), "b")]
+    nodes += [node("subtract", "b two", "c"), node("maximum", "c z", "y")]
+    feeds = {name: rng.normal(size=given.shape).astype(np.float32) for name, given in inputs.items()}
+    return build("elements", inputs, ["y"], nodes, {"two": Constant(np.array(2, np.float32))}), feeds
+
+
+@given(elementwise(), st.integers(1, 3))
+@settings(max_examples=150, deadline=None)
+def test_elementwise_ops(case, threads):
+    graph, feeds = case
+    whole = plan(graph, keep=["a", "b", "c"]).run(feeds, keep=["a", "b", "c"])["y"]
+    np.testing.assert_array_equal(plan(graph).run(feeds, threads=threads)["y"], whole)
+    np.testing.assert_allclose(whole, run(graph, feeds)["y"], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 20, 30, 3), (1, 450, 2, 2), (600, 1, 3)])
+def test_short_rows_are_taken_together(shape):
+    """1,800 numbers in strips of 700 bytes at most, however short their last axis is."""
+    nodes = [node("multiply", "x two", "a"), node("add", "a two", "y")]
+    constants = {"two": Constant(np.array(2, np.float32))}
+    graph = build("short", {"x": TensorType(shape, "float32")}, ["y"], nodes, constants)
+    assert 2 < len(Schedule(plan(graph), (), ()).instructions) <= 2 * -(-1800 * 4 // 600)
+
+
 @pytest.mark.parametrize("kind", ["float32", "uint8"])
 def test_what_somebody_wants_to_see_is_made_as_a_whole(kind):
     graph, feeds = attention(3, 7, 40, 8, kind=kind)

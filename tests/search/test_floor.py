@@ -13,7 +13,7 @@ import pytest
 import qbench as qb
 from qbench.calibration.collect import collect, observed
 from qbench.data.dataset import Dataset
-from qbench.errors import Cancelled
+from qbench.errors import Cancelled, ConfigError
 from qbench.ir.build import build
 from qbench.ir.frozen import Constant, FrozenMap
 from qbench.ir.graph import Graph, Node
@@ -30,6 +30,7 @@ from qbench.search.rounding import round_on_rest
 from qbench.search.sides import Side, sides_of
 from qbench.search.spared import Spared
 from qbench.session.session import Session
+from tests.networks import mlp
 from tests.search import spread
 
 RNG = np.random.default_rng(0)
@@ -114,6 +115,18 @@ def test_int8_is_told_what_the_default_would_spare_and_a_search_comes_to_it() ->
     labelled = Session(difference(), SEEN, (SEEN, np.arange(256) % 16), preset="int8")
     front = labelled.search(lambda outputs, y: float(outputs["small"][np.arange(len(y)), y].mean()), at_least=1e6)
     assert "what 8 bits would spoil in float" in [row.label for row in front.rows]
+
+
+def test_an_edit_may_hide_what_was_measured() -> None:
+    """Of what is quantized only while another layer is in float; what a user writes must be about something."""
+    graph = mlp(3, (12, 24, 5))
+    bare = graph.nodes[0].outputs[0]  # without its bias, no tensor of its own
+    measured = CONFIG.override_many("tensors", [bare], dtype="int16", reason="default: it lost too much")
+    session = Session(graph, X[:, :12], config=measured)
+    session.override(graph.nodes[-2].name, keep_float=True)
+    assert session.run(progress=False).output.sqnr_db is not None
+    with pytest.raises(ConfigError, match=bare):
+        Session(graph, X[:, :12], config=CONFIG.override_tensor(bare, dtype="int16")).run(progress=False)
 
 
 def test_where_16_bits_do_not_do_for_all_the_rest_gets_them_or_8() -> None:

@@ -141,14 +141,23 @@ def rows_of_walk(
             return None
         steps = here if size > 1 and groups == 1 else steps
         groups *= size
-    single = {"n0": 1, "n1": 1, "n3": columns}
+    rows = {name: along[-2] for name, along in strides.items()}
+    if count == 1:
+        count, groups, rows = groups, 1, steps
+    elif all(steps[name] == count * rows[name] for name in strides):  # one group begins where another ends
+        count, groups = groups * count, 1
+    single = {"n0": 1, "n1": 1, "n2": 1, "n3": columns}
     for name, along in strides.items():
-        single |= {f"{name}0": 0, f"{name}1": 0, f"{name}2": along[-2], f"{name}3": along[-1]}
-    pitches = {name: sizes[name] * along[-2] for name, along in strides.items()} | {
+        single |= {f"{name}0": 0, f"{name}1": 0, f"{name}2": rows[name], f"{name}3": along[-1]}
+    is_one = all(rows[name] == columns * along[-1] for name, along in strides.items())  # long row
+    counts = {"n3": columns} if is_one else {"n2": 1}
+    for field in counts:
+        del single[field]
+    pitches = {name: sizes[name] * rows[name] for name in strides} | {
         name: sizes[name] * whole[-2] for name in (*reads, makes)
     }
     jumps = {name: sizes[name] * step for name, step in steps.items()}
-    return Rows(groups, count, dict.fromkeys(reads, ()), makes, pitches, {"n2": 1}, jumps=jumps, single=single)
+    return Rows(groups, count, dict.fromkeys(reads, ()), makes, pitches, counts, jumps=jumps, single=single)
 
 
 def in_vectors(level: Level, walk: Mapping[str, int], *elements: str) -> bool:
