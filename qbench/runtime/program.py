@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,11 +30,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MANY_SCHEDULES = 64
+TOGETHER = 8
+"""Samples that go through layers side by side, where one of them alone would read all weights for itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class Program(Plan):
-    """A plan that runs here, on the processor's kernels."""
+    """A plan that runs here, on the processor's kernels.
+
+    Parameters
+    ----------
+    plan_of_several
+        Plans the same graph with `TOGETHER` samples as one; None where a sample by itself takes no longer.
+    """
+
+    plan_of_several: Callable[[], Plan] | None = None
 
     def run(
         self,
@@ -92,9 +103,33 @@ class Program(Plan):
         if samples == 0:
             return self._nothing(schedule)
         threads = checked_threads(threads)
+        if schedule is self._plain and samples >= TOGETHER and self._several is not None:
+            return self._by_several(self._several, arrays, samples, threads, cancel)
         run = Run(schedule, self._arenas, arrays, samples, cancel, tallies=observe)
         run.run(1 if observe else threads)
         return run.results()
+
+    @cached_property
+    def _several(self) -> Program | None:
+        return None if self.plan_of_several is None else Program(**vars(self.plan_of_several()))
+
+    def _by_several(
+        self, several: Program, arrays: Mapping[str, Array], samples: int, threads: int, cancel: Cancel | None
+    ) -> dict[str, Array]:
+        """The outputs of as many samples as can be taken together, then of the others; axis 0 of all counts samples."""
+        ends, made = (0, samples // TOGETHER * TOGETHER, samples), list[dict[str, Array]]()
+        for program, (first, last) in zip((several, self), pairwise(ends), strict=True):
+            if first == last:
+                continue
+            per = {name: len(array) // samples for name, array in arrays.items()}
+            part = {name: array[first * per[name] : last * per[name]] for name, array in arrays.items()}
+            count = (last - first) // (TOGETHER if program is several else 1)
+            run = Run(program._plain, program._arenas, part, count, cancel)
+            run.run(threads)
+            made.append(run.results())
+        batched = {name for name in made[0] if is_batched(self.graph.types[name])}
+        first, *rest = made
+        return {n: np.concatenate([one[n] for one in made]) if rest and n in batched else first[n] for n in first}
 
     def profile(self, x: Array | Mapping[str, Array], repeat: int = 20, threads: int | None = None) -> list[Timing]:
         """How long each instruction takes, in the order of execution.

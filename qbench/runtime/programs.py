@@ -5,12 +5,15 @@ from collections.abc import Iterable, Mapping
 
 from qbench.ir.batch import batch_symbol
 from qbench.ir.graph import Graph
-from qbench.ir.op import Array
-from qbench.ir.specialize import open_symbols
+from qbench.ir.op import OPS, Array
+from qbench.ir.specialize import open_symbols, specialize
+from qbench.ir.types import numel
 from qbench.kernels.levels import Level
+from qbench.ops.products import macs
 from qbench.runtime.feeds import check_feeds
+from qbench.runtime.plan import Plan
 from qbench.runtime.planner import make_plan
-from qbench.runtime.program import Program
+from qbench.runtime.program import TOGETHER, Program
 
 
 def plan(
@@ -21,7 +24,25 @@ def plan(
     level: Level | None = None,
 ) -> Program:
     """Plan a graph for this machine, see :func:`~qbench.runtime.planner.make_plan`."""
-    return Program(**vars(make_plan(graph, keep=keep, sizes=sizes, level=level)))
+    made, symbol = make_plan(graph, keep=keep, sizes=sizes, level=level), batch_symbol(graph)
+    if symbol is None or symbol in (sizes or {}) or not _reads_weights_for_one_row(made.single):
+        return Program(**vars(made))
+
+    def of_several() -> Plan:
+        several = specialize(graph, {symbol: f"{TOGETHER}*{symbol}", **{s: s for s in open_symbols(graph) - {symbol}}})
+        return make_plan(several, sizes=sizes, level=level)
+
+    return Program(**vars(made), plan_of_several=of_several)
+
+
+def _reads_weights_for_one_row(graph: Graph) -> bool:
+    """Whether most products of one sample are of a single row with weights: then several share each pass over them."""
+    alone = every = 0
+    for node in graph.nodes:
+        products, rows = macs(graph, node), numel(graph.types[node.outputs[0]].shape[:-1])
+        every += products
+        alone += products if rows == 1 and OPS[node.op].has_weight() and node.inputs[1] in graph.constants else 0
+    return 2 * alone > every
 
 
 _MANY = 64
