@@ -72,6 +72,31 @@ def test_the_exponential_reaches_the_ends_of_its_range():
     np.testing.assert_allclose(unary("exp", x), np.exp(x.astype(np.float64)), rtol=1e-5, atol=2e-45)
 
 
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        ("log", [1e-45, 1e-40, 2.0**-126, 0.999, 1.001, 3e38]),
+        ("sin", [-1e6, -1000.25, 1e-30, 3.1415927, 6.2831855, 12345.678, 1e8]),
+        ("cos", [-1e6, -1000.25, 1e-30, 1.5707964, 4.712389, 12345.678, 1e8]),
+        ("atan", [-1e30, -2.5, -0.4, 1e-30, 0.41, 0.42, 2.41, 2.42, 1e6]),
+        ("softplus", [-80, -20, -1e-3, 1e-3, 20, 1e6]),
+    ],
+)
+def test_functions_far_from_one(function, x):
+    x = np.array(x, np.float32)
+    exact = NAMED[function]().compute_all((x.astype(np.float64),))[0]
+    np.testing.assert_allclose(unary(function, x), exact, rtol=4e-7, atol=1e-8 if function in ("sin", "cos") else 0)
+
+
+@np.errstate(all="ignore")
+def test_what_has_no_logarithm_or_sine():
+    ends = np.array([-np.inf, -1, 0, np.inf, np.nan], np.float32)
+    np.testing.assert_array_equal(unary("log", ends), [np.nan, np.nan, -np.inf, np.inf, np.nan])
+    np.testing.assert_array_equal(np.isnan(unary("sin", ends)), [True, False, False, True, True])
+    np.testing.assert_array_equal(unary("atan", ends)[[0, 2, 3]], np.float32([-np.pi / 2, 0, np.pi / 2]))
+    assert np.abs(unary("cos", np.float32([1e30, -3e38]))).max() <= 1
+
+
 def test_the_hyperbolic_tangent_reaches_one():
     assert unary("tanh", np.array([-np.inf, -9, 9, np.inf], np.float32)).tolist() == [-1, -1, 1, 1]
 

@@ -2,7 +2,9 @@
 
 Each is within a few units in the last place of the true value. ``exp`` is the classical one: a power of two times a
 polynomial of the remainder (coefficients from Cephes' expf), added up by fused steps that are the same everywhere.
-``tanh`` and ``erf`` are ratios of polynomials (Eigen's).
+``tanh`` and ``erf`` are ratios of polynomials (Eigen's), ``log`` and ``atan`` polynomials of what is left of a number
+once powers of two, or angles, are taken out (Cephes' logf and atanf). ``sin`` and ``cos`` are those of what is left of
+quarter turns in float64 (the split of pi is fdlibm's).
 """
 
 import math
@@ -132,9 +134,77 @@ def _clamped(x, low, high):
     return low if x < low else (high if x > high else x)  # lets NaN through
 
 
+_LOG_TERMS = tuple(
+    map(
+        f32,
+        (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+         2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
+    )
+)  # fmt: skip
+_LEAST_NORMAL, _UP = f32(2.0**-126), f32(2.0**23)
+
+
+@_jitable
+def _log(x):
+    size = abs(x)
+    small = size < _LEAST_NORMAL
+    bits = f32(size * _UP if small else size).view(np.int32)
+    lower = np.int32(bits - np.int32(0x3F3504F3))  # so that what is left lies between the roots of a half and of two
+    n = f32(np.int32(lower >> np.int32(23))) - (f32(23) if small else f32(0))
+    r = np.int32(np.int32(lower & np.int32(0x7FFFFF)) + np.int32(0x3F3504F3)).view(np.float32) - f32(1)
+    p = _LOG_TERMS[0]
+    for k in range(1, 9):
+        p = fma(p, r, _LOG_TERMS[k])
+    s = r * r
+    y = fma(n, LOG_2[1], p * r * s)
+    y = fma(n, LOG_2[0], fma(f32(-0.5), s, y) + r)
+    y = y if x < f32(np.inf) else x
+    return f32(-np.inf) if x == f32(0) else (y if x > f32(0) else f32(np.nan))
+
+
 @_jitable
 def _log1p(x):
-    return f32(math.log1p(x))
+    """Of what is not below -1/2: what rounding takes off the sum is put back as a factor."""
+    whole = f32(1) + x
+    return x if whole == f32(1) else _log(whole) * (x / (whole - f32(1)))
+
+
+_QUARTERS, _PI_2 = 2 / math.pi, (1.57079632673412561417, 6.07710050650619224932e-11)
+_ROUNDS_WIDE = 1.5 * 2**52
+
+
+@_jitable
+def _turned(x, quarters):
+    """The sine of x and so many quarter turns; 0 or 1 where neighbours of x are more than a turn apart."""
+    wide = np.float64(x)
+    shifted = wide * _QUARTERS + _ROUNDS_WIDE
+    n = shifted - _ROUNDS_WIDE
+    r = (wide - n * _PI_2[0]) - n * _PI_2[1]
+    r = np.float64(0) if abs(r) > 1 else r
+    s = r * r
+    sine = r + r * s * (-1 / 6 + s * (1 / 120 + s * (-1 / 5040 + s * (1 / 362880))))
+    cosine = 1 + s * (-0.5 + s * (1 / 24 + s * (-1 / 720 + s * (1 / 40320 + s * (-1 / 3628800)))))
+    at = np.float64(shifted).view(np.int64) + np.int64(quarters)
+    y = cosine if at & 1 else sine
+    return f32(-y if at & 2 else y)
+
+
+_ATAN_TERMS = tuple(map(f32, (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)))
+
+
+@_jitable
+def _atan(x):
+    size = abs(x)
+    is_steep, is_flat = size > f32(2.414213562373095), size <= f32(0.4142135623730950)
+    turned = f32(-1) / size if is_steep else (size - f32(1)) / (size + f32(1))
+    base = f32(math.pi / 2) if is_steep else f32(math.pi / 4)
+    r, base = (size, f32(0)) if is_flat else (turned, base)
+    s = r * r
+    p = _ATAN_TERMS[0]
+    for k in range(1, 4):
+        p = fma(p, s, _ATAN_TERMS[k])
+    y = base + fma(p * s, r, r)
+    return -y if x < f32(0) else y
 
 
 def _function(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,13 +228,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tanh": _function(lambda x, a, b: _tanh(x)),
     "erf": _function(lambda x, a, b: _erf(x)),
     "sqrt": _function(lambda x, a, b: np.sqrt(x)),
-    "log": _function(lambda x, a, b: np.log(x)),
-    "sin": _function(lambda x, a, b: np.sin(x)),
-    "cos": _function(lambda x, a, b: np.cos(x)),
+    "log": _function(lambda x, a, b: _log(x)),
+    "sin": _function(lambda x, a, b: _turned(x, 0)),
+    "cos": _function(lambda x, a, b: _turned(x, 1)),
     "tan": _function(lambda x, a, b: np.tan(x)),
     "asin": _function(lambda x, a, b: np.arcsin(x)),
     "acos": _function(lambda x, a, b: np.arccos(x)),
-    "atan": _function(lambda x, a, b: np.arctan(x)),
+    "atan": _function(lambda x, a, b: _atan(x)),
     "sinh": _function(lambda x, a, b: np.sinh(x)),
     "cosh": _function(lambda x, a, b: np.cosh(x)),
     "asinh": _function(lambda x, a, b: np.arcsinh(x)),

@@ -24,6 +24,8 @@ from qbench.runtime.lowerings.operands import as_stored, plain_layout
 from qbench.runtime.step import Instruction, Place
 
 _RANK = 6
+_LONG_RUN, _MOST_RUNS = 16, 4
+"""Elements that are worth an instruction of their own, and of how many such runs."""
 
 
 class _Moved(Lowering):
@@ -186,23 +188,34 @@ class GatherLowering(_Moved):
             np.where(self.indices[axis] < 0, -1, self.indices[axis] * strides[axis]).astype(np.int64)
             for axis in out.axes
         ]
-        run = _Run(0, 1, 0)
-        if tables and out.strides[-1] == 1 and (found := _run_of(tables[-1])):
-            run = found
-            tables.pop()
-        tables, strides = _fewer(tables, out.strides[: len(tables)])
+        (*outer, last), steps = tables or [np.zeros(1, np.int64)], out.strides or (1,)
+        made: list[Instruction] = []
+        for begin, table, run in _pieces(last) if steps[-1] == 1 else [(0, last, _Run(0, 1, 0))]:
+            step = steps[-1] if table.size > 1 or not outer else steps[-2]  # of one element any will do
+            made += self._walk(site, x, out, begin, ([*outer, table], [*steps[:-1], step]), run)
+        bordered = any(site.layouts[name].border)
+        return [*made, *(fill_instructions(out, site.layouts[name]) if bordered else ())]
+
+    def _walk(
+        self,
+        site: Site,
+        x: Place,
+        out: Place,
+        begin: int,
+        axes: tuple[list[NDArray[np.int64]], list[int]],
+        run: _Run,
+    ) -> Iterator[Instruction]:
+        """What makes runs from some element of the result on, as tables say, and steps in the result."""
+        tables, strides = _fewer(*axes)
         missing = 3 - len(tables)
         if missing > 0:
             tables, strides = [np.zeros(1, np.int64)] * missing + tables, [0] * missing + strides
-        made: list[Instruction] = []
         for place in product(*map(enumerate, tables[:-3])):  # as a rule one: what is left cannot be walked at once
-            here, start = tables[-3], 0
+            here, start = tables[-3], begin
             for (index, offset), stride in zip(place, strides, strict=False):
                 here, start = _joined(np.array([offset]), here), start + index * stride
             steps = strides[-3], strides[-2], strides[-1]
-            made.append(self._gather(site, x, out, start, (here, *tables[-2:]), steps, run))
-        bordered = any(site.layouts[name].border)
-        return [*made, *(fill_instructions(out, site.layouts[name]) if bordered else ())]
+            yield self._gather(site, x, out, start, (here, *tables[-2:]), steps, run)
 
     def _gather(
         self,
@@ -230,6 +243,22 @@ class GatherLowering(_Moved):
         dtype = numpy_dtype(self.graph.types[self.data].dtype)
         value = as_stored(np.array([self.op.pad_value]).astype(dtype))
         return int(value.view(f"u{value.itemsize}")[0])
+
+
+def _pieces(table: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64], _Run]]:
+    """Where the parts of an axis begin, and what makes each: long runs of neighbours, and elements one by one."""
+    if (whole := _run_of(table)) is not None:
+        yield 0, np.zeros(1, np.int64), whole
+        return
+    ends = [0, *(np.flatnonzero(np.diff(table) != 1) + 1).tolist(), table.size]
+    runs = [(first, last) for first, last in pairwise(ends) if last - first >= _LONG_RUN and table[first] >= 0]
+    done = 0
+    for first, last in [*(runs if len(runs) <= _MOST_RUNS else ()), (table.size, table.size)]:
+        if done < first:
+            yield done, table[done:first], _Run(0, 1, 0)
+        if first < last:
+            yield first, table[first : first + 1], _Run(0, last - first, 0)
+        done = last
 
 
 def _run_of(table: NDArray[np.int64]) -> _Run | None:
