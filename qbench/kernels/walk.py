@@ -48,7 +48,9 @@ def walks(shape: Sequence[int], **strides: Sequence[int]) -> list[tuple[dict[str
         As for :func:`strided`, but any number of axes may be left.
     """
     merged = _merged(shape, *strides.values())
-    outer, inner = merged[:-_RANK], merged[-_RANK:]
+    by_size = sorted(range(len(merged) - 1), key=lambda axis: merged[axis][0])
+    alone = set(by_size[: max(0, len(merged) - _RANK)])  # the smallest but the last, along which elements lie in rows
+    outer, inner = ([part for axis, part in enumerate(merged) if (axis in alone) is apart] for apart in (True, False))
     fields = _fields(inner, strides)
     found: list[tuple[dict[str, int], dict[str, int]]] = []
     for at in product(*(range(size) for size, *_ in outer)):

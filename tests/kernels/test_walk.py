@@ -40,3 +40,13 @@ def test_one_walk_is_enough_where_neighbours_lie_as_one():
     shape, bias = (5, 4, 8, 7, 7), (1, 8, 7, 7)
     (walk,) = walks(shape, a=row_major(shape), b=(0, *spread(bias, shape[1:])), y=row_major(shape))
     assert walk == ({"a": 0, "b": 0, "y": 0}, strided((20, 392), a=(392, 1), b=(0, 1), y=(392, 1)))
+
+
+def test_of_too_many_axes_the_smallest_are_gone_through():
+    shape, small = (60, 8, 4, 3, 2), (60, 1, 4, 3, 1)
+    found = walks(shape, a=row_major(shape), b=spread(small, shape), y=row_major(shape))
+    assert len(found) == 1, "the axes of 4 and 3 lie as one in both"
+    shape, small = (60, 8, 4, 3, 2), (60, 1, 4, 1, 2)
+    found = walks(shape, a=row_major(shape), b=spread(small, shape), y=row_major(shape))
+    assert [begins for begins, _ in found] == [{"a": 2 * i, "b": 0, "y": 2 * i} for i in range(3)]
+    assert {fields["n3"] for _, fields in found} == {2}

@@ -188,7 +188,8 @@ class GatherLowering(_Moved):
             np.where(self.indices[axis] < 0, -1, self.indices[axis] * strides[axis]).astype(np.int64)
             for axis in out.axes
         ]
-        (*outer, last), steps = tables or [np.zeros(1, np.int64)], out.strides or (1,)
+        *outer, last = tables or [np.zeros(1, np.int64)]
+        steps: tuple[int, ...] = out.strides or (1,)
         made: list[Instruction] = []
         for begin, table, run in _pieces(last) if steps[-1] == 1 else [(0, last, _Run(0, 1, 0))]:
             step = steps[-1] if table.size > 1 or not outer else steps[-2]  # of one element any will do

@@ -249,3 +249,9 @@ def test_they_are_no_tables(level) -> None:
     for graph in (lines_of_channels(0, "int8"), prelu_of_channels(16, 30)):
         names = [one.kernel.name for step in plan(graph, level=level).steps for one in step.instructions]
         assert any(name.startswith("lines") for name in names), names
+
+
+def test_many_axes_are_walked_along_the_long_ones() -> None:
+    """As points around which a deformable detector looks."""
+    inputs = {"a": ("float32", (1, 100, 1, 4, 1, 2)), "b": ("float32", (1, 100, 8, 4, 3, 2))}
+    check(graph_of(inputs, ("add", ["a", "b"], "y", {})))
