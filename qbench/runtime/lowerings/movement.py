@@ -189,7 +189,7 @@ class GatherLowering(_Moved):
             for axis in out.axes
         ]
         *outer, last = tables or [np.zeros(1, np.int64)]
-        steps: tuple[int, ...] = out.strides or (1,)
+        steps = list(out.strides) or [1]
         made: list[Instruction] = []
         for begin, table, run in _pieces(last) if steps[-1] == 1 else [(0, last, _Run(0, 1, 0))]:
             step = steps[-1] if table.size > 1 or not outer else steps[-2]  # of one element any will do

@@ -254,4 +254,4 @@ def test_they_are_no_tables(level) -> None:
 def test_many_axes_are_walked_along_the_long_ones() -> None:
     """As points around which a deformable detector looks."""
     inputs = {"a": ("float32", (1, 100, 1, 4, 1, 2)), "b": ("float32", (1, 100, 8, 4, 3, 2))}
-    check(graph_of(inputs, ("add", ["a", "b"], "y", {})))
+    check(graph_of(inputs, ("add", "a b", "y", {})))
