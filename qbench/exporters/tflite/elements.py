@@ -125,18 +125,11 @@ def bias_add(writer: Writer, node: Node) -> None:
     if node.output in writer.graph.qparams:
         raise Inexpressible("a bias that is added to integers on its own")
     data, bias = node.inputs
-    axis, rank = writer.op(node).axis % writer.rank(data), writer.rank(data)
-    layout = writer.layout(data)
-    if bias not in writer.graph.constants:
-        raise Inexpressible("a bias that is not constant")
-    place = TO_NHWC.index(axis) if layout == "image" else axis
-    shape = [-1 if i == place else 1 for i in range(rank)]
-    constant = writer.constant(bias, writer.graph.constants[bias].array.reshape(shape))
+    layout, rank = writer.layout(data), writer.rank(data)
+    inputs = [writer.read(data, layout), writer.along(bias, writer.op(node).axis % rank, rank, layout)]
     after = followers(writer, node)
     options = {"fused_activation_function": after.activation}
-    writer.emit(
-        "ADD", [writer.read(data, layout), constant], [writer.make(after.output, layout)], "AddOptions", **options
-    )
+    writer.emit("ADD", inputs, [writer.make(after.output, layout)], "AddOptions", **options)
 
 
 @exporter("clip")
@@ -243,10 +236,15 @@ def normalization(writer: Writer, node: Node) -> None:
         return
     order = [*range(rank)]
     order[axis], order[-1] = order[-1], order[axis]
-    turned_x, turned_y = (writer.scratch(f"{node.name}.turned", tensor, writer.tensors[tensor].q) for tensor in (x, y))
-    for tensor in (turned_x, turned_y):
-        shape = writer.tensors[tensor].shape
-        writer.tensors[tensor].shape = tuple(shape[place] for place in order)
+    turned_x, turned_y = (
+        writer.scratch(
+            f"{node.name}.turned",
+            tensor,
+            writer.tensors[tensor].q,
+            shape=[writer.tensors[tensor].shape[place] for place in order],
+        )
+        for tensor in (x, y)
+    )
     writer.emit("TRANSPOSE", [x, writer.integers(order)], [turned_x], "TransposeOptions")
     _along_the_last(writer, node, turned_x, turned_y)
     writer.emit("TRANSPOSE", [turned_y, writer.integers(order)], [y], "TransposeOptions")

@@ -20,8 +20,7 @@ def extreme(writer: Writer, node: Node) -> None:
         writer.emit(code, inputs, [made], table, output_type="int64")
         return
     shape = writer.tensors[made].shape
-    place = writer.scratch(f"{node.name}.place", made, None)
-    writer.tensors[place].shape = (*shape[:axis], *shape[axis + 1 :])
+    place = writer.scratch(f"{node.name}.place", made, None, shape=shape[:axis] + shape[axis + 1 :])
     writer.emit(code, inputs, [place], table, output_type="int64")
     whole = writer.integers(writer.graph.types[node.output].shape)
     writer.emit("RESHAPE", [place, whole], [made], "ReshapeOptions", new_shape=shape)

@@ -8,15 +8,14 @@ import numpy as np
 from qbench.exporters.tflite.writer import Inexpressible, Layout, Writer, closed, exporter
 from qbench.formats.tflite import TO_NCHW, TO_NHWC
 from qbench.ir.graph import Node
+from qbench.ir.types import Dim, dim_product
 
 
 @exporter("reshape", "nn.batch_flatten", "squeeze", "expand_dims")
 def reshape(writer: Writer, node: Node) -> None:
     """RESHAPE; images of one pixel or one channel lie alike in both layouts."""
     data, kind = node.inputs[0], writer.graph.types[node.output]
-    shape = [size if isinstance(size, int) else -1 for size in kind.shape]
-    if shape.count(-1) > 1:
-        raise Inexpressible("a shape with several open sizes")
+    shape = _one_open(kind.shape)
     given = writer.graph.types[data].shape
     alike = len(given) == 4 and (given[1] == 1 or given[2:] == (1, 1)) and "image" in writer.forms(data)
     source = writer.read(data, "image" if alike else "plain")
@@ -24,6 +23,14 @@ def reshape(writer: Writer, node: Node) -> None:
     shape = [shape[axis] for axis in TO_NHWC] if layout == "image" else shape
     inputs = [source, writer.integers(shape)]
     writer.emit("RESHAPE", inputs, [writer.make(node.output, layout)], "ReshapeOptions", new_shape=shape)
+
+
+def _one_open(sizes: Sequence[Dim]) -> list[int]:
+    """A shape as RESHAPE takes it, with -1 for an open size; Inexpressible where there are several."""
+    shape = [size if isinstance(size, int) else -1 for size in sizes]
+    if shape.count(-1) > 1:
+        raise Inexpressible("a shape with several open sizes: load the model with shapes=")
+    return shape
 
 
 @exporter("transpose")
@@ -120,8 +127,7 @@ def _repeat_edges(writer: Writer, node: Node, layout: Layout, pairs: Sequence[tu
         shape[axis] = size + sum(pairs[axis])
         made = result
         if axis != wide[-1]:
-            made = writer.scratch(f"{node.name}.padded", source, writer.tensors[source].q)
-            writer.tensors[made].shape = tuple(shape)
+            made = writer.scratch(f"{node.name}.padded", source, writer.tensors[source].q, shape=shape)
         places = np.pad(np.arange(size, dtype=np.int32), pairs[axis], mode="edge")
         writer.emit("GATHER", [source, writer.constant("places", places)], [made], "GatherOptions", axis=axis)
         source = made
@@ -147,9 +153,51 @@ def tile(writer: Writer, node: Node) -> None:
 
 @exporter("nn.depth_to_space", "nn.space_to_depth")
 def blocks(writer: Writer, node: Node) -> None:
-    """DEPTH_TO_SPACE and SPACE_TO_DEPTH."""
-    op, inward = writer.op(node), node.op == "nn.depth_to_space"
-    if inward and op.mode != "DCR":
-        raise Inexpressible("depth to space in column-row-depth order")
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH where these have the order of channels, and a kernel."""
+    op, inward, shape = writer.op(node), node.op == "nn.depth_to_space", writer.graph.types[node.output].shape
+    source = writer.read(node.inputs[0], "image")
+    has_kernel = writer.tensors[source].dtype in _OF_BLOCKS
+    ordered = not inward or op.mode == "DCR" or shape[1] == 1
+    if has_kernel and not ordered and sum(isinstance(size, str) for size in shape) > 1:
+        source, ordered = _reordered(writer, node, source), True
+    if not has_kernel or not ordered:
+        _in_parts(writer, node, source)
+        return
     code, table = ("DEPTH_TO_SPACE", "DepthToSpaceOptions") if inward else ("SPACE_TO_DEPTH", "SpaceToDepthOptions")
-    writer.write(node, code, table, layout="image", block_size=op.block_size)
+    writer.emit(code, [source], [writer.make(node.output, "image")], table, block_size=op.block_size)
+
+
+_OF_BLOCKS = ("float32", "int8", "uint8", "int32", "int64")
+"""What LiteRT moves between channels and pixels."""
+
+
+def _reordered(writer: Writer, node: Node, source: int) -> int:
+    """Channels in the order of DEPTH_TO_SPACE: slower than in parts, but whatever the sizes are."""
+    places = np.arange(writer.tensors[source].shape[-1], dtype=np.int32)
+    places = places.reshape(-1, writer.op(node).block_size ** 2).T.reshape(-1)
+    made = writer.scratch(f"{node.name}.turned", source, writer.tensors[source].q)
+    writer.emit("GATHER", [source, writer.constant("places", places)], [made], "GatherOptions", axis=3)
+    return made
+
+
+def _in_parts(writer: Writer, node: Node, source: int) -> None:
+    """The rows of all images together, their pixels and channels split, and the parts in another order."""
+    op, inward = writer.op(node), node.op == "nn.depth_to_space"
+    block = op.block_size
+    few, many = (node.inputs[0], node.output) if inward else (node.output, node.inputs[0])
+    batch, _, height, width = writer.graph.types[few].shape
+    rows, depth = dim_product((batch, height)), writer.graph.types[many].shape[1]
+    if not inward:
+        given, order = (rows, block, width, block, depth), (0, 2, 1, 3, 4)
+    elif op.mode == "DCR":
+        given, order = (rows, width, block, block, depth), (0, 2, 1, 3, 4)
+    else:
+        given, order = (rows, width, depth, block, block), (0, 3, 1, 4, 2)
+    split, q = _one_open(given), writer.q(node.output)
+    parts = writer.scratch(f"{node.name}.parts", source, q, shape=split)
+    writer.emit("RESHAPE", [source, writer.integers(split)], [parts], "ReshapeOptions", new_shape=split)
+    turned = writer.scratch(f"{node.name}.turned", source, q, shape=[split[axis] for axis in order])
+    writer.emit("TRANSPOSE", [parts, writer.integers(order)], [turned], "TransposeOptions")
+    shape = _one_open([writer.graph.types[node.output].shape[axis] for axis in TO_NHWC])
+    result = writer.make(node.output, "image")
+    writer.emit("RESHAPE", [turned, writer.integers(shape)], [result], "ReshapeOptions", new_shape=shape)

@@ -37,11 +37,10 @@ def windowed(
     top, left, bottom, right = padding
     widths = np.asarray([(0, 0), (top, bottom), (left, right), (0, 0)], np.int32)
     tensor = writer.tensors[image]
-    padded = writer.scratch(f"{node.name}.padded", image, tensor.q)
     grown = [
         size if size < 0 else size + int(more) for size, more in zip(tensor.shape, widths.sum(axis=1), strict=True)
     ]
-    writer.tensors[padded].shape = tuple(grown)
+    padded = writer.scratch(f"{node.name}.padded", image, tensor.q, shape=grown)
     inputs = [image, writer.constant(f"{node.name}.pads", widths)]
     if fill is None:
         writer.emit("PAD", inputs, [padded], "PadOptions")

@@ -158,6 +158,20 @@ class Writer:
         """A constant of the file under a name like this one."""
         return self._add(Tensor(self.fresh(name), array.shape, str(array.dtype), q, array))
 
+    def vector(self, name: str, array: Array, axis: int, rank: int, layout: Layout) -> int:
+        """A constant with a number for each index of an axis of some other value, as it broadcasts to that."""
+        return self.constant(name, array.reshape(_column(axis, rank, layout)))
+
+    def along(self, value: str, axis: int, rank: int, layout: Layout) -> int:
+        """The same of a value of the graph."""
+        if value in self.graph.constants:
+            return self.vector(value, self.graph.constants[value].array, axis, rank, layout)
+        source, shape = self.read(value), _column(axis, rank, layout)
+        sizes = [size if size > 0 else self.tensors[source].shape[0] for size in shape]
+        column = self.scratch(f"{value}.column", source, None, shape=sizes)
+        self.emit("RESHAPE", [source, self.integers(shape)], [column], "ReshapeOptions", new_shape=shape)
+        return column
+
     def stored(self, value: str, array: Array, axis: int | None = None) -> int:
         """A quantized constant of the graph, in the file's layout; `axis` is where its scales run along there."""
         q = self.q(value)
@@ -165,10 +179,18 @@ class Writer:
             q = dataclasses.replace(q, axis=axis)
         return self.constant(value, self._integers(value, array), q)
 
-    def scratch(self, name: str, like: int, q: QParams | None, dtype: str | None = None) -> int:
-        """A tensor between two operators, of the shape of another."""
+    def scratch(
+        self,
+        name: str,
+        like: int,
+        q: QParams | None,
+        dtype: str | None = None,
+        shape: Sequence[int] | None = None,
+    ) -> int:
+        """A tensor between two operators, like another where nothing else is said."""
         known = self.tensors[like]
-        return self._add(Tensor(self.fresh(name), known.shape, dtype or known.dtype, q))
+        sizes = known.shape if shape is None else tuple(shape)
+        return self._add(Tensor(self.fresh(name), sizes, dtype or known.dtype, q))
 
     def between(self, name: str, shape: tuple[int, ...]) -> int:
         """A float32 tensor between two operators; -1 stands for an open size."""
@@ -238,6 +260,11 @@ class Writer:
     def _add(self, tensor: Tensor) -> int:
         self.tensors.append(tensor)
         return len(self.tensors) - 1
+
+
+def _column(axis: int, rank: int, layout: Layout) -> list[int]:
+    place = TO_NHWC.index(axis) if layout == "image" else axis
+    return [-1 if i == place else 1 for i in range(rank)]
 
 
 Function = Callable[[Writer, Node], None]
