@@ -134,9 +134,28 @@ class _LayOut:
         """The layout that a reader of a value wants; of one that only renames its axes, what its own readers want."""
         lowering = task.lowering
         if lowering is None or not lowering.renames:
-            return task.layouts(self.home).inputs.get(name)
+            return self._passed_on(task, name) or task.layouts(self.home).inputs.get(name)
         (made,) = task.step.outputs
         return lowering.before(self._wanted(made))
+
+    def _passed_on(self, task: Task, name: str) -> Layout | None:
+        """What is wanted of a value by the one that renames the axes of what steps make of it, each as it finds it.
+
+        Pixels that are scaled and shifted before channels become their first axis stay the pixels that they are.
+        """
+        (made, *more) = task.step.outputs
+        readers = self.readers.get(made, ())
+        if more or task.lowering is None or len(readers) != 1 or made in self.graph.outputs:
+            return None
+        (reader,) = readers
+        renames = reader.lowering is not None and reader.lowering.renames
+        wanted = self._asked(reader, made) if renames else self._passed_on(reader, made)
+        if wanted is None or self.graph.types[name].shape != self.graph.types[made].shape:
+            return None
+        home = _Home(self.graph)
+        home.update({**self.home, name: wanted})
+        layouts = task.layouts(home)
+        return wanted if layouts.inputs.get(name) == layouts.outputs.get(made, wanted) == wanted else None
 
     def _row_major(self, name: str) -> Layout:
         return row_major(self.graph.types[name].rank)

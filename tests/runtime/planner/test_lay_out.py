@@ -19,15 +19,19 @@ from tests.networks import node
 POOL = {"pool_size": (2, 2), "strides": (2, 2), "padding": (0, 0, 0, 0)}
 
 
+@pytest.mark.parametrize("relus", [0, 1, 2])
 @pytest.mark.parametrize("channels_first", [False, True])
-def test_an_image_is_quantized_to_where_a_pool_reads_it(channels_first: bool):
-    """The pool reads channels-last codes; those of a file whose images are channels-last lie so as they come."""
+def test_an_image_is_quantized_to_where_a_pool_reads_it(channels_first: bool, relus: int):
+    """The pool reads channels-last codes; those of a file whose images are channels-last lie so as they come, whatever
+    is done to each of them on the way."""
     shape = (1, 3, 8, 6) if channels_first else (1, 8, 6, 3)
     nodes = [
         node("qnn.quantize", ["x"], "codes"),
-        *([] if channels_first else [node("transpose", ["codes"], "turned", axes=(0, 3, 1, 2))]),
-        node("nn.max_pool2d", ["codes" if channels_first else "turned"], "y", **POOL),
+        *(node("clip", [f"clipped{i - 1}" if i else "codes"], f"clipped{i}", a_min=4, a_max=90) for i in range(relus)),
     ]
+    if not channels_first:
+        nodes.append(node("transpose", [nodes[-1].outputs[0]], "turned", axes=(0, 3, 1, 2)))
+    nodes.append(node("nn.max_pool2d", [nodes[-1].outputs[0]], "y", **POOL))
     q = QParams(0.1, 3, "uint8")
     quantized = {each.outputs[0]: q for each in nodes}
     graph = build("image", {"x": TensorType(shape, "float32")}, ["y"], nodes, {}, quantized)
