@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LOSS = 0.01
+_GOOD_DB = 26.0
+"""An error of a twentieth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +113,14 @@ class Limits:
             if value is not None and (not number or (name != "at_least" and value <= 0)):
                 raise DataError(f"{name}={value}: it must be a {'finite' if name == 'at_least' else 'positive'} number")
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether nothing is wanted of a config."""
+        return self.at_least is self.max_ms is self.max_bytes is None
+
     def or_near(self, exact: float) -> Limits:
         """The same, or where nothing is wanted of a config: to lose no more than a hundredth of the float metric."""
-        if any(value is not None for value in (self.at_least, self.max_ms, self.max_bytes)) or not math.isfinite(exact):
+        if not self.says_nothing or not math.isfinite(exact):
             return self
         return replace(self, at_least=exact - _LOSS * abs(exact))
 
@@ -174,12 +181,16 @@ class Front:
     def best(self) -> Found:
         """The one to take: the fastest that has what is wanted; of those that are fast enough, what loses least.
 
-        Where no metric is wanted, the best on held-back samples; where nothing has what is wanted, the nearest.
+        Where no metric is wanted, the best on held-back samples; where nothing has what is wanted, the nearest. Of
+        those whose SQNR alone was measured, and nothing said, the fastest that is good: floats would be better still.
         """
         missed = self.limits.missed
         met = [row for row in self.rows if missed(row) == 0]
         if not met:
             return min(self.rows, key=lambda row: (missed(row), -row.unseen, row.ms))
+        good = [row for row in self.rows if row.unseen >= _GOOD_DB]
+        if good and self.limits.says_nothing and not math.isfinite(self.metric_float):
+            return min(good, key=lambda row: (row.ms, -row.unseen))
         if self.limits.at_least is None:
             return max(met, key=lambda row: (row.unseen, -row.ms))
         if self.limits.max_ms is not None:

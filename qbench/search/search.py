@@ -187,8 +187,10 @@ def _proposals(
         least, dull = min(least, newest), 0 if newest < least else dull + 1
         left = [row for row in rows if row.config not in done and not limits.spent(row)]
         if settle is not None and (dull == _PATIENCE or not left) and max(row.metric for row in rows) < enough:
-            yield _SETTLED, settle(subject.cancel)
-            left, settle, dull = [rows[-1]], None, 0
+            settled, settle = settle(subject.cancel), None
+            if subject.quantized(settled).graph != subject.quantized(lean).graph:
+                yield _SETTLED, settled
+                left, dull = [rows[-1]], 0
         start = min(left, key=loss).config if left else None
     reached = [row for row in rows if row.metric >= enough]
     if reached and (limits.max_ms is None or all(map(limits.spent, reached))):

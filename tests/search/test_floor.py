@@ -99,7 +99,7 @@ def test_where_16_bits_do_they_are_taken_in_place_of_floats() -> None:
     assert not session.config.tensors, "the user has said nothing"
 
 
-def test_int8_is_told_what_the_default_would_spare_and_a_search_comes_to_it() -> None:
+def test_int8_is_told_what_the_default_would_spare() -> None:
     """As one repair that gives what the default preset does; nobody is told where nothing is spoiled, or said."""
     s, default = Session(difference(), SEEN, SEEN, preset="int8"), Session(difference(), SEEN, SEEN)
     repairs = s.repairs(progress=False)
@@ -112,7 +112,11 @@ def test_int8_is_told_what_the_default_would_spare_and_a_search_comes_to_it() ->
     assert not any(isinstance(repair, Spare) for repair in s.repairs(progress=False).repair)
     even = Session(network(cancels=False), X, X, preset="int8")
     assert not any(isinstance(repair, Spare) for repair in even.repairs(progress=False).repair)
-    labelled = Session(difference(), SEEN, (SEEN, np.arange(256) % 16), preset="int8")
+
+
+@pytest.mark.parametrize("preset", ["default", "int8"])
+def test_a_search_comes_to_what_is_spared_where_nothing_else_is_enough(preset: Any) -> None:
+    labelled = Session(difference(), SEEN, (SEEN, np.arange(256) % 16), preset=preset)
     front = labelled.search(lambda outputs, y: float(outputs["small"][np.arange(len(y)), y].mean()), at_least=1e6)
     assert "what 8 bits would spoil in float" in [row.label for row in front.rows]
 

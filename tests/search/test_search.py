@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -194,10 +195,6 @@ def test_it_begins_before_what_is_left_to_be_measured_was():
     assert first.config.weights.rounding == "nearest"
     s.run(progress=False)
     assert s.search(seconds=1e-9).rows[0].label == "start"
-    s = Session(GRAPH, X, (X[:24], np.arange(24) % 5))
-    measured = "what 8 bits would spoil in float"
-    metric = {"metric": lambda outputs, y: float(outputs["y"][np.arange(len(y)), y].mean()), "at_least": 1e6}
-    assert measured in [row.label for row in s.search(**metric, **until(measured)).rows]
 
 
 def test_time_is_up_or_somebody_stops_it():
@@ -251,3 +248,15 @@ def test_a_trial_that_says_something_else_is_told_with_the_file(tmp_path: Path, 
     (tmp_path / "trials.json").write_text(json.dumps(known))
     with pytest.raises(SessionError, match=r"trials\.json' cannot be read: .*; delete the file to begin again"):
         session().search(seconds=1e-9, trials=tmp_path / "trials.json")
+
+
+def test_without_a_metric_what_is_good_and_fast_is_best_and_not_all_in_float():
+    front = session().search()
+    good = [row for row in front.rows if row.metric > 26]
+    assert max(row.metric for row in front.rows) > front.best.metric + 10 > 36
+    assert front.best.ms == min(row.ms for row in good)
+    poor = [replace(row, metric=row.metric - 200, metric_held_back=None) for row in front.rows]
+    assert replace(front, rows=tuple(poor)).best.metric == max(row.metric for row in poor)
+    fast = replace(front, limits=Limits(max_ms=1e6))
+    assert fast.best.metric == max(row.metric for row in front.rows)
+    assert not any("would spoil" in row.label for row in front.rows), "nothing is spared, and all was tried"
