@@ -36,7 +36,7 @@ _PATIENCE = 3  # rounds that find nothing better
 _GUESSES, _NEAR_DB = (2, 4), 3.0  # groups; own error that is at least half of what is inherited
 _NOTHING_DB = 0.0  # an output below it is noise: nothing is to be repaired there
 _POOR = 0.5  # share of the float model's metric
-_LEAN, _SETTLED = "all in 8 bits", "what 8 bits would spoil in float"
+_LEAN, _SETTLED = "all in 8 bits", "as the default preset"
 
 
 @dataclass

@@ -118,7 +118,7 @@ def test_int8_is_told_what_the_default_would_spare() -> None:
 def test_a_search_comes_to_what_is_spared_where_nothing_else_is_enough(preset: Any) -> None:
     labelled = Session(difference(), SEEN, (SEEN, np.arange(256) % 16), preset=preset)
     front = labelled.search(lambda outputs, y: float(outputs["small"][np.arange(len(y)), y].mean()), at_least=1e6)
-    assert "what 8 bits would spoil in float" in [row.label for row in front.rows]
+    assert "as the default preset" in [row.label for row in front.rows]
 
 
 def test_an_edit_may_hide_what_was_measured() -> None:
