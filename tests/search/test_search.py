@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import threading
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -250,13 +249,24 @@ def test_a_trial_that_says_something_else_is_told_with_the_file(tmp_path: Path, 
         session().search(seconds=1e-9, trials=tmp_path / "trials.json")
 
 
-def test_without_a_metric_what_is_good_and_fast_is_best_and_not_all_in_float():
-    front = session().search()
-    good = [row for row in front.rows if row.metric > 26]
-    assert max(row.metric for row in front.rows) > front.best.metric + 10 > 36
-    assert front.best.ms == min(row.ms for row in good)
-    poor = [replace(row, metric=row.metric - 200, metric_held_back=None) for row in front.rows]
-    assert replace(front, rows=tuple(poor)).best.metric == max(row.metric for row in poor)
-    fast = replace(front, limits=Limits(max_ms=1e6))
-    assert fast.best.metric == max(row.metric for row in front.rows)
-    assert not any("default preset" in row.label for row in front.rows), "nothing is spared, and all was tried"
+@pytest.mark.parametrize(
+    ("decibels", "limits", "best"),
+    [
+        ((34.0, 44.0, 142.0, 12.0), Limits(), "int8"),
+        ((24.0, 44.0, 142.0, 12.0), Limits(), "some"),
+        ((24.0, 25.0, 25.5, 12.0), Limits(), "float"),
+        ((34.0, 44.0, 142.0, 12.0), Limits(max_ms=9), "float"),
+        ((34.0, 44.0, 142.0, 12.0), Limits(at_least=40), "some"),
+    ],
+)
+def test_without_a_metric_what_is_good_and_fast_is_best_and_not_all_in_float(
+    decibels: tuple[float, ...], limits: Limits, best: str
+) -> None:
+    names = ("int8", 1.0), ("some", 1.5), ("float", 4.0), ("poor", 0.9)
+    rows = tuple(found(name, metric, ms) for (name, ms), metric in zip(names, decibels, strict=True))
+    assert Front(rows, math.inf, limits).best.label == best
+
+
+def test_nothing_is_tried_again_where_nothing_is_spared() -> None:
+    labels = [row.label for row in session().search().rows]
+    assert len(labels) > 5 and not any("default preset" in label for label in labels)
