@@ -133,6 +133,13 @@ def test_functions_of_the_model_are_inlined(tmp_path: Path) -> None:
     assert [n.op for n in graph.nodes] == ["negative", "nn.relu", "negative", "nn.relu"]
 
 
+@pytest.mark.parametrize("said", [{}, {"periodic": 0}])
+def test_functions_of_onnx_have_their_defaults(tmp_path: Path, said: dict[str, int]) -> None:
+    nodes = [node("HannWindow", ["size"], ["window"], **said), node("Mul", ["x", "window"], ["y"])]
+    proto = model(nodes, {"x": ["N", 8]}, constants={"size": np.array(8, np.int64)})
+    check(save(proto, tmp_path), {"x": random(2, 8)})
+
+
 @pytest.mark.parametrize(("body", "opset"), [(["Twice"], 17), (["Relu"], 11)])
 def test_functions_that_cannot_be_inlined(tmp_path: Path, body: list[str], opset: int) -> None:
     with pytest.raises(ModelError, match=r"functions of its own \('Twice'\)"):

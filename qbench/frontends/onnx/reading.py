@@ -111,6 +111,12 @@ def _written_out(model: ModelProto, ops: Iterable[str]) -> ModelProto:
     """The model with what ONNX says of these ops in their place; as it is, where the types that this takes are open."""
     typed = ModelProto()
     typed.CopyFrom(model)
+    opset = _opsets(model)[""]
+    for node in (node for node in typed.graph.node if node.op_type in ops and node.domain in _STANDARD):
+        given = {attribute.name for attribute in node.attribute}
+        schema: Any = defs.get_schema(node.op_type, opset)
+        defaults = {name: one.default_value for name, one in schema.attributes.items()}
+        node.attribute.extend(one for name, one in defaults.items() if one.type and name not in given)
     typed.graph.value_info.extend(
         helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in model.graph.initializer
     )
