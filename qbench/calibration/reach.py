@@ -45,7 +45,7 @@ class Reach:
         if point.node is None:
             return cls(times, reason)
         op = bind(graph.node(point.node))
-        return cls(times, reason, op.lowest, op.bounds[1] if op.bounds else math.inf)
+        return cls(times, reason, *op.within)
 
     def widened(self, low: float, high: float) -> tuple[float, float]:
         """A range that reaches as far."""

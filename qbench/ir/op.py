@@ -137,8 +137,8 @@ class Op(ABC):
     """Its results are a list of the best of what it reads: by a small error there, two may change places."""
     samples: ClassVar[int | None] = 0
     """The axis of all operands along which samples may lie, where no attribute names others; None: along none."""
-    never_negative: ClassVar[bool] = False
-    """No result is negative, whatever the operands are."""
+    ends: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """No result lies beyond these, whatever the operands are; of a clamp, see `bounds`."""
     keeps_sign: ClassVar[bool] = False
     """The result has no negative element where its operands have none."""
 
@@ -220,9 +220,9 @@ class Op(ABC):
         return None
 
     @property
-    def lowest(self) -> float:
-        """No result is less than this, whatever the operands are."""
-        return self.bounds[0] if self.bounds else 0.0 if self.never_negative else -math.inf
+    def within(self) -> tuple[float, float]:
+        """No result lies beyond these, whatever the operands are and the attributes say."""
+        return self.bounds or self.ends
 
     @property
     def identity(self) -> bool:

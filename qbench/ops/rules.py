@@ -1,5 +1,6 @@
 """What the float declarations share: what operands must be, how shapes combine, and how floats behave."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
@@ -51,6 +52,10 @@ class Mover(Op):
 def is_real(array: Array) -> bool:
     """Whether the array holds floats (bfloat16 has a kind of its own in NumPy)."""
     return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
+NEVER_NEGATIVE = 0.0, math.inf
+"""The ends of what ops give that may be zero."""
 
 
 def declare(

@@ -17,9 +17,10 @@ X = np.random.default_rng(0).normal(size=(40, 4, 6)).astype(np.float32)
 
 
 def elements(shape: tuple[int | str, ...] = ("N", 4, 6)) -> Graph:
-    """A relu, and one that ends at 1.5."""
+    """A relu, one that ends at 1.5, and a sigmoid."""
     nodes = [node("nn.relu", ["x"], "up"), node("clip", ["x"], "y", a_min=-0.5, a_max=1.5)]
-    return build("net", {"x": TensorType(shape, "float32")}, ["up", "y"], nodes, {})
+    nodes.append(node("sigmoid", ["x"], "share"))
+    return build("net", {"x": TensorType(shape, "float32")}, ["up", "y", "share"], nodes, {})
 
 
 def ranges(count: int, config: QuantConfig = IN_8_BITS, graph: Graph | None = None) -> dict[str, tuple[float, float]]:
@@ -37,6 +38,7 @@ def test_the_fewer_samples_the_further(count: int, times: float) -> None:
     assert length(found["x"]) == pytest.approx(times * (seen.max() - seen.min()), 0.05)  # little is clipped of these
     assert found["up"] == pytest.approx((0, times * seen.max()), 0.05), "below 0 there is nothing"
     assert found["y"][0] >= -0.51 and found["y"][1] <= 1.51, "nor beyond a clip"
+    assert found["share"] == pytest.approx((0, 1), abs=0.1) and found["share"][1] <= 1.001
     encoding = qb.Session(elements(), X[:count], config=IN_8_BITS).encodings["x"]
     said = f"reaches {times:.3g} times as far, since {count} sample"
     assert (said in encoding.reason) is (times > 1)

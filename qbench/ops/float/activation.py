@@ -10,7 +10,7 @@ from qbench.ir.op import Array, Channels, Epilogue, Op, QuantRule, register
 from qbench.ir.types import TensorType
 from qbench.ops.float.dense import channelwise
 from qbench.ops.numeric.special import erf, sigmoid
-from qbench.ops.rules import FloatOp, axis_within, need_equal, need_float, need_number, require
+from qbench.ops.rules import NEVER_NEGATIVE, FloatOp, axis_within, need_equal, need_float, need_number, require
 
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 """Exporters write this, or infinity, for a bound that does not bound."""
@@ -125,7 +125,7 @@ class Sigmoid(Unary):
     """``1 / (1 + exp(-data))``, without overflow at either end."""
 
     name = "sigmoid"
-    never_negative = True
+    ends = (0.0, 1.0)
 
     def compute(self, data: Array) -> Array:
         return sigmoid(data)
@@ -136,7 +136,7 @@ class HardSigmoid(Unary):
     """``min(max(alpha * data + beta, 0), 1)``."""
 
     name = "nn.hard_sigmoid"
-    never_negative = True
+    ends = (0.0, 1.0)
     alpha: float = 0.2
     beta: float = 0.5
 
@@ -197,7 +197,7 @@ class Softplus(Unary):
     """``log(1 + exp(data))``, without overflow."""
 
     name = "nn.softplus"
-    never_negative = True
+    ends = NEVER_NEGATIVE
 
     def compute(self, data: Array) -> Array:
         return np.logaddexp(data, data.dtype.type(0))

@@ -26,7 +26,7 @@ class Softmax(AlongAxis):
     """``exp(data) / sum(exp(data))`` along one axis, shifted by the maximum so that nothing overflows."""
 
     name = "nn.softmax"
-    never_negative = True
+    ends = (0.0, 1.0)
     float_reason = "default for this op: softmax stays in float"
     safe: bool = False
     """Where all elements are minus infinity, as those of a row that is masked altogether: zeros in place of NaN, as

@@ -49,4 +49,4 @@ def _non_negative(rw: Rewriter, value: str) -> bool:
     if node is None:
         return False
     op = rw.op(node)
-    return op.lowest >= 0 or (op.keeps_sign and all(_non_negative(rw, v) for v in node.inputs))
+    return op.within[0] >= 0 or (op.keeps_sign and all(_non_negative(rw, v) for v in node.inputs))

@@ -210,7 +210,7 @@ class _Walk:
             self._begin(node, (self._identity(node),), integer=True)
             return
         clamp = implied_clamp(self.graph.qparams[value])
-        if known == value and clamp is not None and maker is not None and bind(maker).lowest < 0:
+        if known == value and clamp is not None and maker is not None and bind(maker).within[0] < 0:
             relu = dataclasses.replace(node, op=clamp.op, attrs=clamp.attrs)
             self._begin(node, (relu,), integer=True, implied=True)
             return
