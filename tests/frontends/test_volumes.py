@@ -16,6 +16,7 @@ from qbench import Session, export_onnx
 from qbench.errors import UnsupportedOpsError
 from qbench.frontends import load
 from qbench.ir.graph import Graph
+from qbench.quant.config import QuantConfig
 from qbench.runtime.interpreter import run
 from tests.frontends.models import check, model, node, random, reference, save
 from tests.frontends.onnx.quantizing import Form, quantized
@@ -203,7 +204,7 @@ def test_a_quantized_network_and_its_export(tmp_path: Path) -> None:
     graph = check(network(tmp_path), {"x": x})
     names = ["whole", "planes", "depth", "twice", "overlap"]
     assert [name for name in layers(graph) if "." not in name] == names
-    session = Session(graph, calibration=x, preset="int8")
+    session = Session(graph, calibration=x, config=QuantConfig(rounding="fp32_rne"))
     session.run()
     made = session.graph
     for name in names:
