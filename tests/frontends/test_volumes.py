@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qbench import Session, export_onnx
-from qbench.errors import UnsupportedOpsError
+from qbench.errors import ModelError, UnsupportedOpsError
 from qbench.frontends import load
 from qbench.ir.graph import Graph
 from qbench.quant.config import QuantConfig
@@ -97,6 +97,12 @@ def test_taps_that_do_not_overlap_are_one_layer(tmp_path: Path) -> None:
     graph = check(path, {"x": VOLUME})
     assert layers(graph) == ["layer"]
     assert not {"concatenate", "strided_slice", "nn.pad"} & {n.op for n in graph.nodes}
+
+
+def test_volumes_too_thin_for_their_windows(tmp_path: Path) -> None:
+    for op, attrs in (("Conv", {"dilations": [3, 1, 1]}), ("ConvTranspose", {"pads": [4, 0, 0, 4, 0, 0]})):
+        with pytest.raises(ModelError, match=r"'layer'.*no window fits into the 5 planes of 'x' and its pads"):
+            load(one(tmp_path, op, {"w": random(4, 4, 3, 2, 2)}, **attrs))
 
 
 def test_weights_computed_at_run_time(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from qbench.errors import ModelError, shown
 from qbench.frontends.onnx.builder import Builder, Unsupported, Value
 from qbench.frontends.onnx.window import Window
 from qbench.ir.graph import Attr
@@ -155,6 +156,10 @@ def _seen_together(builder: Builder, x: Value, starts: Sequence[int], planes: in
         Planes from a place to the next.
     """
     channels, depth, rows, columns = (x.size(axis) for axis in range(1, 5))
+    if planes < 1:
+        raise ModelError(
+            f"node {builder.now()}: no window fits into the {depth} planes of {shown(x.name)} and its pads"
+        )
     reach = (planes - 1) * stride + 1
     front, back = max(-min(starts), 0), max(max(starts) + reach - depth, 0)
     flat = _columns(builder, x)
