@@ -7,6 +7,7 @@ of the file's tensor, and which of the new nodes has the name of the file's node
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +26,9 @@ HELPERS = frozenset(
     {"expand_dims", "nn.pad", "qnn.dequantize", "qnn.quantize", "qnn.reinterpret", "reshape", "squeeze", "transpose"}
 )
 """Ops that stand before or after the main node of a conversion."""
+
+_STORED = "qnn.dequantize"
+"""What gives real numbers that a file stores as integers."""
 
 MAX_ELEMENTS = 2**28
 """No constant that a model computes may be larger."""
@@ -171,10 +175,15 @@ class Growth:
                 )
 
     def settle(self, renamed: Mapping[str, str]) -> None:
-        """Take the pending nodes into the graph: values renamed, the first main node called as the file calls it."""
+        """Take the pending nodes into the graph: values renamed, the main node called as the file calls it.
+
+        That is the first layer, or where there is none the first node that does more than move elements.
+        """
         source = self.now()
         self._taken.difference_update(renamed)
-        main = next((node for node in self._pending if node.op not in HELPERS), next(iter(self._pending), None))
+        layers = (node for node in self._pending if OPS[node.op].rule is QuantRule.MAC and self._has_weight(node))
+        others = (node for node in self._pending if node.op not in HELPERS)
+        main = next(chain(layers, others, self._pending), None)
         for node in self._pending:
             name = source.name if node is main else self.fresh(f"{source.name}.{node.op.split('.')[-1]}")
             node = dataclasses.replace(node.renamed(renamed), name=name)
@@ -182,6 +191,12 @@ class Growth:
             self._producers.update(dict.fromkeys(node.outputs, node))
         for old in self.qparams.keys() & renamed.keys():
             self.qparams[renamed[old]] = self.qparams.pop(old)
+
+    def _has_weight(self, node: Node) -> bool:
+        if not OPS[node.op].has_weight():
+            return False
+        weight = node.inputs[1]
+        return weight in self.constants or (weight in self._producers and self._producers[weight].op == _STORED)
 
     def made(self) -> set[str]:
         """The values that pending nodes make."""

@@ -13,12 +13,15 @@ from qbench.frontends.onnx.source import SourceNode
 from qbench.frontends.onnx.table import converter
 from qbench.frontends.onnx.window import flat_again, flattened
 from qbench.ir.graph import Attr
+from qbench.ir.qparams import QParams
 from qbench.ir.sizes import size_of
-from qbench.ir.types import Dim
+from qbench.ir.types import Dim, dim_product
 
 _DENOMINATOR = 1000
 """Of the ratios that factors are written for, at most."""
 _METHODS = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
+_STAYING = ("floor", "round_prefer_floor")
+"""How positions half a pixel further are rounded to where they were."""
 _ATTRS = (
     "mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside extrapolation_value antialias axes "
     "keep_aspect_ratio_policy"
@@ -86,27 +89,58 @@ def _resize(
         moved = None if factors is None else tuple(factors[axis] for axis in order)
         y = _resize(builder, node, swapped, tuple(sizes[axis] for axis in order), moved)
         return builder.emit("transpose", y, axes=(0, 2, 3, 1))
-    if x.rank not in (3, 4) or changed & {0, 1}:
-        raise Unsupported("only the last two of four dimensions, or the last of three, can be resized")
-    rank = x.rank - 2
-    image = flattened(builder, x)
-    height, width = (1, *sizes[2:])[-2:]
+    if x.rank not in (3, 4, 5) or changed & {0, 1}:
+        raise Unsupported("only what follows the first two of three, four or five dimensions can be resized")
+    if x.rank == 5:
+        return _resize_volume(builder, node, x, sizes, factors)
     scales = None if factors is None else (1.0, *factors[2:])[-2:]
+    image = _resize_image(builder, node, flattened(builder, x), (1, *sizes[2:])[-2:], scales)
+    return flat_again(builder, image, x.rank - 2)
+
+
+def _resize_volume(
+    builder: Builder, node: SourceNode, x: Value, sizes: tuple[Dim, ...], factors: tuple[float, ...] | None
+) -> Value:
+    """N,C,D,H,W along the depth, as images of D x H*W, and then over each plane; an axis of scale 1 stays as it is."""
+    mode = _mode(node)
+    smooths = "antialias" in mode and not _grows(x.shape[2:], sizes[2:], factors and factors[2:])
+    if mode["method"] == "cubic" or smooths:
+        raise Unsupported("cubic or antialiased resizing of volumes; export it with mode nearest or linear")
+    if mode["coordinate_transformation_mode"] == "tf_half_pixel_for_nn" and mode.get("nearest_mode") not in _STAYING:
+        raise Unsupported("coordinate_transformation_mode tf_half_pixel_for_nn of volumes")
+    q = None if mode["method"] == "nearest" or x.dtype.startswith("float") else _meaning(builder, x)
+    y = x if q is None else dequantized(builder, node, x, q)  # rounded once, not after each step
+    samples, channels, depth, height, width = x.shape
+    scales = factors or (1.0,) * 5
+    resized = [made != size or scale != 1 for size, made, scale in zip(x.shape, sizes, scales, strict=True)]
+    if resized[2]:
+        pixels = dim_product((height, width))
+        y = builder.emit("reshape", y, newshape=(samples, channels, depth, pixels))
+        y = _resize_image(builder, node, y, (sizes[2], pixels), factors and (scales[2], 1.0))
+    if resized[3] or resized[4]:
+        y = builder.emit("reshape", y, newshape=(samples, dim_product((channels, sizes[2])), height, width))
+        y = _resize_image(builder, node, y, sizes[3:], factors and scales[3:])
+    y = builder.emit("reshape", y, newshape=sizes)
+    return y if q is None else quantized(builder, node, y, q)
+
+
+def _resize_image(
+    builder: Builder, node: SourceNode, image: Value, size: tuple[Dim, ...], scales: tuple[float, ...] | None
+) -> Value:
+    height, width = size
     if scales is not None and all(
         size_of(size) * Fraction(scale) == size_of(made)
         for size, scale, made in zip(image.shape[2:], scales, (height, width), strict=True)
     ):
         scales = None
     attrs: dict[str, Attr] = {"size": (height, width), "scales": scales, **_mode(node)}
-    if _grows(image, (height, width), scales):  # nothing to smooth: two neighbours, which have integer forms
+    if _grows(image.shape[2:], (height, width), scales):  # nothing to smooth: two neighbours, which have integer forms
         attrs.pop("antialias", None)
         if attrs["method"] == "linear":
             attrs.pop("exclude_outside", None)
-    if attrs["method"] == "nearest" or x.dtype.startswith("float"):
-        return flat_again(builder, builder.emit("image.resize2d", image, **attrs), rank)
-    q = builder.meaning(x)  # as in files of onnxruntime's operators
-    if q is None:
-        raise Unsupported(f"{shown(x.name)} holds {x.dtype}, and nothing says which real numbers these mean")
+    if attrs["method"] == "nearest" or image.dtype.startswith("float"):
+        return builder.emit("image.resize2d", image, **attrs)
+    q = _meaning(builder, image)  # as in files of onnxruntime's operators
     if (
         attrs["method"] == "linear"
         and "antialias" not in attrs
@@ -114,16 +148,20 @@ def _resize(
     ):
         known = {key: value for key, value in attrs.items() if key != "method"}
         builder.qparams.setdefault(image.name, q)
-        y = builder.emit_quantized("qnn.resize_linear", image, q, toward_zero=True, **known)
-    else:
-        y = quantized(builder, node, builder.emit("image.resize2d", dequantized(builder, node, image, q), **attrs), q)
-    return flat_again(builder, y, rank)
+        return builder.emit_quantized("qnn.resize_linear", image, q, toward_zero=True, **known)
+    return quantized(builder, node, builder.emit("image.resize2d", dequantized(builder, node, image, q), **attrs), q)
 
 
-def _grows(image: Value, size: tuple[Dim, Dim], scales: Sequence[float] | None) -> bool:
-    """Whether an image becomes no smaller along either axis, as far as sizes are known."""
-    pairs = zip(image.shape[2:], size, strict=True)
-    larger = all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in pairs)
+def _meaning(builder: Builder, x: Value) -> QParams:
+    q = builder.meaning(x)
+    if q is None:
+        raise Unsupported(f"{shown(x.name)} holds {x.dtype}, and nothing says which real numbers these mean")
+    return q
+
+
+def _grows(sizes: tuple[Dim, ...], made: tuple[Dim, ...], scales: Sequence[float] | None) -> bool:
+    """Whether an image becomes no smaller along any axis, as far as sizes are known."""
+    larger = all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in zip(sizes, made, strict=True))
     return larger and min(scales or (1.0,)) >= 1
 
 

@@ -64,11 +64,24 @@ class Stored:
         count: int = self.integers.shape[self.q.axis]
         index = np.arange(count).reshape([-1 if axis == self.q.axis else 1 for axis in range(self.integers.ndim)])
         marks = move(np.broadcast_to(index, self.integers.shape).astype(np.int32))
-        for axis, size in enumerate(marks.shape):
-            shape = [-1 if i == axis else 1 for i in range(marks.ndim)]
-            if size == count and np.array_equal(marks, np.broadcast_to(np.arange(count).reshape(shape), marks.shape)):
-                q = dataclasses.replace(self.q, axis=axis)
-                if q.block is not None and marks.ndim != 2:
-                    break
+        same, blocks = [*range(count)], self.q.block is not None
+        for axis, line in sorted(_lines(marks), key=lambda found: found[1] != same):
+            if not blocks or (marks.ndim == 2 and line == same):
+                q = dataclasses.replace(self.q, axis=axis) if line == same else _repeated(self.q, axis, line)
                 return Stored(self.name, integers, q, self.source, self.dtype)
         raise ValueError(f"the scales of {shown(self.name)} would run along no axis of the shape {list(marks.shape)}")
+
+
+def _lines(marks: Array) -> list[tuple[int, list[int]]]:
+    """The axes that marks run along, being the same along all others, and the marks there."""
+    found: list[tuple[int, list[int]]] = []
+    for axis in range(marks.ndim if marks.size else 0):
+        line = marks[tuple(slice(None) if i == axis else slice(1) for i in range(marks.ndim))]
+        if (marks == line).all():
+            found.append((axis, line.ravel().tolist()))
+    return found
+
+
+def _repeated(q: QParams, axis: int, indices: list[int]) -> QParams:
+    scale, zero_point = (tuple(of[index] for index in indices) for of in (q.scales, q.zero_points))
+    return dataclasses.replace(q, axis=axis, scale=scale, zero_point=zero_point)

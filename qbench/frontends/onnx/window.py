@@ -1,5 +1,7 @@
 """Strides, dilations and pads of convolutions and pools, as two-dimensional windows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from qbench.errors import ModelError
@@ -19,6 +21,18 @@ class Window:
     def attrs(self) -> dict[str, tuple[int, ...]]:
         """Those of an op with such windows."""
         return {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
+
+    @property
+    def along_depth(self) -> Window:
+        """Of one over a volume: how it moves from plane to plane, over an image with a row for each plane."""
+        front, _, _, back, _, _ = self.padding
+        return Window((self.strides[0], 1), (self.dilation[0], 1), (front, 0, back, 0))
+
+    @property
+    def over_planes(self) -> Window:
+        """Of one over a volume: how it moves over each plane."""
+        _, top, left, _, bottom, right = self.padding
+        return Window(self.strides[1:], self.dilation[1:], (top, left, bottom, right))
 
 
 def spatial(node: SourceNode, value: Value, most: int = 2) -> int:
