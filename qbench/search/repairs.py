@@ -168,7 +168,8 @@ class Spare(Repair):
 
     def apply(self, config: QuantConfig) -> QuantConfig:
         """The config that leaves it to be measured, and weights rounded on data where outputs gain by it."""
-        return config.with_value("activations.least_db", "measured").with_value("weights.rounding", "measured")
+        spared = config.with_value("activations.least_db", "measured")
+        return spared.with_value("weights.rounding", "measured") if config.weights.rounding == "nearest" else spared
 
 
 def before(config: QuantConfig) -> str:

@@ -106,9 +106,10 @@ class Subject:
         place = f"worth of finds {self.identity} {answers.data.digest}"
 
         def worths(configs: Sequence[QuantConfig]) -> list[Worth]:
-            keys = [Ledger.key(config, place) for config in configs]
-            todo = {key: config for key, config in zip(keys, configs, strict=True) if self.ledger.get(key) is None}
-            trials = [(self._judge(answers, config), self.settle(config, self.cancel)) for config in todo.values()]
+            settled = [self.settle(config, self.cancel) for config in configs]
+            keys = [Ledger.key(config, place) for config in settled]
+            todo = {key: config for key, config in zip(keys, settled, strict=True) if self.ledger.get(key) is None}
+            trials = [(self._judge(answers, config), config) for config in todo.values()]
             found = judged(trials, self.executor, self.cancel) if trials else []
             for key, worth in zip(todo, found, strict=True):
                 self.ledger.put({key: {"sqnr_db": worth.sqnr_db, "effort": worth.effort}})
@@ -118,7 +119,7 @@ class Subject:
 
     def quality(self, config: QuantConfig) -> Quality:
         """What a config is worth on the data that it is checked on; minus infinity where NaN arises."""
-        metric = "" if self.metric is None else self.metric.identity
+        config, metric = self.settle(config, self.cancel), "" if self.metric is None else self.metric.identity
         key = Ledger.key(config, "quality of finds", self.identity, self.data.digest, self.data.labels_digest, metric)
         known = self.ledger.get(key, *Quality.__slots__)
         if known is None:
@@ -143,7 +144,7 @@ class Subject:
         if self._probe is None:
             quality = self.quality(config)
             return quality.metric, quality.sqnr_db
-        answers, metric = self._probe
+        (answers, metric), config = self._probe, self.settle(config, self.cancel)
         place = "probed with SQNR of finds", self.identity, answers.data.digest, self.data.labels_digest
         key = Ledger.key(config, *place, metric.identity)
         known = self.ledger.get(key, "metric", "sqnr_db")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from qbench.ir.graph import Graph
+from qbench.ir.op import OPS
 from qbench.runtime.layout import Layout, natural, row_major, shape_of
 from qbench.runtime.lowerings.lowering import Layouts, Lowering
 from qbench.runtime.lowerings.rescaling import flip
@@ -143,14 +144,15 @@ class _LayOut:
 
         Pixels that are scaled and shifted before channels become their first axis stay the pixels that they are.
         """
-        (made, *more) = task.step.outputs
-        readers = self.readers.get(made, ())
-        if more or task.lowering is None or len(readers) != 1 or made in self.graph.outputs:
+        made, readers = task.step.outputs[0], self.readers.get(task.step.outputs[0], ())
+        alike = self.graph.types[name].shape == self.graph.types[made].shape
+        follows = task.lowering is not None and OPS[task.step.head.op].elementwise and alike
+        if not follows or len(readers) != 1 or made in self.graph.outputs:
             return None
         (reader,) = readers
         renames = reader.lowering is not None and reader.lowering.renames
         wanted = self._asked(reader, made) if renames else self._passed_on(reader, made)
-        if wanted is None or self.graph.types[name].shape != self.graph.types[made].shape:
+        if wanted is None:
             return None
         home = _Home(self.graph)
         home.update({**self.home, name: wanted})
