@@ -211,6 +211,28 @@ def test_what_stays_in_float_may_do_so_in_half_precision(data_dir: Path, digits:
     assert np.abs(theirs - run(model.annotated, {"x": digits})["probabilities"]).max() < 2e-3
 
 
+@pytest.mark.parametrize("mode", ["static", "dynamic", "weight_only"])
+@pytest.mark.parametrize("dtype", ["uint8", "int16"])
+def test_weights_that_are_cut_off_are_those_of_the_session(tmp_path: Path, mode: str, dtype: str) -> None:
+    """The least integer is left out of weights; a threshold of somebody's own cuts many off at it."""
+    rng = np.random.default_rng(0)
+    weight = Constant(rng.normal(size=(24, 32)).astype(np.float32))
+    nodes = [node("y", "nn.dense", "x w", "y")]
+    graph = build("cut", {"x": TensorType(("N", 32), "float32")}, ["y"], nodes, {"w": weight})
+    config = QuantConfig.model_validate({"mode": mode, "activations": {"dtype": dtype, "symmetric": dtype == "int16"}})
+    model = quantized(graph, rng.normal(size=(6, 32)).astype(np.float32), config.override_tensor("w", threshold=0.5))
+    stored = model.graph.constants["w"].array if mode != "weight_only" else model.qnn.constants["w"].array
+    for nbits in (False, True):
+        proto = onnx.load(write_onnx(model.annotated, tmp_path / "cut.onnx", nbits=nbits))
+        found = {i.name: numpy_helper.to_array(i) for i in proto.graph.initializer}
+        if "w" in found:
+            made = found["w"] if found["w"].shape == stored.shape else found["w"].T
+            np.testing.assert_array_equal(made, stored)
+            assert made.min() == -127
+        else:
+            assert found["w.packed"].min() == 1, "less by 128"
+
+
 def test_names_types_and_scales(data_dir: Path, digits: np.ndarray) -> None:
     model = quantized(load(data_dir / "mnist_mlp.onnx"), digits)
     proto = onnx_model(model.annotated)

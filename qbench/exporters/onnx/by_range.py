@@ -7,7 +7,6 @@ import numpy as np
 
 from qbench.exporters.onnx.writer import Writer, exporter
 from qbench.ir.graph import Node
-from qbench.quant.arithmetic import quantize
 
 
 @exporter("qnn.dynamic_fake_quantize")
@@ -20,9 +19,7 @@ def matmul_integer(writer: Writer, node: Node, bias: Node | None) -> None:
     """The sums of a dense layer as real numbers, and its bias."""
     data, weight = node.inputs
     integers, scale, zero_point = _parts(data)
-    fake, q = writer.graph.producers[weight], writer.qparams[weight]
-    name = fake.inputs[0]
-    stored = quantize(writer.graph.constants[name].array, q, bool(fake.attrs.get("narrow")))
+    (name, stored), q = writer.weight(node), writer.qparams[weight]
     centred = (stored.astype(np.int64) - q.zero_point_array(stored.shape)).astype(np.int8)
     matrix = writer.store(name, np.ascontiguousarray(centred.T))
     steps = writer.store(f"{name}.scale", np.resize(np.asarray(q.scales, np.float32), len(centred)))

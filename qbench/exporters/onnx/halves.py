@@ -10,7 +10,6 @@ from qbench.exporters.onnx.bias import bias_input
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.graph import Node
 from qbench.ir.qparams import QParams
-from qbench.quant.arithmetic import quantize
 from qbench.quant.halves import below_upper, halves
 
 _LARGEST = 1e36
@@ -32,10 +31,9 @@ def product_of_halves(writer: Writer, node: Node, bias: Node | None) -> None:
     product reads it as what a Reshape makes, which becomes a constant of its own there.
     """
     data, weight = node.inputs
-    fake, q = writer.graph.producers[weight], writer.qparams[weight]
-    stored = quantize(writer.graph.constants[fake.inputs[0]].array, q)
-    matrix = writer.store(fake.inputs[0], np.ascontiguousarray(stored.T))
-    steps = writer.store(f"{fake.inputs[0]}.scale", np.asarray(q.scale, np.float32))
+    name, stored = writer.weight(node)
+    matrix = writer.store(name, np.ascontiguousarray(stored.T))
+    steps = writer.store(f"{name}.scale", np.asarray(writer.qparams[weight].scale, np.float32))
     parts = _parts(writer, node, writer.qparams[data])
     again = writer.step(node, "Reshape", [matrix, writer.integers(node, "weight.shape", stored.T.shape)])
     sums = list[str]()

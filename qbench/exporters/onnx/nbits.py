@@ -5,7 +5,6 @@ import numpy as np
 from qbench.exporters.onnx.writer import Writer
 from qbench.ir.bits import packed
 from qbench.ir.graph import Node
-from qbench.quant.arithmetic import quantize
 
 DOMAIN = "com.microsoft"
 _BLOCK = 32
@@ -24,10 +23,9 @@ def packable(writer: Writer, weight: str) -> bool:
 def matmul_nbits(writer: Writer, node: Node, bias: Node | None) -> None:
     """A dense layer that reads its data in float32; the bias, where there is one, is added by a node of its own."""
     data, value = node.inputs
-    q, producer = writer.qparams[value], writer.graph.producers[value]
-    name = producer.inputs[0]
+    (name, stored), q = writer.weight(node), writer.qparams[value]
     bits = 4 if q.dtype.endswith("4") else 8
-    integers = quantize(writer.graph.constants[name].array, q).astype(np.int64) - (q.qmin if q.qmin < 0 else 0)
+    integers = stored.astype(np.int64) - (q.qmin if q.qmin < 0 else 0)
     (units, depth), block = integers.shape, q.block or _BLOCK
     blocks = -(-depth // block)
     padded = np.zeros((units, blocks * block), np.uint8)

@@ -89,15 +89,10 @@ class Writer:
 
     def parameter(self, value: str, perm: tuple[int, ...] | None = None) -> str | None:
         """Store a constant, or the integers of a fake-quantized one, with axes in another order if asked; else None."""
-        producer = self.graph.producers.get(value)
-        q = self.qparams.get(value)
-        faked = producer is not None and producer.op == "qnn.fake_quantize"
-        name = producer.inputs[0] if producer is not None and faked else value
-        if name not in self.graph.constants:
+        kept = self.kept(value)
+        if kept is None:
             return None
-        array = self.graph.constants[name].array
-        integers = array if q is None else quantize(array, q)
-        release(array)
+        (name, integers), q = kept, self.qparams.get(value)
         if perm is not None:
             integers = integers.transpose(perm)
             q = q if q is None or q.axis is None else dataclasses.replace(q, axis=perm.index(q.axis))
@@ -107,6 +102,25 @@ class Writer:
         if perm is None and not apart:
             self._reads[value] = found
         return found
+
+    def kept(self, value: str) -> tuple[str, Array] | None:
+        """Name and numbers of a constant, or the integers of a fake-quantized one; else None."""
+        producer = self.graph.producers.get(value)
+        fake = producer if producer is not None and producer.op == "qnn.fake_quantize" else None
+        name = value if fake is None else fake.inputs[0]
+        if name not in self.graph.constants:
+            return None
+        array, q = self.graph.constants[name].array, self.qparams.get(value)
+        integers = array if q is None else quantize(array, q, fake is not None and bool(fake.attrs.get("narrow")))
+        release(array)
+        return name, integers
+
+    def weight(self, node: Node) -> tuple[str, Array]:
+        """Name and integers of the quantized weight that a layer has."""
+        kept = self.kept(node.inputs[1])
+        if kept is None:
+            raise ExportError(f"node {shown(node.name)}: its weight {shown(node.inputs[1])} is no constant")
+        return kept
 
     def _is_shared(self, value: str) -> bool:
         """Whether several nodes read it, and none as a weight, which is large.
