@@ -93,7 +93,7 @@ def copy_of(
 @makes_kernels
 def copy_kernel(item: int) -> Kernel:
     """Copies elements of 1, 2, 4 or 8 bytes between strided places, each xor `flip`: the sign bit, or nothing."""
-    dtype = np.dtype(f"u{item}").type
+    dtype, transpose = np.dtype(f"u{item}").type, _transpose_bytes if item == 1 else _transpose
 
     def copy(args, bases, thread, threads):
         size, x_stride, out_stride, flip = args.sizes, args.x_stride, args.out_stride, dtype(args.flip)
@@ -115,7 +115,7 @@ def copy_kernel(item: int) -> Kernel:
                 a, b = a + digit * x_stride[k], b + digit * out_stride[k]
             lines = min(size[4] - row % size[4], end - row)
             if xs != 1 and x_stride[4] == 1 and outs == 1:
-                _transpose(x, a, xs, out, b, out_stride[4], lines, columns, flip)
+                transpose(x, a, xs, out, b, out_stride[4], lines, columns, flip)
             else:
                 _copy_rows(x, a, x_stride[4], xs, out, b, out_stride[4], outs, lines, columns, flip)
             row += lines
@@ -177,6 +177,72 @@ def _transpose(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, lines: Any,
                 source, target = a + column * xs + i, b + i * outs + column
                 for j in range(wide):
                     out[at(target + j)] = x[at(source + j * xs)] ^ flip
+
+
+_SQUARE = 8  # bytes of a word, and words
+
+
+@register_jitable
+def _transpose_bytes(x: Any, a: Any, xs: Any, out: Any, b: Any, outs: Any, lines: Any, columns: Any, flip: Any) -> None:
+    """The same of bytes: squares of eight by eight as words, whose halves, quarters and bytes change places."""
+    if columns < _TILE or lines < _SQUARE:
+        _transpose(x, a, xs, out, b, outs, lines, columns, flip)
+        return
+    flips = np.uint64(flip) * np.uint64(0x0101010101010101)
+    whole, wide = lines // _SQUARE * _SQUARE, columns // _SQUARE * _SQUARE
+    for line in range(0, whole, _SQUARE):
+        for column in range(0, wide, _SQUARE):
+            at_x, at_out = a + column * xs + line, b + line * outs + column
+            w0, w4 = _changed(_word(x, at_x), _word(x, at_x + 4 * xs), np.uint64(32), np.uint64(0xFFFFFFFF))
+            w1, w5 = _changed(_word(x, at_x + xs), _word(x, at_x + 5 * xs), np.uint64(32), np.uint64(0xFFFFFFFF))
+            w2, w6 = _changed(_word(x, at_x + 2 * xs), _word(x, at_x + 6 * xs), np.uint64(32), np.uint64(0xFFFFFFFF))
+            w3, w7 = _changed(_word(x, at_x + 3 * xs), _word(x, at_x + 7 * xs), np.uint64(32), np.uint64(0xFFFFFFFF))
+            w0, w1, w2, w3 = _quarters(w0, w1, w2, w3)
+            w4, w5, w6, w7 = _quarters(w4, w5, w6, w7)
+            _put_word(out, at_out, w0 ^ flips)
+            _put_word(out, at_out + outs, w1 ^ flips)
+            _put_word(out, at_out + 2 * outs, w2 ^ flips)
+            _put_word(out, at_out + 3 * outs, w3 ^ flips)
+            _put_word(out, at_out + 4 * outs, w4 ^ flips)
+            _put_word(out, at_out + 5 * outs, w5 ^ flips)
+            _put_word(out, at_out + 6 * outs, w6 ^ flips)
+            _put_word(out, at_out + 7 * outs, w7 ^ flips)
+    if wide < columns:
+        _copy_rows(x, a + wide * xs, 1, xs, out, b + wide, outs, 1, whole, columns - wide, flip)
+    if whole < lines:
+        _copy_rows(x, a + whole, 1, xs, out, b + whole * outs, outs, 1, lines - whole, columns, flip)
+
+
+@register_jitable
+def _quarters(w0: Any, w1: Any, w2: Any, w3: Any) -> Any:
+    """Four words whose halves have changed places; now the quarters of two each, and the bytes of neighbours."""
+    w0, w2 = _changed(w0, w2, np.uint64(16), np.uint64(0x0000FFFF0000FFFF))
+    w1, w3 = _changed(w1, w3, np.uint64(16), np.uint64(0x0000FFFF0000FFFF))
+    w0, w1 = _changed(w0, w1, np.uint64(8), np.uint64(0x00FF00FF00FF00FF))
+    w2, w3 = _changed(w2, w3, np.uint64(8), np.uint64(0x00FF00FF00FF00FF))
+    return w0, w1, w2, w3
+
+
+@register_jitable
+def _changed(one: Any, other: Any, by: Any, mask: Any) -> Any:
+    """Two words with the upper parts of the one and the lower parts of the other in each other's place."""
+    apart = ((one >> by) ^ other) & mask
+    return one ^ (apart << by), other ^ apart
+
+
+@register_jitable
+def _word(x: Any, start: Any) -> Any:
+    """Eight bytes, the first one lowest: compilers read them at once."""
+    word = np.uint64(0)
+    for k in range(_SQUARE):
+        word |= np.uint64(x[at(start + k)]) << np.uint64(8 * k)
+    return word
+
+
+@register_jitable
+def _put_word(out: Any, start: Any, word: Any) -> None:
+    for k in range(_SQUARE):
+        out[at(start + k)] = np.uint8((word >> np.uint64(8 * k)) & np.uint64(255))
 
 
 @makes_kernels

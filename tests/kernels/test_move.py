@@ -66,14 +66,22 @@ def test_runs_of_a_few_elements_are_copied_as_one(item, run, words, shape, flip,
     np.testing.assert_array_equal(out, x.transpose(1, 0, 2, 3) ^ x.dtype.type(flip))
 
 
-@given(rows=st.integers(1, 2), lines=st.integers(200, 600), columns=st.integers(2, 17), threads=threads)
-def test_images_of_few_channels_are_turned_to_channels_last(rows, lines, columns, threads) -> None:
-    x = numbers(4, columns * rows * lines).reshape(columns, rows, lines)
+@pytest.mark.parametrize("item", [1, 4])
+@given(
+    rows=st.integers(1, 2),
+    lines=st.integers(1, 600),
+    columns=st.integers(2, 45),
+    flip=st.sampled_from([0, 0x80]),
+    threads=threads,
+)
+def test_images_are_turned_to_channels_last(item, rows, lines, columns, flip, threads) -> None:
+    x = numbers(item, columns * rows * lines).reshape(columns, rows, lines)
     out = np.zeros((rows, lines, columns), x.dtype)
     turned = x.transpose(1, 2, 0)
-    kernel, fields = copy_of(4, x.ctypes.data, out.ctypes.data, out.shape, strides_of(turned), strides_of(out))
+    given = x.ctypes.data, out.ctypes.data, out.shape, strides_of(turned), strides_of(out), flip
+    kernel, fields = copy_of(item, *given)
     launch(kernel, threads, **fields)
-    np.testing.assert_array_equal(out, turned)
+    np.testing.assert_array_equal(out, turned ^ x.dtype.type(flip))
 
 
 @pytest.mark.parametrize("item", ITEMS)
