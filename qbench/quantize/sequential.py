@@ -237,7 +237,8 @@ def _round(
     narrow: bool,
     effort: Effort,
 ) -> RoundedWeight:
-    """Round one weight, and correct the bias after it."""
+    """Round one weight, and correct the bias after it; to the nearest, where it reads NaN, as logarithms are of sums
+    that rounding took below zero."""
     head = group.head
     array = graph.constants[head.inputs[1]].array
     weights = exact = unfolded_weight(head, array)
@@ -251,7 +252,6 @@ def _round(
     found = flow.asked(_Taken(head, array.shape, shortcut, share, unit, wanted), _merged)
     fitted, *back = (found[held] for held in sorted(found))
     if not all(moments.are_numbers for moments in found.values()):
-        # what was rounded before it makes none of some data, as the logarithm of a sum that fell below zero
         return RoundedWeight(_nearest(array, encoding.qparams), encoding.qparams, encoding.qparams, None)
     parts = fitted, back[0] if back else None
     second, product, ridge = _chosen(weights, exact, parts, effort.ridges, _bias_node(graph, group) is not None)
@@ -264,19 +264,13 @@ def _round(
         scales, zeros = np.where(alive, best[0], scales), np.where(alive, best[1], zeros)
         every = qparams.block or scales.shape[2]
         flat, points = (part[:, :, ::every].reshape(-1) for part in (scales, zeros))
-        whole = qparams.axis is None
-        points = [int(point) for point in points]
-        qparams = replace(
-            qparams,
-            scale=flat.tolist()[0] if whole else tuple(flat.tolist()),
-            zero_point=points[0] if whole else tuple(points),
-        )
+        scale, point, whole = tuple(flat.tolist()), tuple(map(int, points)), qparams.axis is None
+        qparams = replace(qparams, scale=scale[0] if whole else scale, zero_point=point[0] if whole else point)
     grid, damping = _grid(qparams, weights), max(_DAMPING[0], _DAMPING[1] * ridge)
     made = least_squares.rounded(wanted, second, *grid, levels, damping, effort.sweeps)
     real = _nearest(folded(made, array).astype(np.float32), qparams)
-    return RoundedWeight(
-        real, qparams, encoding.qparams, _bias(graph, group, exact, unfolded_weight(head, real.array), parts)
-    )
+    bias = _bias(graph, group, exact, unfolded_weight(head, real.array), parts)
+    return RoundedWeight(real, qparams, encoding.qparams, bias)
 
 
 def _nearest(weight: Array, qparams: QParams) -> Constant:
