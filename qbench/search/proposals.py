@@ -35,7 +35,7 @@ _UNFIT = "where means over the calibration data do not fit the data, corrected b
 _APART = "one scale for all that is joined leaves few steps to the parts of small range"
 _MOVES = QuantRule.SAME, QuantRule.CONCAT
 _NARROW = "int4", "uint4"
-_MEASURED = "on calibration data, until every output is good, and no more than that needs"
+_MEASURED = "as the default preset does: measured until every output is good, and no more than that needs"
 _EACH = "a range for all samples is wider than that of any one"
 
 
