@@ -18,17 +18,15 @@ from qbench.ir.frozen import Constant
 from qbench.ir.graph import Attr, Node
 from qbench.ir.mapped import release
 from qbench.ir.names import claimed
-from qbench.ir.op import OPS, Array, QuantRule, bind
+from qbench.ir.op import OPS, Array, QuantRule, bind, is_op
 from qbench.ir.qparams import QParams
 from qbench.ir.types import Dim, TensorType
+from qbench.ops.qnn.border import Dequantize
 
 HELPERS = frozenset(
     {"expand_dims", "nn.pad", "qnn.dequantize", "qnn.quantize", "qnn.reinterpret", "reshape", "squeeze", "transpose"}
 )
 """Ops that stand before or after the main node of a conversion."""
-
-_STORED = "qnn.dequantize"
-"""What gives real numbers that a file stores as integers."""
 
 MAX_ELEMENTS = 2**28
 """No constant that a model computes may be larger."""
@@ -193,10 +191,11 @@ class Growth:
             self.qparams[renamed[old]] = self.qparams.pop(old)
 
     def _has_weight(self, node: Node) -> bool:
+        """Whether it reads a constant as its weight, real or dequantized."""
         if not OPS[node.op].has_weight():
             return False
         weight = node.inputs[1]
-        return weight in self.constants or (weight in self._producers and self._producers[weight].op == _STORED)
+        return weight in self.constants or is_op(self._producers.get(weight), Dequantize)
 
     def made(self) -> set[str]:
         """The values that pending nodes make."""

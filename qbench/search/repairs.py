@@ -164,7 +164,7 @@ class Spare(Repair):
     It is measured once for a session; `where` is what that spares, to be seen before.
     """
 
-    what, kind, setting = "spare what 8 bits spoil", "layers", "keep_float"
+    what = "spare what 8 bits spoil"
 
     def apply(self, config: QuantConfig) -> QuantConfig:
         """The config that leaves it to be measured, and weights rounded on data where outputs gain by it."""

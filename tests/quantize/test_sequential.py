@@ -331,10 +331,8 @@ def test_where_rounded_weights_make_no_numbers_layers_behind_them_get_the_neares
     kept = {name: Constant(array.astype(np.float32)) for name, array in constants.items()}
     graph = build("mel", {"x": TensorType(("N", 48), "float32")}, ["y"], nodes, kept)
     x = np.exp(rng.normal(0, 4, (64, 48))).astype(np.float32)
-    config = QuantConfig().with_value("weights.rounding", "sequential")
-    weights = (
-        Session(graph, x, config=config.override_layer("loudness", keep_float=True)).quantized().annotated.constants
-    )
+    config = QuantConfig().with_value("weights.rounding", "sequential").override_layer("loudness", keep_float=True)
+    weights = Session(graph, x, config=config).quantized().annotated.constants
     assert (weights["bank"].array < 0).any(), "or there is nothing to see"
     assert np.isfinite(weights["w"].array).all()
     assert (Session(graph, x, x).run(progress=False).output.sqnr_db or 0) > 25

@@ -49,18 +49,17 @@ def product_of_halves(writer: Writer, node: Node, bias: Node | None) -> None:
 def _parts(writer: Writer, node: Node, q: QParams) -> list[tuple[str, str, str]]:
     """Integers, scale and zero point of the upper half of the data, and of the lower; once for all layers."""
     data = node.inputs[0]
-    if data in writer.halves:
-        return writer.halves[data]
-    rest, found = writer.read(data), list[tuple[str, str, str]]()
-    for half, name in zip(halves(q), ("upper", "lower"), strict=True):
-        scale = writer.store(f"{data}.{name}.scale", np.asarray(half.scale, np.float32))
-        zero_point = writer.store(f"{data}.{name}.zero_point", np.asarray(half.zero_point, np.uint8))
-        given = rest
-        if name == "upper":
-            given = writer.step(node, "Sub", [rest, writer.number(node, "below_upper", below_upper(q))])
-        integers = writer.step(node, "QuantizeLinear", [given, scale, zero_point])
-        found.append((integers, scale, zero_point))
-        if name == "upper":
-            rest = writer.step(node, "Sub", [rest, writer.step(node, "DequantizeLinear", [*found[0]])])
-    writer.halves[data] = found
-    return found
+    if data not in writer.halves:
+        x, (upper, lower) = writer.read(data), halves(q)
+        shifted = writer.step(node, "Sub", [x, writer.number(node, "below_upper", below_upper(q))])
+        first = _rounded(writer, node, shifted, "upper", upper)
+        rest = writer.step(node, "Sub", [x, writer.step(node, "DequantizeLinear", first)])
+        writer.halves[data] = [first, _rounded(writer, node, rest, "lower", lower)]
+    return writer.halves[data]
+
+
+def _rounded(writer: Writer, node: Node, x: str, name: str, q: QParams) -> tuple[str, str, str]:
+    data = node.inputs[0]
+    scale = writer.store(f"{data}.{name}.scale", np.asarray(q.scale, np.float32))
+    zero_point = writer.store(f"{data}.{name}.zero_point", np.asarray(q.zero_point, np.uint8))
+    return writer.step(node, "QuantizeLinear", [x, scale, zero_point]), scale, zero_point
